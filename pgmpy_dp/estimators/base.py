@@ -104,6 +104,7 @@ class Estimator:
     _is_copy: ClassVar[bool] = False  # True on copies that scikit-learn made
     delta: float = 0.0  # of estimators without these parameters
     state_names: Any = None
+    release_: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

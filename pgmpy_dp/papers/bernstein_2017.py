@@ -193,7 +193,7 @@ class CGMEM(NaiveMLE):
     (9, True)
     """
 
-    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         **NaiveMLE._constraints,

@@ -13,14 +13,15 @@ from scipy.special import gammaln, logsumexp
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.topics.topic_inference import Topics
-from pgmpy_dp.privacy.checks import choice
+from pgmpy_dp.privacy.checks import choice, exact_positive, rounded_down
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.privacy.subsampling import (
     MAX_MULTIPLIER,
     RENYI_ORDERS,
     Accountant,
-    calibrate_by,
-    price_by,
+    checked_multiplier,
+    checked_plan,
+    least_multiplier,
     renyi_accountant,
     sampled_gaussian,
     tight,
@@ -66,7 +67,8 @@ def price(
     >>> round(price(1.24, 1e-4, **plan), 2), round(price(2.0, 1e-4, **plan), 3)
     (2.38, 1.359)
     """
-    return price_by(_accountant(accounting), noise_multiplier, delta, steps, sampling_rate, sampling)
+    plan = checked_plan(delta, steps, sampling_rate, sampling)
+    return _accountant(accounting)(checked_multiplier(noise_multiplier), *plan)
 
 
 def calibrate(
@@ -88,7 +90,8 @@ def calibrate(
     >>> round(noise, 1)
     3.0
     """
-    return calibrate_by(_accountant(accounting), epsilon, delta, steps, sampling_rate, sampling)
+    target = rounded_down(exact_positive("epsilon", epsilon))
+    return least_multiplier(_accountant(accounting), target, *checked_plan(delta, steps, sampling_rate, sampling))
 
 
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:

@@ -61,7 +61,7 @@ class NaiveMLE(NetworkEstimator, TableEstimator):
     np.float64(1.0)
     """
 
-    _tags = {"supported_model_types": (DiscreteMarkovNetwork,)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DiscreteMarkovNetwork,)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "regularization": optional(number(least=0.0)),

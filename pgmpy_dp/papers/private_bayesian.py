@@ -76,8 +76,7 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
-    >>> from pgmpy.factors.discrete import TabularCPD
-    from pgmpy.models import DiscreteBayesianNetwork
+    >>> from pgmpy.models import DiscreteBayesianNetwork
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])

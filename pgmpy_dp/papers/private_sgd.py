@@ -83,7 +83,7 @@ class PrivateSGD(Iterated, NetworkEstimator):
     True
     """
 
-    _tags = {"supported_model_types": (DiscreteMarkovNetwork,)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DiscreteMarkovNetwork,)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "statistic": choice("gradient", "features"),

@@ -28,7 +28,6 @@ from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients
 from pgmpy_dp.schema import Clique
 
 __all__ = [
@@ -189,7 +188,7 @@ class PrintedBayesianEstimator(PrivateBayesianEstimator):
         return PrintedCoefficients(**vars(planned)) if isinstance(planned, FourierCoefficients) else planned
 
     def _counts(self, release: Any, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
-        if self.increment is None or not isinstance(release, MeasuredCoefficients):
+        if self.increment is None or not isinstance(release, NoisyCoefficients):
             return super()._counts(release, scopes)
         coefficients = release.to_coefficients().non_negative(printed_increment(release))
         return {scope: np.maximum(coefficients.table(scope), 0.0) for scope in scopes}

@@ -79,7 +79,7 @@ def price(
     >>> round(price(1.24, 1e-4, steps=20, sampling_rate=0.05), 2)
     0.93
     """
-    return price_by(tight, noise_multiplier, delta, steps, sampling_rate, sampling)
+    return tight(checked_multiplier(noise_multiplier), *checked_plan(delta, steps, sampling_rate, sampling))
 
 
 def calibrate(
@@ -115,40 +115,38 @@ def calibrate(
     >>> round(noise, 1), price(noise, 1e-6, steps=100, sampling_rate=0.05) <= 1.0
     (2.4, True)
     """
-    return calibrate_by(tight, epsilon, delta, steps, sampling_rate, sampling)
+    target = rounded_down(exact_positive("epsilon", epsilon))
+    return least_multiplier(tight, target, *checked_plan(delta, steps, sampling_rate, sampling))
 
 
-def price_by(
-    accountant: Accountant, noise_multiplier: float, delta: float, steps: int, sampling_rate: float, sampling: str
-) -> float:
-    """Compute :func:`price` with a given accountant."""
+def checked_multiplier(noise_multiplier: Any) -> float:
+    """Check a noise multiplier; return a float that is not above it."""
     sigma = rounded_down(exact_positive("noise_multiplier", noise_multiplier))
-    delta = checked_delta(delta, zero_allowed=False)
-    rate = _checked_plan(steps, sampling_rate, sampling)
     if sigma > MAX_MULTIPLIER:
         raise ValueError(f"noise_multiplier must be at most 2**20, got {noise_multiplier!r}.")
-    return accountant(sigma, _without_grid(delta), int(steps), rate, sampling)
+    return sigma
 
 
-def calibrate_by(
-    accountant: Accountant, epsilon: float | Fraction, delta: float, steps: int, sampling_rate: float, sampling: str
-) -> float:
-    """Compute :func:`calibrate` with a given accountant."""
-    target = rounded_down(exact_positive("epsilon", epsilon))
+def checked_plan(delta: Any, steps: Any, sampling_rate: Any, sampling: Any) -> tuple[float, int, float, str]:
+    """Check the public numbers of a plan, as accountants take them.
+
+    Returns
+    -------
+    delta : float
+        Without the grid's share.
+    steps : int
+    sampling_rate : float
+        Not below the exact one.
+    sampling : str
+    """
     delta = checked_delta(delta, zero_allowed=False)
-    rate = _checked_plan(steps, sampling_rate, sampling)
-    return _calibrate(accountant, target, _without_grid(delta), int(steps), rate, sampling)
-
-
-def _checked_plan(steps: Any, sampling_rate: Any, sampling: Any) -> float:
-    """Check the public parameters of a plan; return the sampling rate as a float, rounded up."""
     whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")
     choice(*SAMPLINGS)("sampling", sampling)
     rate = rounded_down(exact)
-    return rate if rate == exact else min(math.nextafter(rate, 1.0), 1.0)
+    return _without_grid(delta), int(steps), rate if rate == exact else min(math.nextafter(rate, 1.0), 1.0), sampling
 
 
 def grid_delta(epsilon: float, steps: int, cells: int, deviation: float) -> float:
@@ -222,7 +220,11 @@ def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> A
 
 
 @lru_cache(maxsize=256)
-def _calibrate(accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str) -> float:
+def least_multiplier(
+    accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str
+) -> float:
+    """Find the least noise multiplier at which a plan costs at most a target, by an accountant, to within 0.01 %."""
+
     def cost(sigma: float) -> float:
         # Price the float that `price` would use: discretised losses may jump from one float to the next.
         sigma = rounded_down(exact_positive("noise_multiplier", sigma))

@@ -23,7 +23,7 @@ from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.observed.factors import families, log_linear
-from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.checks import Constraint, choice, whole, whole_number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
@@ -166,10 +166,11 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         refuse_rules(self, dataset.schema, dataset.schema.variables)
         return dataset
 
-    def _plan(self, structure: None, public: Any) -> TablesInSteps:
+    def _plan(self, structure: None, public: Any) -> TablesInSteps[Search]:
         return self._mechanism(public.schema, "Searching")
 
     def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Search:
+        found: Search
         found, self.guarantee_ = source.release(self._plan(structure, source))
         self.release_, self.releases_ = found.release, tuple(found.releases)
         return found
@@ -228,7 +229,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             dataset = PrivateDataset(
                 positions(records, schema),
                 schema,
-                PrivacyBudget(self.epsilon, self.delta),
+                self._budget(),
                 self.guarantee_.neighbours,
                 SimulatedNoise([seed, number]),
             )
@@ -254,7 +255,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # the same for any number
         return pd.DataFrame(rows, columns=["step", "share"])
 
-    def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps:
+    def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps[Search]:
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
         found = Search(schema, knowledge, self.max_indegree)
         steps = [step for _, step in self._steps.listed(len(found.variables))]

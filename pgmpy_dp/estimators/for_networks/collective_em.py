@@ -84,8 +84,7 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
-    >>> from pgmpy.factors.discrete import DiscreteFactor
-    from pgmpy.models import DiscreteBayesianNetwork
+    >>> from pgmpy.models import DiscreteBayesianNetwork
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
@@ -94,7 +93,7 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
     True
     """
 
-    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "inference": choice(*INFERENCE),

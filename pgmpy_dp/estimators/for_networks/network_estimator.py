@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
@@ -17,7 +17,6 @@ from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights, several
 from pgmpy_dp.estimators.sources import informed, refuse_rules
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout
-from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
@@ -28,14 +27,14 @@ from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.kinds import compose_releases, refuse_repeated
 from pgmpy_dp.schema import Clique, Schema
 
-Structure = DAG | DiscreteMarkovNetwork | Tying
+Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
 """A network, or the groups of a Markov network whose cliques share parameters."""
 
 
 class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[misc]
     """What estimators of networks share."""
 
-    _tags = {"supports_latent_variables": False, "supports_weighted_data": False}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": False, "supports_weighted_data": False}
 
     def fit(self, model: Any, data: Any, sample_weight: None = None, public: Any = None) -> Self:
         """Fit the parameters of a network.
@@ -139,7 +138,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         self._is_fitted = True
 
     def _factors(
-        self, engine: Engine | TiedTree, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
+        self, engine: Any, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
     ) -> list[DiscreteFactor]:
         """Make factors with partition function 1, one for each of the scopes: by default all tables of the engine.
 

@@ -61,7 +61,7 @@ class NotPrivateMLE(NetworkEstimator):
     0.5
     """
 
-    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "regularization": number(least=0.0),

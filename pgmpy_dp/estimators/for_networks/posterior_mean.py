@@ -64,7 +64,7 @@ class PosteriorMean(NetworkEstimator, TableEstimator):
     2.0
     """
 
-    _tags = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
     _informable: ClassVar[bool] = True
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {

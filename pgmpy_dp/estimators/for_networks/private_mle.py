@@ -138,7 +138,7 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
     def _source(self, structure: DAG, data: Any, public: Any) -> Any:
         if public is not None and self.consistency_weights == "epsilon":
             raise ValueError("Public tables cost no epsilon to weigh them by: leave consistency_weights out.")
-        self.stage1_release_ = None
+        self.stage1_release_: NoisyMarginals | None = None
         return super()._source(structure, data, public)
 
     def _tables(self, structure: DAG, schema: Schema) -> Plan:
@@ -189,7 +189,7 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
     def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)
         rows = self._rows(tables, scopes)
-        self.allocation_ = allocation_frame(structure, tables, self.tables, vars(self).pop("_features", None))
+        self.allocation_ = allocation_frame(structure, tables, self.tables, self.__dict__.pop("_features", None))
         states = release.schema.states
         return [tabular_cpd(scope, table, states) for scope, table in zip(scopes, rows, strict=True)]
 

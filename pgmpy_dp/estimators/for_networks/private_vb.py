@@ -88,7 +88,7 @@ class PrivateVB(Iterated, NetworkEstimator):
     np.True_
     """
 
-    _tags = {"supports_latent_variables": True}  # noqa: RUF012
+    _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": True}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "clip_norm": optional(checked_norm),

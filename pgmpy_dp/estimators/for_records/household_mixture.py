@@ -147,7 +147,8 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             return data
         if not isinstance(data, tuple):
             raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")
-        return PrivateHouseholds(*data, structure, self._budget(), self.neighbours or "add_remove")
+        homes, persons = data
+        return PrivateHouseholds(homes, persons, structure, self._budget(), self.neighbours or "add_remove")
 
     def _tables(self, structure: HouseholdSchema, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         return plan_households(structure)

@@ -205,11 +205,11 @@ def _published(
 class _WholeSGD(PrivateSGD):
     """An interrupt ends the trial instead of keeping an unfinished fit."""
 
-    def fit(self, model: Any, data: Any, sample_weight: None = None) -> PrivateSGD:
-        super().fit(model, data)
+    def _read(self, structure: Any, release: Any) -> Any:
+        found = super()._read(structure, release)
         if self.n_steps_ < self.steps:
             raise KeyboardInterrupt
-        return self
+        return found
 
 
 def _stochastic(graph: str, size: int, population: int, epsilon: float, number: int, setting: Settings) -> float:
