@@ -1,0 +1,150 @@
+"""One face for every estimator: what epsilon and delta mean, copies, and refusals before anything is charged."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
+from sklearn.base import clone
+
+import pgmpy_dp as dp
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
+RECORDS = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "y", "y", "y"] * 100})
+HOMES = dp.HouseholdSchema(SCHEMA.select(["a"]), SCHEMA.select(["b"]), key="id", max_persons=2)
+BAYESIAN, MARKOV = DiscreteBayesianNetwork([("a", "b")]), dp.PrivateMarkovNetwork([("a", "b")])
+GAUSSIAN = LinearGaussianBayesianNetwork([("u", "v")])
+LINEAR = {"coefficient_bound": 1.0, "std": 1.0}
+SMALL, STEPS = {"components": 2, "members": 1}, {"steps": 2, "sampling_rate": 1.0}
+
+
+def discrete(budget):
+    return dp.PrivateDataset(RECORDS, SCHEMA, budget)
+
+
+def numbers(budget):
+    frame = pd.DataFrame({"u": np.linspace(0, 1, 100), "v": np.linspace(1, 0, 100)})
+    return dp.PrivateDataset(frame, dp.Schema(bounds={"u": (0, 1), "v": (0, 1)}), budget)
+
+
+def features(budget):
+    kept = {"bounds": (0, 1), "classes": ["x", "y"], "budget": budget}
+    return dp.PrivateFeatures(np.linspace(0, 1, 400)[:, None], RECORDS["a"], **kept)
+
+
+def documents(budget):
+    return dp.PrivateDocuments(np.eye(4, dtype=int)[np.arange(400) % 4], list("abcd"), budget, 10)
+
+
+def households(budget):
+    homes = RECORDS[["a"]].assign(id=np.arange(400))
+    return dp.PrivateHouseholds(homes, RECORDS[["b"]].assign(id=np.arange(400)), HOMES, budget)
+
+
+# Class, network if it has one, private source, and what keeps the test short.
+CASES = [
+    (dp.AutoMLE, BAYESIAN, discrete, {}),
+    (dp.PrivateMLE, BAYESIAN, discrete, {}),
+    (dp.CollectiveEM, BAYESIAN, discrete, {}),
+    (dp.CollectiveEM, MARKOV, discrete, {"max_iter": 10}),
+    (dp.PosteriorMean, BAYESIAN, discrete, {"draws": 20}),
+    (dp.papers.NaiveMLE, MARKOV, discrete, {}),
+    (dp.papers.PrivateBayesianEstimator, BAYESIAN, discrete, {}),
+    (dp.papers.PosteriorSampler, BAYESIAN, discrete, {}),
+    (dp.papers.ExponentialMAP, BAYESIAN, discrete, {}),
+    (dp.papers.LinearPosteriorSampler, GAUSSIAN, numbers, LINEAR),
+    (dp.papers.PrivateSGD, MARKOV, discrete, {"statistic": "features", **STEPS}),
+    (dp.PrivateVB, BAYESIAN, discrete, STEPS),
+    (dp.PrivateLDA, None, documents, {"n_components": 2, **STEPS}),
+    (dp.PrivateLogisticRegression, None, features, STEPS),
+    (dp.papers.PrivateSigmoidBeliefNetwork, None, discrete, {"n_components": 1, **STEPS}),
+    (dp.PairwiseMixture, None, discrete, SMALL),
+    (dp.HouseholdMixture, None, households, SMALL),
+    (dp.PrivateStructureSearch, None, discrete, {}),
+]
+NAMES = [f"{number}-{kind.__name__}" for number, (kind, *_) in enumerate(CASES)]
+EVERY = pytest.mark.parametrize(("kind", "network", "source", "options"), CASES, ids=NAMES)
+
+
+def fit(estimator, network, data):
+    return estimator.fit(*(() if network is None else (network.copy(),)), data)
+
+
+def takes(kind, name):
+    return name in inspect.signature(kind).parameters
+
+
+@EVERY
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.filterwarnings("ignore")
+def test_noise_is_gaussian_exactly_where_there_is_a_delta(kind, network, source, options, delta):
+    if delta and not takes(kind, "delta"):
+        pytest.skip("draws from a posterior have no delta")
+    data = source(dp.PrivacyBudget(4.0, delta))
+    estimator = kind(epsilon=4.0, **({"delta": delta} if delta else {}), **options)
+    if not delta and "noise_multiplier" in inspect.signature(kind).parameters:
+        with pytest.raises(ValueError, match="needs a delta"):
+            fit(estimator, network, data)
+        assert data.budget.history == ()
+        return
+    assert fit(estimator, network, data) is estimator
+    guarantee = estimator.guarantee_
+    assert (guarantee.epsilon, guarantee.delta) == (4.0, delta) if takes(kind, "delta") else guarantee.epsilon <= 4.0
+    if takes(kind, "mechanism"):
+        assert guarantee.mechanism == ("gaussian" if delta else "laplace")
+
+
+@EVERY
+def test_copies_and_representations(kind, network, source, options):
+    estimator = kind(epsilon=0.5, **options)
+    copy = clone(estimator)
+    assert copy is not estimator
+    assert copy.get_params() == estimator.get_params()
+    assert repr(copy) == repr(estimator)
+    assert f"{kind.__name__}(" in repr(estimator)
+    assert "epsilon=0.5" in repr(estimator)
+    with pytest.raises(TypeError, match="gamma"):
+        kind(epsilon=0.5, gamma=1)
+    for name in ("epsilon", "neighbours"):  # described once, shown everywhere
+        assert kind.__doc__.count(f"\n{name} :") == 1
+
+
+@EVERY
+def test_a_refusal_charges_nothing(kind, network, source, options):
+    data = source(dp.PrivacyBudget(4.0, 1e-3))
+    delta = {"delta": 1e-3} if takes(kind, "delta") else {}
+    dear = 5.0 if kind is not dp.papers.LinearPosteriorSampler else 0.0  # which charges less where less is enough
+    for wrong in ({"epsilon": -1.0}, {"epsilon": dear}, {"epsilon": 1.0, "neighbours": "replace_one"}):
+        with pytest.raises(ValueError):  # each names its own argument, elsewhere tested
+            fit(kind(**options, **{**delta, **wrong}), network, data)
+        assert data.budget.history == ()
+
+
+@EVERY
+def test_a_release_is_paid_for(kind, network, source, options):
+    budget = dp.PrivacyBudget(4.0, 1e-3)
+    release = discrete(budget).measure([("a", "b"), ("a",), ("b",)], 1.0)
+    before = budget.history
+    with pytest.raises((ValueError, TypeError)):
+        fit(kind(epsilon=1.0, **({"delta": 1e-3} if takes(kind, "delta") else {}), **options), network, release)
+    assert budget.history == before
+
+
+@EVERY
+def test_a_plan_is_what_is_charged(kind, network, source, options):
+    if not hasattr(kind, "plan") or kind is dp.PrivateStructureSearch:
+        pytest.skip("has no plan without records")
+    options = {**options, "epsilon": 1.0, **({"delta": 1e-3} if takes(kind, "delta") else {})}
+    data = source(dp.PrivacyBudget(1.0, 1e-3))
+    if kind is dp.HouseholdMixture:
+        plan = kind(schema=HOMES, **options).plan()
+    else:
+        plan = kind(**options).plan(*(() if network is None else (network.copy(),)), data.schema)
+    assert plan.guarantee.delta == options.get("delta", 0.0)
+    released = data.release(plan.mechanism)
+    assert getattr(released, "guarantee", plan.guarantee) == plan.guarantee
+    if takes(kind, "mechanism"):
+        assert plan.noise == pytest.approx({clique: variance**0.5 for clique, variance in released.variances.items()})
