@@ -25,12 +25,12 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class AutoMLE(NetworkEstimator, TableEstimator):
-    """CPDs of a Bayesian network are read by inference where the release agrees with it, else family by family.
+    """The default: a Bayesian network is read as by `CollectiveEM` where the release agrees with it, else as by `PrivateMLE`.
 
-    Inference fits one distribution to all noisy tables, as `CollectiveEM`: the best reading of a right network. Where
-    edges are missing it distorts families to explain tables that no such network has, and each family's own table,
-    which `PrivateMLE` reads, is the better source. The release itself tells which: what the network does not explain of
-    it exceeds its noise. Deciding so costs no privacy.
+    `CollectiveEM` fits one distribution to all noisy tables: the best reading of a right network. Where edges are
+    missing it distorts families to explain tables that no such network has, and each family's own table, which
+    `PrivateMLE` reads, is the better source. The release tells which: what the network does not explain of it exceeds
+    its noise. This decision costs no privacy.
 
     Attributes
     ----------

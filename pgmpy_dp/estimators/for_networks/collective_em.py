@@ -27,17 +27,15 @@ from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.schema import Clique, Schema
 
-Plan = tuple[Sequence[Clique], Sequence[float]]  # what to measure, and its shares of the budget
-
 
 @dataclass(eq=False, repr=False)
 class CollectiveEM(NetworkEstimator, TableEstimator):
-    """One distribution is fitted to all noisy tables or coefficients, for Markov and Bayesian networks.
+    """One distribution, of a Bayesian or Markov network, is fitted to all noisy tables and coefficients together.
 
-    Every measured table or Fourier coefficient, of whatever cliques, is a noisy observation of marginals of one
-    distribution. The estimator
-    finds the network whose own marginals explain all of them best under the likelihood of the noise, kept from
-    over-fitting by a prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
+    `PrivateMLE` reads each family from its own table; here every measured table or Fourier coefficient, of whatever
+    cliques, informs every family, as a noisy observation of marginals of one distribution. The estimator finds the
+    network whose marginals explain all of them best under the likelihood of the noise, kept from over-fitting by a
+    prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
     2017): there the maximum over noiseless counts, run to convergence, fits the noise.
 
     Parameters

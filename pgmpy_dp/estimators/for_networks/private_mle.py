@@ -47,11 +47,11 @@ NOT_TABLES = Message(
 
 @dataclass(eq=False, repr=False)
 class PrivateMLE(NetworkEstimator, TableEstimator):
-    """CPDs of a Bayesian network are read off noisy tables of its families.
+    """Each CPD of a Bayesian network is read off the noisy table of its own family, without inference over the network.
 
-    A drop-in for pgmpy's `DiscreteMLE`: tables of noisy counts that hold all families, and of each family the counts
-    that explain its table best, given how noisy it is. Quick, and without inference over the network unless asked for;
-    `CollectiveEM` fits one distribution to all tables, which tells where noise is strong.
+    A drop-in for pgmpy's `DiscreteMLE`. It measures tables that hold all families, and finds for each family the counts
+    that explain its table best, given how noisy it is. It is quick, and missing edges distort no other family;
+    `CollectiveEM` is closer where the network is right and noise is strong, and `AutoMLE` chooses between the two.
 
     Parameters
     ----------
