@@ -25,7 +25,7 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class AutoMLE(NetworkEstimator, TableEstimator):
-    """The default: a Bayesian network is read as by `CollectiveEM` where the release agrees with it, else as by `PrivateMLE`.
+    """The default: a release is read as by `CollectiveEM` where it agrees with the network, else as by `PrivateMLE`.
 
     `CollectiveEM` fits one distribution to all noisy tables: the best reading of a right network. Where edges are
     missing it distorts families to explain tables that no such network has, and each family's own table, which
