@@ -7,7 +7,8 @@ Answers are about positions of states. Names of states, numbers in bins and text
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,17 @@ Places = Mapping[str, int]
 
 class ImpossibleEvidenceError(ValueError):
     """The evidence has probability zero; `Model` says so in the names of its states."""
+
+
+@contextmanager
+def named_evidence(given: Mapping[str, Any]) -> Iterator[None]:
+    """Name the states of evidence that has probability zero."""
+    try:
+        yield
+    except ImpossibleEvidenceError as error:
+        raise ValueError(
+            f"The evidence {dict(given)} has probability zero in the network: leave a part of it out."
+        ) from error
 
 
 class Uncertain(Protocol):
@@ -72,6 +84,9 @@ class Answering(Protocol):
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
         """Find the joint state that is most probable in the mean of all draws, and the share of draws that agree."""
+
+    def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
+        """Compute the distribution of each of the same variables under each evidence; evidence may share a plan."""
 
     def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
         """Find the most probable joint state of the same variables under each evidence; of equal ones the first."""

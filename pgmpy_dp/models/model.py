@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +14,7 @@ import pandas as pd
 
 from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import Answering, ImpossibleEvidenceError, Places, Uncertain
+from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
 from pgmpy_dp.models.bounds import (
     ATTACH_RELEASE,
     NAME_RELEASE,
@@ -25,6 +24,7 @@ from pgmpy_dp.models.bounds import (
     state_index,
 )
 from pgmpy_dp.models.numbers import Numbers, labelled, numbered, require_numbers
+from pgmpy_dp.models.prediction import Rows
 from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states, reading_schema
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.records.frames import encode
@@ -236,6 +236,79 @@ class Model(ABC):
             rows[variable] = {"value": value, "lower": min(lower, value), "upper": max(upper, value)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
         return frame if interval is None else self._noted(frame, told)
+
+    def predict(
+        self,
+        data: pd.DataFrame,
+        algo: Any = None,
+        stochastic: bool = False,
+        n_jobs: int = -1,
+        seed: int | None = None,
+        **options: Any,
+    ) -> pd.DataFrame:
+        """Predict what a frame lacks, by the most probable joint state of it in each row.
+
+        Parameters
+        ----------
+        data : DataFrame
+            Public records, or one's own: columns are some of the variables, and cells are evidence as that of `query`.
+            Missing cells (None, NaN) are predicted too.
+        algo, n_jobs, **options
+            pgmpy's choice of an algorithm, which has no effect: answers are exact and quick.
+        stochastic : bool
+            Draw what is lacking from its joint distribution given the row.
+        seed : int, optional
+            The same seed draws the same states.
+
+        Returns
+        -------
+        DataFrame
+            It has the rows and columns of `data`, sorted by the index, and then a column for each other variable.
+            Latent variables are summed out.
+
+        Raises
+        ------
+        SchemaError
+            If a column or state is unknown.
+        ValueError
+            If nothing is lacking, or the evidence of a row has probability zero.
+        """
+        if options and algo is None:
+            raise TypeError(f"predict takes no {min(options)!r} without an algorithm of pgmpy that does.")
+        rows = self._rows(data)
+        if stochastic:
+            return rows.completed(rows.drawn(self._answering(), np.random.default_rng(seed)))
+        return rows.completed(rows.most_probable(self._answering()))
+
+    def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
+        """Find the probability of each state of the variables that a frame lacks, for each of its rows.
+
+        Parameters
+        ----------
+        data : DataFrame
+            It is that of `predict`. A variable with missing cells is lacking; where a row has it, its state has
+            probability 1.
+
+        Returns
+        -------
+        DataFrame
+            It has the rows of `data`, and a column ``variable_state`` for each state of each lacking variable.
+
+        Raises
+        ------
+        SchemaError, ValueError
+            As `predict`.
+        """
+        return self._rows(data).probabilities(self._answering())
+
+    def _rows(self, data: pd.DataFrame) -> Rows:
+        rows = Rows.of(data, self._fitted(), self._declared(), self._predicted())
+        self._warn_of_misfit()
+        return rows
+
+    def _predicted(self) -> list[str]:
+        """List the variables that predictions are about."""
+        return self._shown()
 
     def log_likelihood(self, records: Any) -> float:
         """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
@@ -476,17 +549,6 @@ def _bounded_answer(
 def places(schema: Schema, given: Mapping[str, Any]) -> Places:
     """Find the positions of given states."""
     return {variable: schema.states[variable].index(state) for variable, state in given.items()}
-
-
-@contextmanager
-def named_evidence(given: Mapping[str, Any]) -> Iterator[None]:
-    """Name the states of evidence that has probability zero."""
-    try:
-        yield
-    except ImpossibleEvidenceError as error:
-        raise ValueError(
-            f"The evidence {dict(given)} has probability zero in the network: leave a part of it out."
-        ) from error
 
 
 def renamed(before: str, now: str) -> None:

@@ -21,8 +21,9 @@ from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.models.answering import named_evidence
 from pgmpy_dp.models.formats.formats import read_network, save_network
-from pgmpy_dp.models.model import Model, named_evidence, places
+from pgmpy_dp.models.model import Model, places
 from pgmpy_dp.models.numbers import Numbers, labelled, numbered
 from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.models.questions import checked_evidence
@@ -324,6 +325,9 @@ class PrivateNetwork(Model, Provenance):
 
     def _shown(self) -> list[str]:
         return list(self.nodes())  # type: ignore[attr-defined]
+
+    def _predicted(self) -> list[str]:
+        return [variable for variable in self._shown() if variable not in self.latents]  # type: ignore[attr-defined]
 
     def _declared(self) -> tuple[Schema, ...]:
         """List the schemas that the records were read by, if the network has or had a release."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.models.model import named_evidence, places
+from pgmpy_dp.models.answering import named_evidence
+from pgmpy_dp.models.model import places
 from pgmpy_dp.models.numbers import labelled
 from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.trees.conditioning import Conditioning

@@ -233,66 +233,6 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         require_public(records)
         return checked_records(self._fitted(), records, self._declared())
 
-    def predict(self, data: pd.DataFrame, *arguments: Any, **options: Any) -> pd.DataFrame:
-        """Predict the variables that a frame lacks, as pgmpy does: by the most probable joint state of them.
-
-        Parameters
-        ----------
-        data : DataFrame
-            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
-            `query`. Missing cells (None, NaN) are predicted too.
-        *arguments, **options
-            pgmpy's: ``algo``, ``stochastic``, ``n_jobs``, ``seed`` and those of the algorithm.
-
-        Returns
-        -------
-        DataFrame
-            It has the rows and columns of `data`, sorted by the index, and a column for each other variable.
-
-        Raises
-        ------
-        SchemaError
-            If a column or state is unknown.
-        ValueError
-            If there is no variable to predict.
-        """
-        states = self._states(data)
-        found: pd.DataFrame = super().predict(states.reset_index(drop=True), *arguments, **options)
-        for column in data:  # as they were given
-            held, known = data[column].set_axis(found.index), data[column].notna().to_numpy()
-            categories = isinstance(held.dtype, pd.CategoricalDtype) and known.all()
-            found[column] = held if categories else np.where(known, held.astype(object), found[column]).tolist()
-        return found.set_axis(data.index, axis=0).sort_index(kind="stable")
-
-    def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Find the probability of each state of the variables that a frame lacks, for each of its rows.
-
-        Parameters
-        ----------
-        data : DataFrame
-            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
-            `query`.
-
-        Returns
-        -------
-        DataFrame
-            It has the rows of `data`, and a column ``variable_state`` for each state.
-
-        Raises
-        ------
-        SchemaError
-            If a column or state is unknown, or a cell is missing.
-        ValueError
-            If there is no variable to predict.
-        """
-        states = self._states(data)
-        if absent := [column for column in states if states[column].isna().any()]:
-            raise SchemaError(
-                f"Variable {absent[0]!r} has missing values in the records: leave out rows or the column."
-            )
-        found: pd.DataFrame = super().predict_probability(states)
-        return found
-
     def get_state_probability(self, states: Mapping[str, Any]) -> float:
         """Find the probability of some variables' states, which are read as the evidence of `query`."""
         return float(super().get_state_probability(checked_evidence(self._fitted(), states, self._declared())))

@@ -105,7 +105,7 @@ class VariableElimination(Elimination):
             weighted, given = self._weighted(virtual_evidence, given)
             return weighted.map_query(asked, given, None, elimination_order, show_progress)
         if isinstance(elimination_order, str) and elimination_order == "greedy":  # pgmpy has it for `query` alone
-            answer = self.query(asked, given)
+            answer: Any = self.query(asked, given)
         else:
             answer = self._eliminated(asked, "marginalize", given, elimination_order, show_progress)
         (state,) = answer.assignment([int(np.argmax(answer.values))])

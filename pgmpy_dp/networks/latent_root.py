@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.inference.mixtures.mixture import Mixture
@@ -18,39 +17,7 @@ _COMPONENT = "component"
 _MOST_CELLS = 2**26
 
 
-class LatentRootNetwork(PrivateBayesianNetwork):
-    """A mixture's network predicts variables of the records: the component is summed out, for nobody knows it."""
-
-    def predict(self, data: pd.DataFrame, algo: Any = None, **options: Any) -> pd.DataFrame:
-        """Predict the variables that a frame lacks, by the most probable joint state of them.
-
-        As `PrivateBayesianNetwork.predict`, but the component is neither predicted nor taken at its most probable.
-        """
-        found = super().predict(data, algo=_without_latents(algo), **options)
-        return found.drop(columns=[latent for latent in self.latents if latent not in data])
-
-    def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Find the probability of each state of the variables that a frame lacks, for each of its rows."""
-        found = super().predict_probability(data)
-        hidden = [v for v in self.latents if v not in data]
-        return found.drop(columns=[f"{latent}_{state}" for latent in hidden for state in self.states[latent]])
-
-
-def _without_latents(algorithm: Any) -> Any:
-    """Ask one of pgmpy's algorithms for observed variables alone."""
-    from pgmpy.inference import VariableElimination  # imports half a second and 60 MB of pgmpy
-
-    class Observed(algorithm or VariableElimination):  # type: ignore[misc]
-        def query(self, variables: Any, *arguments: Any, **options: Any) -> Any:
-            return super().query(set(variables) - self.model.latents, *arguments, **options)
-
-        def map_query(self, variables: Any, *arguments: Any, **options: Any) -> Any:
-            return super().map_query(set(variables) - self.model.latents, *arguments, **options)
-
-    return Observed
-
-
-def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) -> LatentRootNetwork:
+def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) -> PrivateBayesianNetwork:
     """Write a mixture as a Bayesian network; errors as `PrivateMixtureNetwork.to_bayesian_network`."""
     states, root = schema.state_names, _COMPONENT
     while root in states:
@@ -89,7 +56,7 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
         kept = {name: names[name] for name in (variable, finer.coarser)}
         cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
     edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
-    network = LatentRootNetwork(edges, latents={root})
+    network = PrivateBayesianNetwork(edges, latents={root})
     network.add_cpds(*cpds)
     network.check_model()
     network._read_by = (schema,)

@@ -7,19 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data.wall import require_public
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.models.model import named_evidence, places
 from pgmpy_dp.models.network_face import PrivateNetwork
 from pgmpy_dp.models.provenance import NO_GUARANTEE
-from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.release import Guarantee
@@ -151,55 +146,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         """
         super().add_factors(*map(named, factors))
         self._follow_parameters()
-
-    def predict(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Find the most probable joint state of the variables that a frame lacks, for each of its rows.
-
-        Parameters
-        ----------
-        data : DataFrame
-            Public records, or one's own: columns are some of the variables, and cells are evidence as that of
-            `query`.
-
-        Returns
-        -------
-        DataFrame
-            It has the rows of `data`, and a column for each other variable.
-
-        Raises
-        ------
-        SchemaError
-            If a column or state is unknown, or no variable is left to predict.
-        ValueError
-            If the evidence of a row has probability zero.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> network = PrivateMarkovNetwork([("smoke", "lung")])
-        >>> states = {"smoke": ["yes", "no"], "lung": ["yes", "no"]}
-        >>> network.set_factors([DiscreteFactor(["smoke", "lung"], [2, 2], [0.3, 0.1, 0.1, 0.5], states)])
-        >>> network.predict(pd.DataFrame({"smoke": ["no", "yes"]}))["lung"].tolist()
-        ['no', 'yes']
-        """
-        require_public(data)
-        schema = self._fitted()
-        given = list(data.columns)
-        schema.require([given] if given else [schema.variables])
-        asked = [variable for variable in self.nodes() if variable not in given]
-        if not asked:
-            raise SchemaError("The records have all variables of the network: there is none to predict.")
-        self._question(asked, None)
-        declared = self._declared()
-        rows = list(data.itertuples(index=False, name=None))
-        distinct = list(dict.fromkeys(rows))
-        found, answering = {}, self._answering()
-        for row in distinct:
-            evidence = checked_evidence(schema, dict(zip(given, row, strict=True)), declared)
-            with named_evidence(evidence):
-                (place,) = answering.most_probable(asked, [places(schema, evidence)])
-            found[row] = [schema.states[variable][own] for variable, own in zip(asked, place, strict=True)]
-        return pd.DataFrame([found[row] for row in rows], index=data.index, columns=asked)
 
     def copy(self) -> PrivateMarkovNetwork:
         """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""

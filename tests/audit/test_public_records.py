@@ -26,12 +26,14 @@ PUBLIC = {
 # Arguments through which methods other than `fit` take records.
 RECORDS = {"X", "y", "H", "data", "counts", "frame", "records", "documents"}
 # What is asked of public records, one by one or all together; `fit` gives none of it of private ones.
+OF_MODELS = {"log_likelihood", "predict", "predict_probability"}
 OF_PUBLIC_RECORDS = {
-    "PrivateBayesianNetwork": {"predict", "predict_probability"},
+    "PrivateBayesianNetwork": OF_MODELS,
+    "PrivateHouseholdNetwork": OF_MODELS,
     "PrivateLDA": {"transform", "perplexity", "score"},
     "PrivateLogisticRegression": {"predict", "predict_proba", "predict_log_proba", "decision_function", "score"},
-    "PrivateMarkovNetwork": {"log_likelihood", "predict"},
-    "PrivateMixtureNetwork": {"log_likelihood"},
+    "PrivateMarkovNetwork": OF_MODELS,
+    "PrivateMixtureNetwork": OF_MODELS,
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
 }
 PAID = {name: {"check"} for name in ("PrivateDataset", "PrivateHouseholds")}  # public records against private ones
@@ -83,7 +85,16 @@ FITS = {
     "PrivateMarkovNetwork": lambda: dp.PrivateMarkovNetwork([("a", "b")]).fit(release()),
     "PrivateMixtureNetwork": lambda: dp.PairwiseMixture(components=2, members=1).fit(release()).network_,
     "PrivateBayesianNetwork": lambda: dp.PrivateBayesianNetwork([("a", "b")]).fit(release()),
+    "PrivateHouseholdNetwork": lambda: households(),
 }
+
+
+def households():
+    homes = pd.DataFrame({"id": [1, 2, 3, 4], "a": ["x", "y"] * 2})
+    people = pd.DataFrame({"id": [1, 2, 3, 4, 4], "b": ["x", "y", "x", "y", "x"]})
+    schema = dp.HouseholdSchema(SCHEMA.select(["a"]), SCHEMA.select(["b"]), "id", 2)
+    data = dp.PrivateHouseholds(homes, people, schema, dp.PrivacyBudget(9.0, 0.1), noise=dp.SimulatedNoise(0))
+    return dp.HouseholdMixture(9.0, 0.1, components=2, members=1).fit(data).network_
 
 
 def release():

@@ -10,7 +10,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
@@ -367,23 +366,3 @@ def test_nothing_is_known_of_a_variable_in_no_table(records, schema):
     release = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("a", "b")], epsilon=1.0)
     with pytest.raises(ValueError, match="says nothing of 'c'"):
         dp.PrivateMarkovNetwork([("a", "c")]).fit(release)
-
-
-def test_predictions_are_the_most_probable_joint_states():
-    generator = np.random.default_rng(0)
-    states = {"a": ["x", "y"], "b": [0, 1, 2], "c": ["u", "v"]}
-    factors = [
-        DiscreteFactor(pair, [len(states[v]) for v in pair], generator.random(6), {v: states[v] for v in pair})
-        for pair in (("a", "b"), ("b", "c"))
-    ]
-    network = dp.PrivateMarkovNetwork([("a", "b"), ("b", "c")])
-    network.set_factors(factors)
-    joint = np.einsum("ab,bc->abc", *(factor.values for factor in factors))
-    given = pd.DataFrame({"b": [2, 0, 2, 1]}, index=[7, 5, 3, 1])
-    found = network.predict(given)
-    assert list(found.index) == [7, 5, 3, 1]
-    for b, a, c in zip(given["b"], found["a"], found["c"], strict=True):
-        best = np.unravel_index(joint[:, b].argmax(), (2, 2))
-        assert (states["a"][best[0]], states["c"][best[1]]) == (a, c)
-    with pytest.raises(dp.SchemaError, match="none to predict"):
-        network.predict(pd.DataFrame({"a": ["x"], "b": [0], "c": ["u"]}))

@@ -61,6 +61,11 @@ class MixtureAnswers:
         shape = [self.mixture.cardinalities[variable] for variable in asked]
         return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
 
+    def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
+        for given in givens:
+            mixture = self._given(given)
+            yield [mixture.marginal((variable,)) for variable in asked]
+
     def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
         for given in givens:
             yield self._given(given).most_probable(asked)

@@ -18,7 +18,7 @@ from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Places
 from pgmpy_dp.models.bounds import bounds
-from pgmpy_dp.models.trees.conditioning import Conditioning, distribution
+from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.trees.deviations import Deviations
 from pgmpy_dp.schema import Schema
 
@@ -84,7 +84,7 @@ class TreeAnswers:
     normalised: bool = False
 
     def marginal(self, asked: Sequence[str], given: Places) -> Vector:
-        return distribution(self.layout, self.logs, asked, given)
+        return Reduction(self.layout, self.logs, asked, given).joint(given)
 
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> DrawnAnswers:
         drawn = self.drawn()
@@ -130,10 +130,20 @@ class TreeAnswers:
         wanted = tuple(own[v].index(states[v][place]) for v, place in zip(asked, places, strict=True))
         return places, float(np.mean([wanted == own_ for own_ in found_]))
 
+    def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
+        return (plan.marginals(given) for plan, given in self._planned(asked, givens))
+
     def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
-        conditioning = Conditioning(self.layout)
+        return (plan.most_probable(given) for plan, given in self._planned(asked, givens))
+
+    def _planned(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[Reduction, Places]]:
+        """Give evidence on the same variables one plan."""
+        plans = dict[frozenset[str], Reduction]()
         for given in givens:
-            yield from conditioning.most_probable([self.logs], asked, given)
+            known = frozenset(given)
+            if known not in plans:
+                plans[known] = Reduction(self.layout, self.logs, asked, known)
+            yield plans[known], given
 
     def codes(
         self,

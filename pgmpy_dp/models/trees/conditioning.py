@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -116,10 +118,7 @@ class Conditioning:
     def _tree(self, together: Sequence[str]) -> JunctionTree:
         key = frozenset(together if len(together) > 1 else ())
         if key not in self._trees:
-            cover = [tuple(together)] if key else []
-            engine = build_engine(self.layout.cardinalities, self.layout.scopes, "junction_tree", cover)
-            assert isinstance(engine, JunctionTree)
-            self._trees[key] = engine
+            self._trees[key] = _tree(self.layout, [tuple(together)] if key else [])
         return self._trees[key]
 
     def _mask(self, evidence: Places) -> Vector:
@@ -135,47 +134,111 @@ class Conditioning:
         return self.layout.flatten(tables)
 
 
-def distribution(layout: Layout, logs: Vector, asked: Sequence[str], given: Places) -> Vector:
-    """Find the joint distribution of some variables given the states of others, which need no place in the tree.
+class Reduction:
+    """What an answer depends on where some variables are given: one plan for all of their states.
 
-    Tables that share no variable with what is asked for matter only where they may forbid the evidence.
+    Tables that share no variable with what is asked for matter only where they may forbid the evidence. Given variables
+    need no place in the tree, and answers are kept: many records agree in what one depends on.
 
-    Raises
-    ------
-    ImpossibleEvidenceError
-        If the evidence has probability zero.
-    TreeTooLargeError
-        If the junction tree of what the answer depends on does not fit in memory.
+    Parameters
+    ----------
+    layout : Layout
+    logs : ndarray of shape (layout.size,)
+    asked : sequence of str
+    known : collection of str
+        The variables that are given.
     """
-    scopes, tables = [], []
-    for scope, table in zip(layout.scopes, layout.split(logs), strict=True):
-        tables.append(table[tuple(given.get(variable, slice(None)) for variable in scope)])
-        scopes.append(tuple(variable for variable in scope if variable not in given))
-    graph: nx.Graph = nx.Graph()
-    for scope in (*scopes, tuple(asked)):
-        nx.add_path(graph, scope)
-    joined = set().union(*(nx.node_connected_component(graph, variable) for variable in asked))
-    own = [number for number, scope in enumerate(scopes) if joined.issuperset(scope) and scope]
-    others = [number for number in range(len(scopes)) if not joined.issuperset(scopes[number]) or not scopes[number]]
-    if given and any(np.isneginf(tables[number]).any() for number in others):
-        _calibrate(layout, scopes, tables, others, ())
-    tree, calibration = _calibrate(layout, scopes, tables, own, tuple(asked))
-    return tree.marginal(calibration, asked)
+
+    def __init__(self, layout: Layout, logs: Vector, asked: Sequence[str], known: Collection[str]) -> None:
+        self._asked, self._cardinalities = tuple(asked), layout.cardinalities
+        left = [tuple(variable for variable in scope if variable not in known) for scope in layout.scopes]
+        graph: nx.Graph = nx.Graph()
+        graph.add_nodes_from(asked)
+        for scope in left:
+            nx.add_path(graph, scope)
+        joined = set().union(*(nx.node_connected_component(graph, variable) for variable in asked))
+        tables = list(zip(left, layout.scopes, layout.split(logs), strict=True))
+        self._own = [each for each in tables if each[0] and joined.issuperset(each[0])]
+        others = [each for each in tables if not (each[0] and joined.issuperset(each[0]))]
+        self._forbidding = [each for each in others if known and np.isneginf(each[2]).any()]
+        self._layout = self._part(joined, [own for own, _, _ in self._own])
+        self._near = sorted({variable for _, scope, _ in self._own for variable in scope if variable in known})
+        self._found = dict[tuple[int, ...], Any]()
+
+    def joint(self, given: Places) -> Vector:
+        """Compute the joint distribution of what is asked for.
+
+        Raises
+        ------
+        ImpossibleEvidenceError
+            If the evidence has probability zero.
+        TreeTooLargeError
+            If the junction tree of what the answer depends on does not fit in memory.
+        """
+        self._require_possible(given)
+        tree = _tree(self._layout, [self._asked])
+        return tree.marginal(_calibrated(tree, self._logs(given)), self._asked)
+
+    def marginals(self, given: Places) -> list[Vector]:
+        """Compute the distribution of each variable that is asked for; errors as `joint`."""
+        return self._once(given, self._each)  # type: ignore[no-any-return]
+
+    def most_probable(self, given: Places) -> tuple[int, ...]:
+        """Find the most probable joint state of what is asked for; errors as `joint`."""
+        return self._once(given, self._states)  # type: ignore[no-any-return]
+
+    def _once(self, given: Places, find: Callable[[Vector], Any]) -> Any:
+        self._require_possible(given)
+        near = tuple(given[variable] for variable in self._near)
+        if near not in self._found:
+            self._found[near] = find(self._logs(given))
+        return self._found[near]
+
+    def _each(self, logs: Vector) -> list[Vector]:
+        calibration = _calibrated(self._tree, logs)
+        return [self._tree.marginal(calibration, [variable]) for variable in self._asked]
+
+    def _states(self, logs: Vector) -> tuple[int, ...]:
+        maximisation = self._maximisation
+        try:
+            return maximisation.most_probable(logs)
+        except ValueError as error:
+            raise ImpossibleEvidenceError(str(error)) from error
+
+    @cached_property
+    def _tree(self) -> JunctionTree:
+        return _tree(self._layout, [])
+
+    @cached_property
+    def _maximisation(self) -> Maximisation:
+        return Maximisation.plan(self._layout, self._asked, {})
+
+    def _part(self, variables: Collection[str], scopes: Sequence[Clique]) -> Layout:
+        cards = {variable: card for variable, card in self._cardinalities.items() if variable in variables}
+        return Layout.of(cards, scopes)
+
+    def _logs(self, given: Places) -> Vector:
+        return self._layout.flatten(_slice(table, scope, given) for _, scope, table in self._own)
+
+    def _require_possible(self, given: Places) -> None:
+        """Refuse evidence that tables forbid on which the answer does not depend."""
+        sliced = [(left, _slice(table, scope, given)) for left, scope, table in self._forbidding]
+        kept = [(left, table) for left, table in sliced if np.isneginf(table).any()]
+        if any(not left for left, _ in kept):
+            raise ImpossibleEvidenceError("a table forbids what is given")
+        if kept:
+            part = self._part(set().union(*(left for left, _ in kept)), [left for left, _ in kept])
+            _calibrated(_tree(part, []), part.flatten(table for _, table in kept))
 
 
-def _calibrate(
-    layout: Layout, scopes: Sequence[Sequence[str]], tables: Sequence[Vector], numbers: Sequence[int], asked: Clique
-) -> tuple[JunctionTree, Calibration]:
-    """Calibrate a tree of some tables, which may be without variables."""
-    if any(np.ndim(tables[number]) == 0 and np.isneginf(tables[number]) for number in numbers):
-        raise ImpossibleEvidenceError("a table forbids what is given")
-    kept = [number for number in numbers if scopes[number]]
-    named = {*asked}.union(*(scopes[number] for number in kept))
-    left = {variable: card for variable, card in layout.cardinalities.items() if variable in named}
-    reduced = Layout.of(left, [tuple(scopes[number]) for number in kept])
-    tree = build_engine(left, reduced.scopes, "junction_tree", [asked] if asked else [])
+def _slice(table: Vector, scope: Sequence[str], given: Places) -> Vector:
+    return np.asarray(table[tuple(given.get(variable, slice(None)) for variable in scope)])
+
+
+def _tree(layout: Layout, cover: Sequence[Clique]) -> JunctionTree:
+    tree = build_engine(layout.cardinalities, layout.scopes, "junction_tree", cover)
     assert isinstance(tree, JunctionTree)
-    return tree, _calibrated(tree, reduced.flatten(tables[number] for number in kept))
+    return tree
 
 
 def _calibrated(tree: JunctionTree, logs: Vector) -> Calibration:
