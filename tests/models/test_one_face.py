@@ -277,6 +277,23 @@ def numbered(records: pd.DataFrame, case: Case) -> pd.DataFrame:
     return records.assign(**{name: records[name].astype(object).map(middles).astype("Int64") for name in names})
 
 
+def test_predictions_follow_from_the_distribution_of_each_row(case):
+    rows = pd.DataFrame({case.known: [NUMBER, "?", None]})
+    found, shares = case.model.predict(rows), case.model.predict_probability(rows)
+    assert found[case.known].tolist()[:2] == [NUMBER, "?"]
+    rest = [variable for variable in found if variable != case.known]
+    expected = case.model.map_query(rest, {case.known: NUMBER})
+    assert {variable: found[variable][0] for variable in rest} == expected
+    for row, given in enumerate(({case.known: NUMBER}, {case.known: "unknown"})):
+        exact = case.model.query([case.asked], given)
+        for state, share in zip(exact.state_names[case.asked], exact.values, strict=True):
+            assert shares[f"{case.asked}_{state}"][row] == pytest.approx(share, abs=1e-9)
+    drawn = case.model.predict(rows, stochastic=True, seed=0)
+    pd.testing.assert_frame_equal(drawn, case.model.predict(rows, stochastic=True, seed=0))
+    with pytest.raises(ValueError, match="nothing to predict"):
+        case.model.predict(drawn)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
