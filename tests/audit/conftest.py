@@ -104,7 +104,7 @@ class Mechanism:
     delta: float = 0.0
     times: float = 0.7
     trials: int = 8000
-    quick: int = 80
+    quick: int = 120
     draws: bool = False
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
