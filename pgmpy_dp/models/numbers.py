@@ -88,7 +88,8 @@ def decoded(
 
 def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
     """Make categorical columns of positions of states."""
-    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], pd.Index(schema.state_names[v])) for v in variables})
+    states = {variable: pd.Index(schema.state_names[variable]) for variable in variables}
+    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], states[v]) for v in variables})  # type: ignore[type-var]
 
 
 def numbered(

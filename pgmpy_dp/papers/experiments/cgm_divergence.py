@@ -147,7 +147,8 @@ def _calibrated(graph: str) -> Calibration:
 
 @lru_cache(maxsize=2)
 def _records(graph: str, size: int, population: int) -> pd.DataFrame:
-    return _truth(graph)[0].simulate(size, seed=population)
+    records: pd.DataFrame = _truth(graph)[0].simulate(size, seed=population)
+    return records
 
 
 @cache

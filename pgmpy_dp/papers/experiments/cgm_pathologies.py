@@ -87,7 +87,8 @@ def _truth(part: str) -> PrivateMarkovNetwork:
 
 @lru_cache(maxsize=2)
 def _records(part: str, size: int, population: int) -> pd.DataFrame:
-    return _truth(part).simulate(size, seed=population)
+    records: pd.DataFrame = _truth(part).simulate(size, seed=population)
+    return records
 
 
 def _square_error(estimate: np.ndarray, marginals: np.ndarray) -> float:
