@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -206,6 +207,8 @@ class PrivateNetwork(Model, Provenance):
         size = f"{len(network.nodes())} variables, {len(network.edges())} edges"
         return f"{type(self).__name__}({size})\n  {self._promise()}"
 
+    __str__ = __repr__  # networkx's own leaves out the guarantee
+
     def _repr_html_(self) -> str:
         network: Any = self
         nodes = list(network.nodes())
@@ -359,7 +362,7 @@ class PrivateNetwork(Model, Provenance):
         with read_network(filename, filetype) as (network, releases):
             if not issubclass(cls, type(network)):
                 kind = type(network).__name__
-                raise ReleaseFormatError(f"{filename} holds a {kind}: pgmpy_dp.load reads models of every kind.")
+                raise ReleaseFormatError(f"it holds a {kind}: pgmpy_dp.load reads models of every kind.")
             return cls.of(network)._carrying(releases)
 
     @classmethod
@@ -411,8 +414,16 @@ class PrivateNetwork(Model, Provenance):
                 f"expected){worst}. Answers and synthetic records may be far off; bounds allow for it as far as the "
                 "release tells"
             )
-            warnings.warn(Message(fact, python, shell), stacklevel=4)
+            warnings.warn(Message(fact, python, shell), stacklevel=_callers_level())
 
     def _told_by_families(self) -> bool:
         """Say whether CPDs that are each read from its own table are there to be had, and others than these."""
         return False
+
+
+def _callers_level() -> int:
+    """Return the stack level of the call from outside the package, as the caller hands it to `warnings.warn`."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("pgmpy_dp."):
+        frame, level = frame.f_back, level + 1
+    return level

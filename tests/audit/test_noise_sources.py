@@ -22,6 +22,7 @@ ALLOWED = {
     "models/simulation.py": "the generator of those",
     "models/trees/conditioning.py": "likewise",
     "models/answering.py": "the generator that models are handed",
+    "models/prediction.py": "the generator of predictions that are drawn",
     "models/model.py": "the generator of records and draws of any model",
     "models/network_face.py": "that of networks",
     "models/trees/answers.py": "that of their trees",

@@ -226,7 +226,7 @@ def test_huge_sums_stay_exact():
         (by_record, 0.0, "bound"),
         (by_record, math.nan, "bound"),
         (lambda codes: Moments([[1.0]], None, np.ones((1, 1)), np.ones((1, 1))), 1.0, "array of numbers"),
-        (lambda codes: Moments(*[np.ones((2, 1))] * 4), 1.0, "one row a record"),
+        (lambda codes: Moments(*[np.ones((2, 1))] * 4), 1.0, "one row per record"),
         (lambda codes: Moments(np.ones((1, 2)), np.ones((1, 3)), *[np.ones((1, 1))] * 2), 1.0, "number of columns"),
         (lambda codes: Moments(*[np.full((1, 1), "a")] * 4), 1.0, "array of numbers"),
         (lambda codes: Moments(np.ones((1, 2**16)), None, *[np.ones((1, 1))] * 2), 1.0, "too many cells"),

@@ -215,7 +215,7 @@ def test_an_epsilon_below_what_floats_may_be_off_by_is_refused():
         lambda e: papers.truncation([2, 3, 1], e, "replace_one"),
     )
     for draw in (*tempered, *truncated):
-        with pytest.raises(ValueError, match=r"epsilon=3e-08 is too small.*give 4e-08 or more"):
+        with pytest.raises(ValueError, match=r"epsilon=3e-08 is too small.*use at least 4e-08"):
             draw(Fraction("3e-8"))
     for draw in tempered:
         draw(Fraction("4e-8"))

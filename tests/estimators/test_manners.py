@@ -207,5 +207,5 @@ def test_pgmpys_own_estimators_are_told_apart():
     assert found.index.tolist() == [4, 5, 6]
     with pytest.raises(TypeError, match="public records"):
         markov.predict(data)
-    with pytest.raises(dp.SchemaError, match="none to predict"):
+    with pytest.raises(ValueError, match="nothing to predict"):
         markov.predict(frame)

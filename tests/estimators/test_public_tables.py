@@ -133,7 +133,7 @@ def test_tables_whose_tree_is_too_large_are_left_out_and_named(network):
     tables = {pair: np.full((60, 60), 3) for pair in (("a", "b"), ("b", "c"))}
     guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
     release = dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, 4.0), guarantee)
-    with pytest.warns(UserWarning, match=r"does not join the public \('a', 'c'\)"):
+    with pytest.warns(UserWarning, match=r"leaves out the public \('a', 'c'\): the network does not join"):
         network([("a", "b"), ("b", "c")]).fit(
             release, estimator=dp.CollectiveEM(max_iter=2), public={("a", "c"): np.ones((60, 60)), "b": np.ones(60)}
         )

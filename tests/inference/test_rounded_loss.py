@@ -6,7 +6,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from pgmpy_dp.fitting.readings.undirected import _POINTS, _WEIGHTS
+from pgmpy_dp.inference.collective.expected_losses import _POINTS, _WEIGHTS
 from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss
 
 OBSERVED, SCALE, CORNER = np.array([3.0, -2.0, 40.0]), np.array([2.0, 5.0, 1.0]), np.array([1.5, 9.0, 0.4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -148,7 +149,9 @@ def test_an_edge_is_missed_that_lies_between_variables_that_no_tree_holds(bnlear
 def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     """Nor does a table without noise ask for all of them; the deviations are as large as those of all would be."""
     drawn, everyone = [], 10**9
-    monkeypatch.setattr(fit_checks, "sample", lambda *given: drawn.append(given[2]) or sample(*given))
+    monkeypatch.setattr(
+        fit_checks, "sample", lambda *given, **options: drawn.append(given[2]) or sample(*given, **options)
+    )
     network = tree_network()
     release = measured(network, 0)
     network.fit(release)
@@ -160,7 +163,8 @@ def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     noise = LaplaceNoise(np.zeros(8), np.zeros(8))
     exact = dataclasses.replace(seen, cliques=tuple(tables), total=float(everyone), noise=noise)
     shares = np.concatenate([tree.marginal(calibration, table).ravel() for table in tables])
-    deviations = fit_checks._drawn_records(tree, calibration, exact, shares, 400, np.random.default_rng(0))
+    draw = partial(fit_checks.sample, tree, calibration, generator=np.random.default_rng(0))
+    deviations = fit_checks._drawn_records(draw, tree.layout.cardinalities, exact, shares, 400)
     assert sum(drawn) <= fit_checks._MOST_RECORDS
     assert deviations.shape == (400, 8)
     np.testing.assert_allclose(deviations.std(axis=0), np.sqrt(everyone * shares * (1 - shares)), rtol=0.25)

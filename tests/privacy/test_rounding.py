@@ -21,7 +21,7 @@ from pgmpy_dp.privacy.regression import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
 from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
 from pgmpy_dp.privacy.sequences import _before_choice, _before_noise
-from pgmpy_dp.privacy.subsampling import GRID_SHARE, _checked_plan, _without_grid
+from pgmpy_dp.privacy.subsampling import GRID_SHARE, _without_grid, checked_plan
 
 positive = st.fractions(Fraction(1, 10**12), 10**6)
 decimals = st.decimals("1e-9", "1e6", allow_nan=False).map(Fraction)
@@ -56,7 +56,7 @@ def test_floats_are_the_next_on_the_safe_side(exact):
 @settings(deadline=None)
 def test_the_float_of_a_sampling_rate_is_not_below_it(exact):
     rate = exact / (1 + exact)
-    found = _checked_plan(1, rate, "poisson")
+    _, _, found, _ = checked_plan(1e-6, 1, rate, "poisson")
     assert rate <= Fraction(found) <= 1
     assert Fraction(math.nextafter(found, 0.0)) < rate
     delta = float(rate)

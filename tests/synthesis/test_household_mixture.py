@@ -200,7 +200,6 @@ def test_mistakes_are_refused_before_a_charge(tables, fitted):
         (mixture(1.0, 1e-6, schema=other), [data], dp.SchemaError, "differs from that of the households"),
         (mixture(1.0, 1e-6), list(tables), dp.SchemaError, "give a HouseholdSchema"),
         (mixture(1.0, 1e-6, schema=SCHEMA), [tables[0]], ValueError, "Two tables are fitted"),
-        (mixture(1.0), [data], ValueError, "delta"),
         (mixture(), [fitted.release_], dp.SchemaError, "give a HouseholdSchema"),
         (mixture(1.0, schema=SCHEMA), [fitted.release_], ValueError, "already paid for"),
         (mixture(schema=other), [fitted.release_], dp.SchemaError, "'size' has other states"),

@@ -132,7 +132,6 @@ def test_pure_epsilon_works(frame):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"epsilon": 1.0}, "delta"),
         ({"epsilon": 1.0, "delta": 1e-6, "stages": 3}, "stages"),
         ({"epsilon": 1.0, "delta": 1e-6, "components": 0}, "components"),
         ({"epsilon": 1.0, "delta": 1e-6, "target": "e"}, "'e'"),

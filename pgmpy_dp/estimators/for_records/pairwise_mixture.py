@@ -148,7 +148,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.stages == 2 and self._noise != "gaussian":
+        if self.epsilon is not None and self.stages == 2 and self._noise != "gaussian":
             raise ValueError(
                 Message(
                     "Two stages are priced for Gaussian noise",

@@ -50,6 +50,13 @@ class LinearObservations:
 
         return sparse.csr_array(sparse.eye_array(self.owners.size)) if self.matrix is None else self.matrix
 
+    @cached_property
+    def contrasts(self) -> NDArray[np.bool_]:
+        """Whether each observation combines several counts."""
+        if self.matrix is None:
+            return np.zeros(self.owners.size, dtype=bool)
+        return np.diff(self.matrix.tocsr().indptr) > 1
+
     def expected(self, counts: Vector) -> Vector:
         """Compute A n."""
         return counts if self.matrix is None else self.matrix @ counts

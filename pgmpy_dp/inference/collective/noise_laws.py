@@ -92,6 +92,10 @@ class LaplaceNoise(_OneLaw):
         """Add sampling of this variance to the noise: both are then relative to expected counts."""
         return SmoothedLaplaceNoise(self.observed, self.scale, np.sqrt(self.scale**2 + sampling))
 
+    def sampled_with_contrasts(self, sampling: Vector, contrasts: NDArray[np.bool_]) -> SmoothedLaplaceNoise:
+        """Add sampling as `sampled` does; an observation of a contrast keeps the weight that its noise gives it."""
+        return self.sampled(sampling)
+
     def hyperbolic(self) -> tuple[Vector, Vector]:
         """Return scale and squared corner of a hyperbolic density with the same variance.
 
@@ -156,6 +160,13 @@ class GaussianNoise(_OneLaw):
     def sampled(self, sampling: Vector) -> GaussianNoise:
         """Add sampling of this variance to the noise: both are then relative to expected counts."""
         return GaussianNoise(self.observed, self.variance + sampling)
+
+    def sampled_with_contrasts(self, sampling: Vector, contrasts: NDArray[np.bool_]) -> GaussianNoise:
+        """Add sampling to the noise of counts, and not to that of contrasts.
+
+        Contrasts of a table vary together: their own variances, taken for independent, would hide that a cell is empty.
+        """
+        return self.sampled(np.where(contrasts, 0.0, sampling))
 
     def hyperbolic(self) -> tuple[Vector, Vector]:
         """Return the scale, and corners of -1, which denote a Gaussian density."""
