@@ -55,7 +55,8 @@ class LinearObservations:
         """Whether each observation combines several counts."""
         if self.matrix is None:
             return np.zeros(self.owners.size, dtype=bool)
-        return np.diff(self.matrix.tocsr().indptr) > 1
+        several: NDArray[np.bool_] = np.diff(self.matrix.tocsr().indptr) > 1
+        return several
 
     def expected(self, counts: Vector) -> Vector:
         """Compute A n."""
