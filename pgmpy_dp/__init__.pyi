@@ -1,12 +1,12 @@
 """The public names, read by lazy_loader and by type checkers."""
 
+from . import acceptance as acceptance
 from . import evaluation as evaluation
 from . import exports as exports
 from . import papers as papers
 from . import plotting as plotting
 from . import report as report
 from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, PrivateHouseholds, exact_marginals
-from .data import acceptance as acceptance
 from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
 from .estimators import (
     AutoMLE,

@@ -5,13 +5,11 @@ from pgmpy_dp.data.documents import PrivateDocuments
 from pgmpy_dp.data.exact import exact_marginals
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.households import PrivateHouseholds
-from pgmpy_dp.data.mechanisms import acceptance
 
 __all__ = [
     "PrivateDataset",
     "PrivateDocuments",
     "PrivateFeatures",
     "PrivateHouseholds",
-    "acceptance",
     "exact_marginals",
 ]

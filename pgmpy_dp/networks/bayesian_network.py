@@ -41,9 +41,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     guarantee_ : Guarantee
         It holds for the records behind the fit.
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-        The network was fitted to it, and the bounds of its answers come from it.
-    draws_ : PosteriorNetworks
-        They are drawn from what the release leaves open.
+        The network was fitted to it. Bounds of answers come from ``draws_``, networks drawn from what it leaves open.
 
     Examples
     --------

@@ -47,9 +47,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     schema_ : Schema
         It has the variables and their states.
     release_ : NoisyMarginals or NoisyCoefficients
-        The network was fitted to it, and the bounds of its answers come from it.
-    draws_ : PosteriorNetworks
-        They are drawn from what the release leaves open.
+        The network was fitted to it. Bounds of answers come from ``draws_``, networks drawn from what it leaves open.
 
     Examples
     --------

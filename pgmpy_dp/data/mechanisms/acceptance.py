@@ -54,8 +54,6 @@ CONFIDENCE = 0.95
 
 Codes = dict[str, NDArray[Any]]
 
-__all__ = ["CheckedRecords", "LargestError", "PredictionError", "UniqueMatches"]
-
 
 @dataclass(frozen=True)
 class Count:
