@@ -1,1 +1,1 @@
-"""What releases say of some variables: observations of one or several, likelihoods, rules and public tables."""
+"""Observations of a model's variables in one or several releases: likelihoods, rules and public tables."""

@@ -1,4 +1,4 @@
-"""A release is held against the rules of its schema: what contradicts them far beyond its noise is said."""
+"""Check releases against the rules of their schema, and warn where they contradict them far beyond the noise."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique, Dependency, Rule
 
-# Noise alone exceeds what is reported with this probability, over all rules and states together.
+# Probability of a false warning from noise alone, over all rules and cells together.
 _LEVEL = 1e-6
 
 
 def warn_of_broken_rules(releases: Sequence[Release]) -> None:
-    """Warn of rules that the records break, as far as releases of them show; the records are not looked at.
+    """Warn about rules that the releases contradict. Only the releases are used, not the records.
 
     Warns
     -----
     UserWarning
-        If counts that a rule forbids, or a difference that it rules out, are far beyond the noise.
+        If the counts that a rule sets to zero, or the differences that it excludes, are far larger than the noise.
     """
     found = list(_broken(releases))
     if found:
@@ -49,7 +49,7 @@ def _broken(releases: Sequence[Release]) -> Iterator[str]:
 
 
 def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Vector, Law]]:
-    """Find counts that would be zero but for noise if the rule held, and the standard deviations of that."""
+    """Yield noisy values that have mean zero if the rule holds, their standard deviations, and the law of the noise."""
     for release in releases:
         structure = release.schema.structure
         routes: dict[str, Any] = {v: structure.dependent.get(v, (v, None)) for v in rule.variables}

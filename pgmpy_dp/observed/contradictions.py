@@ -1,4 +1,4 @@
-"""Public tables are held against a release, and against each other: what contradicts far beyond the noise is said."""
+"""Check public tables against a release and each other, and warn of contradictions far beyond the noise."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
-# Errors alone exceed what is reported with this probability, over all cells together.
+# Probability of a false warning from errors alone, over all cells together.
 _LEVEL = 1e-6
 
 
 def warn_of_contradictions(releases: Sequence[Release]) -> None:
-    """Warn of public tables that do not describe the records, as far as the release shows it.
+    """Warn about public tables that contradict the release or each other.
 
-    Tables of a population that the records are a sample of may differ by as much as samples do.
+    The test allows for sampling error: a public table may describe the population from which the records were drawn.
 
     Warns
     -----
@@ -44,17 +44,18 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
 
 
 def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
-    """Warn of public tables that a fit leaves out: the network does not join them, and a tree that does is too large.
+    """Warn about public tables that a fit leaves out because they would make the junction tree too large.
 
     Parameters
     ----------
     releases : sequence of Release
     seen, kept : sequence of tuples of str
-        Tables about the network's variables, and those of them that are fitted.
+        Tables over the network's variables, and the subset that is fitted.
 
     Warns
     -----
     UserWarning
+        If there is such a table.
     """
     public = [clique for release in releases if isinstance(release, InformedMarginals) for clique in release.public]
     lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
@@ -82,7 +83,7 @@ def _contradictions(release: InformedMarginals) -> Iterator[str]:
 
 
 def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, Law]]:
-    """Find differences that would be zero but for errors, and the standard deviations of that."""
+    """Yield a description, the absolute differences between two tables, their standard deviations, and their law."""
     total, noisy = release.total, release.noisy
     public = {clique: table.scaled(total) for clique, table in release.public.items()}
     for clique, (counts, errors) in public.items():
@@ -113,7 +114,7 @@ def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tu
 
 
 def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
-    """Find the variance that sampling the records gives a count, and their unknown number."""
+    """Compute the variance of counts from the sampling of the records and from their estimated number."""
     share = counts / total
     chance: Vector = np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
     return chance

@@ -1,4 +1,4 @@
-"""pgmpy's networks become flat tables, and flat tables CPDs and factors."""
+"""Conversion of pgmpy's networks to flat tables, and of flat tables to CPDs and factors."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy
 
 
 def family(network: DAG, node: str) -> Clique:
-    """List a node and its parents in pgmpy's order: sorted, the last running fastest."""
+    """Return a node and its parents in pgmpy's order: parents sorted, the last varying fastest."""
     return (node, *sorted(network.get_parents(node)))
 
 
 def families(network: DAG) -> tuple[Clique, ...]:
-    """List all families, in the order of the nodes."""
+    """Return all families, in the order of the nodes."""
     return tuple(family(network, node) for node in network.nodes())
 
 
 def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
-    """Choose the tables that carry log-potentials in a Markov network.
+    """Choose the scopes of the log-potentials of a Markov network.
 
-    Edges, isolated nodes, and measured cliques whose variables are all neighbours of each other; of these, those
-    that lie in no other.
+    The candidates are edges, nodes, and the measured sets of variables that are cliques of the network; the maximal
+    ones are returned.
     """
     order = {node: number for number, node in enumerate(network.nodes())}
     scopes: list[Clique] = [clique for clique in measured if _joined(network, clique)]
@@ -45,42 +45,43 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
 
 
 def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) -> None:
-    """Refuse cliques that are none of the network: only variables that edges join may share a table.
+    """Require that sets of variables are cliques of the network.
 
     Raises
     ------
     ValueError
+        If edges do not join all variables of a set.
     """
     if not all(_joined(network, clique) for clique in cliques):
         raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
 
 
 def _joined(network: DiscreteMarkovNetwork, variables: Clique) -> bool:
-    """Tell whether the network has these variables, with an edge between any two of them."""
+    """Return whether the network has these variables, with an edge between any two of them."""
     pairs = combinations(variables, 2)
     return all(network.has_node(v) for v in variables) and all(network.has_edge(*pair) for pair in pairs)
 
 
 def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Keep the cliques that no scope contains."""
+    """Return the cliques that no scope contains."""
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
 
 
 def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
-    """Make the CPD of the first variable of a clique given the others.
+    """Create the CPD of the first variable of a clique given the others.
 
     Parameters
     ----------
     clique : tuple of str
         The node, then its parents in pgmpy's order.
-    table : ndarray with one axis a variable
+    table : ndarray with one axis per variable
         P(node | parents): non-negative, summing to 1 along the first axis.
     state_names : mapping
 
     Raises
     ------
     ValueError
-        If the table is no conditional distribution. pgmpy does not check what an estimator hands it.
+        If the table is not a conditional distribution. pgmpy does not check the CPDs that an estimator returns.
     """
     node, *parents = clique
     if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
@@ -96,7 +97,7 @@ def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequenc
 
 
 def conditional(joint: Vector) -> Vector:
-    """Divide a joint table to P(first variable | others); uniform where the others' configuration has no mass."""
+    """Compute P(first variable | others) from a joint table; uniform where the others' configuration has no mass."""
     mass = joint.sum(axis=0, keepdims=True)
     safe = np.where(mass > 0, mass, 1.0)
     return np.where(mass > 0, joint / safe, 1.0 / joint.shape[0])
@@ -105,10 +106,10 @@ def conditional(joint: Vector) -> Vector:
 def markov_factors(
     layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
 ) -> list[DiscreteFactor]:
-    """Make factors with partition function 1: log Z is shared equally among the tables.
+    """Create factors whose product has partition function 1.
 
-    A constant is moved between tables so that each has its largest value near 1, which keeps products of many
-    factors in range.
+    Each table is scaled to a maximum of 1, and the remaining log Z is divided equally among the tables. This keeps
+    products of many factors in the floating-point range.
     """
     tables = layout.split(potentials)
     tops = [float(table.max()) for table in tables]
@@ -125,12 +126,12 @@ def markov_factors(
 
 
 def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -> Vector:
-    """Take the table of a CPD or factor, with all of its axes in the order of the given states.
+    """Return the table of a CPD or factor, with the states of all axes in the given order.
 
     Raises
     ------
     SchemaError
-        If the factor has other states.
+        If the factor's states differ.
     """
     table = np.asarray(factor.values, dtype=np.float64)
     for axis, variable in enumerate(factor.variables):
@@ -144,23 +145,23 @@ def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -
 def log_linear(
     network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
 ) -> tuple[Layout, Vector, dict[str, list[Any]]]:
-    """Take the log-potentials of a network with CPDs or factors.
+    """Return the log-potentials of a network with CPDs or factors.
 
     Parameters
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
     state_names : mapping, optional
-        Order of states to bring the tables to; by default the network's own.
+        Order of the states in the tables; the network's own by default.
 
     Returns
     -------
     layout, potentials, state_names
-        A zero probability is minus infinity.
+        The log-potential of a zero probability is minus infinity.
 
     Raises
     ------
     SchemaError
-        If the network has other states than asked for, or a variable without.
+        If the network's states differ from `state_names`, or a variable is missing there.
     """
     own = Schema.from_model(network).states
     for variable in own:
@@ -177,12 +178,12 @@ def log_linear(
 
 
 def bayesian_network(model: Any, estimator: str) -> DAG:
-    """Refuse a model that is no Bayesian network, or has latent variables or no nodes.
+    """Require that a model is a Bayesian network with nodes and without latent variables.
 
     Raises
     ------
     TypeError
-        If it is no pgmpy DAG.
+        If it is not a pgmpy DAG.
     ValueError
         If it has latent variables or no nodes.
     """
@@ -198,11 +199,14 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
 
 
 def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
-    """Refuse a model that is no Markov network, or has no nodes.
+    """Require that a model is a Markov network with nodes.
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError
+        If it is not a Markov network.
+    ValueError
+        If it has no nodes.
     """
     if not isinstance(model, DiscreteMarkovNetwork):
         raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")

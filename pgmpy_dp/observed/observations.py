@@ -1,4 +1,4 @@
-"""What several releases of the same records say of some variables stands in one system of linear observations."""
+"""Several releases of the same records as one system of linear observations."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(frozen=True, eq=False)
 class Observations(LinearObservations):
-    """Several releases of the same records observe y = A n + independent noise together.
+    """Joint observations y = A n + independent noise from several releases of the same records.
 
     Attributes
     ----------
     releases : tuple of Release
     schema : Schema
-        Of the model's variables.
+        Schema of the model's variables.
     total : float
-        The number of records, or its estimate.
+        Number of records, or its estimate.
     total_variance : float
-        Of that estimate; 0 where the number is public.
+        Variance of `total`; 0 if the number is public.
     """
 
     releases: tuple[Release, ...]
@@ -50,12 +50,12 @@ class Observations(LinearObservations):
         variables: Sequence[str],
         chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
     ) -> Observations:
-        """Join what releases say of some variables, in those of their tables that are chosen.
+        """Join the observations of some variables, from those tables of the releases that `chosen` selects.
 
         Raises
         ------
         SchemaError
-            If they disagree on the states of a variable, or one of the variables is in none.
+            If releases disagree on the states of a variable, or a variable is in no release.
         """
         from scipy import sparse
 
@@ -91,12 +91,12 @@ class Observations(LinearObservations):
 
     @property
     def chosen_among(self) -> NDArray[np.int64]:
-        """Find among how many each table was chosen for being far from a network; 0 where it was not."""
+        """Return the number of candidates from which each table was chosen as far from a network; 0 if it was not."""
         among = [{frozenset(c): many for c, many in release.chosen_among.items()} for release in self.releases]
         return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in self.cliques], np.int64)
 
     def explain(self, engine: Engine, potentials: Vector, max_iter: int) -> CollectiveMarginals:
-        """Find the most probable counts behind them under log-potentials: the E-step, by its dual."""
+        """Find the most probable counts given the observations and log-potentials: the E-step, solved by its dual."""
         function = LinearMap(engine.layout.places(self.cliques), self.matrix)
         noise = self.noise.at_least(LEAST_VARIANCE)
         return counts_by_dual(engine, potentials, noise, self.total, max_iter=max_iter, function=function)
@@ -105,22 +105,22 @@ class Observations(LinearObservations):
 def observed_of(
     releases: Sequence[Any], nodes: Sequence[str], scopes_of: Callable[[Sequence[Clique]], Sequence[Clique]]
 ) -> Observations:
-    """Observe what a fit of a network takes of releases.
+    """Join the observations from which a network is fitted.
 
-    Of tables that only test the network, those are left out for which the junction tree would become too large, with a
-    warning if they are public.
+    Tables that only test the network are left out if they would make the junction tree too large, with a warning if
+    they are public.
 
     Parameters
     ----------
     releases : sequence of Release
     nodes : sequence of str
     scopes_of : callable
-        From what was measured to the network's families or factors.
+        Maps the measured cliques to the scopes of the network's families or factors.
 
     Raises
     ------
     ValueError
-        If the releases say nothing of a node.
+        If no release measures a node.
     """
     observed_parts([clique for release in releases for clique in release.cliques], nodes)
     cardinalities = agreed_schema(releases, nodes).cardinalities()
@@ -134,7 +134,13 @@ def observed_of(
 
 
 def agreed_schema(releases: Sequence[Any], nodes: Sequence[str]) -> Schema:
-    """Take the states of the network's variables, on which all releases must agree."""
+    """Return the schema of the network's variables, on whose states all releases must agree.
+
+    Raises
+    ------
+    SchemaError
+        If releases disagree on the states of a variable, or a variable is in no release.
+    """
     states: dict[str, Any] = {}
     for release in releases:
         for variable in nodes:
@@ -149,7 +155,7 @@ def agreed_schema(releases: Sequence[Any], nodes: Sequence[str]) -> Schema:
 
 
 def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
-    """Find the number of records and its variance: public, or the estimates' mean weighted by their precision."""
+    """Return the number of records and its variance: the public number, or the precision-weighted mean of estimates."""
     known = [release for release in releases if not release.total_variance]
     if known or len(releases) == 1:
         first = (known or releases)[0]
@@ -159,9 +165,9 @@ def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
 
 
 def sampling_variance(counts: Vector, total: float, squares: Vector | None = None) -> Vector:
-    """Compute the variance that sampling the records gives expected counts, or other sums with expected squares.
+    """Compute the sampling variance of counts from their expectations.
 
-    It is at least that of a quarter of a record.
+    For other sums over records, `squares` are the expected sums of squared terms. The variance is at least 0.25.
     """
     variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
     return variance

@@ -1,4 +1,4 @@
-"""Networks hold rules by tables that have zeros where the rules forbid a combination."""
+"""Rules in networks: tables with zeros where a rule forbids a combination of states."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Mask = NDArray[np.bool_]
 
 
 def require_held(network: Network, schema: Schema) -> None:
-    """Refuse a network whose structure cannot hold the rules about its variables.
+    """Require that the structure of a network can represent the rules about its variables.
 
     Raises
     ------
     SchemaError
-        If no family, or no clique of a Markov network, has the variables of a rule; the message names them. If the
-        rules leave no joint state.
+        If no family, or no clique of a Markov network, contains the variables of a rule; the message names them. If
+        the rules leave no joint state.
     """
     own = schema.select([node for node in network.nodes() if node in schema.states])
     if not isinstance(network, DiscreteMarkovNetwork):
@@ -44,7 +44,7 @@ def require_held(network: Network, schema: Schema) -> None:
 
 
 def _require_possible(schema: Schema) -> None:
-    """Refuse rules that leave no joint state, as far as a tree of what they are about fits in memory."""
+    """Require that the rules leave a joint state; not checked if the junction tree of their variables is too large."""
     scopes = maximal([rule.variables for rule in schema.rules])
     with suppress(TreeTooLargeError):
         tree = build_engine(schema.cardinalities(), scopes, "junction_tree")
@@ -57,22 +57,22 @@ def _require_possible(schema: Schema) -> None:
 
 
 def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
-    """Say which entries of CPDs may be other than zero, so that all rules hold.
+    """Return masks of the CPD entries that the rules allow to be positive.
 
-    A rule stands in the CPD of that of its variables which comes last. Where it leaves that variable no state, the
-    combination of the others cannot be, which is a rule about them.
+    A rule restricts the CPD of the last of its variables in topological order. A configuration of the other variables
+    that leaves this variable no state is impossible, which is a rule about the other variables.
 
     Parameters
     ----------
     scopes : sequence of tuples of str
         Families of a Bayesian network, each node before its parents.
     schema : Schema
-        Its rules are about variables of the network alone.
+        Its rules are about variables of the network only.
 
     Returns
     -------
     dict of family to ndarray of bool
-        Of families with zeros. Columns of what cannot be are left as they are.
+        The families with zeros. Columns of impossible parent configurations are all True.
     """
     held = {scope[0]: scope for scope in scopes}
     graph = nx.DiGraph([(parent, scope[0]) for scope in scopes for parent in scope[1:]])
@@ -81,7 +81,7 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
     waiting: list[tuple[Clique, Mask]] = [(rule.variables, rule.allowed(schema.states)) for rule in schema.rules]
     found = {}
     for node in sorted(order, key=order.__getitem__, reverse=True):
-        own = [rule for rule in waiting if node in rule[0]]  # nodes that come later have taken theirs
+        own = [rule for rule in waiting if node in rule[0]]  # rules of later nodes are already removed
         if not own:
             continue
         waiting = [rule for rule in waiting if node not in rule[0]]
@@ -102,7 +102,7 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
 
 
 def ruled_table(table: Any, mask: Mask | None) -> Any:
-    """Put zeros in a CPD's table, and scale its columns to sum to one; without mass, to even shares."""
+    """Set forbidden entries of a CPD to zero and normalise its columns; columns without mass become uniform."""
     if mask is None:
         return table
     kept = np.where(mask, table, 0.0)
@@ -112,7 +112,7 @@ def ruled_table(table: Any, mask: Mask | None) -> Any:
 
 
 def scope_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
-    """Say which cells of a Markov network's tables may be other than zero, so that all rules hold."""
+    """Return masks of the cells of a Markov network's tables that the rules allow to be positive."""
     found: dict[Clique, Mask] = {}
     for rule in schema.rules:
         scope = next((scope for scope in scopes if set(rule.variables) <= set(scope)), None)
@@ -124,14 +124,14 @@ def scope_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
 
 
 def barred_cells(scopes: Sequence[Clique], masks: dict[Clique, Mask], schema: Schema) -> Any:
-    """Put minus infinity where a mask forbids, and zero elsewhere, for all tables end to end."""
+    """Return the logarithms of the masks of all tables, concatenated: minus infinity where forbidden, else zero."""
     with np.errstate(divide="ignore"):
         parts = [np.log(np.asarray(masks.get(s, np.ones(schema.shape(s))), dtype=np.float64)).ravel() for s in scopes]
     return np.concatenate(parts)
 
 
 def _spread(table: Mask, variables: Clique, wanted: Clique) -> Mask:
-    """Bring a table's axes to those wanted, with an axis of length 1 for each variable that it does not have."""
+    """Transpose a table to the wanted variables, with an axis of length 1 for each variable that it lacks."""
     order = [variables.index(variable) for variable in wanted if variable in variables]
     sizes = dict(zip(variables, table.shape, strict=True))
     return table.transpose(order).reshape([sizes.get(variable, 1) for variable in wanted])

@@ -1,7 +1,7 @@
-"""Some measured tables only test a network: they say nothing of its families that other tables do not say.
+"""Measured tables that only test a network: other tables already give all their information about its families.
 
-If the network is right they add little to a fit, and if it is wrong they would draw its parameters away. But they tell
-how far answers are off. There may be many, so that no junction tree holds them all.
+They add little to a fit if the network is right, and bias its parameters if it is wrong, but they show how far its
+answers are off. There may be too many of them for a junction tree.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.schema import Clique
 
-# Such tables may make a tree so many cells large, or so many times larger than it is without them.
+# Limits on the junction tree with such tables: its cells, and its size relative to the tree without them. The larger
+# limit applies.
 _MOST_CELLS, _GROWTH = 2**17, 2
 
 
 def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Leave out the tables that only test: of a family or factor they say no more than others do.
+    """Leave out the tables that only test the network.
 
-    Of tables that hold one, those with the fewest variables tell of it: not what holds another of them as well.
+    Of the tables that contain a family or factor, only the minimal ones are informative.
     """
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
@@ -41,7 +42,7 @@ def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]
 def affordable(
     cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = _MOST_CELLS
 ) -> list[Clique]:
-    """Keep all tables that tell of a network, and of those that test it the first ones, while its tree stays small.
+    """Keep all informative tables, and the first tests of the network as long as its junction tree stays small.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ def affordable(
     scopes : sequence of tuples of str
         Families or factors.
     cliques : sequence of tuples of str
-        What was measured.
+        Measured tables.
     most : int
-        The most cells of the junction tree, or twice those that it has without tests if that is more.
+        Largest number of cells of the junction tree; twice its cells without tests if that is more.
     """
     kept = set(map(frozenset, telling(cliques, scopes)))
     tests = [clique for clique in cliques if frozenset(clique) not in kept]
@@ -74,7 +75,7 @@ def affordable(
 def first_tests(
     cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int
 ) -> list[Clique]:
-    """Keep all tables that tell of a network, and of those that test it the first ones, up to so many cells in all."""
+    """Keep all informative tables, and the first tests of the network, up to `most` cells of tables in total."""
     kept = set(map(frozenset, telling(cliques, scopes)))
     sizes = {clique: math.prod(cardinalities[variable] for variable in clique) for clique in cliques}
     left = most - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
@@ -84,6 +85,6 @@ def first_tests(
 
 
 def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:
-    """Count the cells of the junction tree of some tables."""
+    """Count the cells of the junction tree of the given scopes."""
     cliques = JunctionTree.cliques_of(cardinalities, scopes)
     return sum(int(np.prod([cardinalities[v] for v in clique], dtype=object)) for clique in cliques)
