@@ -1,4 +1,4 @@
-"""Users call this package to judge: audits of privacy claims, divergences, predictions, and the papers' measures."""
+"""Evaluation: audits of privacy claims, divergences, predictions, and the papers' error measures."""
 
 import lazy_loader
 

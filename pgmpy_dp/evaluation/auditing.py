@@ -1,4 +1,4 @@
-"""Privacy claims are audited as black boxes: how well do outputs tell two neighbouring inputs apart?"""
+"""Black-box audits of privacy claims: how well do outputs distinguish two neighbouring inputs?"""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]
 
-_STRUCTURES = 4  # most frequent structures whose numbers are searched
-_COLUMNS = 64  # numbers searched one by one, those with the largest differences
-_THRESHOLDS = 200  # candidates per number
-_BINS = 16  # of each histogram in the likelihood ratio
+_STRUCTURES = 4  # number of structures, the most frequent, whose numbers are searched
+_COLUMNS = 64  # count of numbers searched individually, those that differ most
+_THRESHOLDS = 200  # candidate thresholds per number
+_BINS = 16  # bins of each histogram in the likelihood ratio
 _HUGE = 1e100  # replaces infinity in sums
 
 
@@ -32,14 +32,15 @@ class AuditResult:
     Attributes
     ----------
     epsilon_lower : float
-        Lower bound on the true epsilon at the audited delta, wrong with probability at most ``1 - confidence``.
+        Lower bound on the true epsilon at the audited delta; it fails with probability at most ``1 - confidence``.
     epsilon, delta : float
         The claim.
     event : str
-        The event that tells the inputs apart, and its counts.
+        The event that distinguishes the inputs, and its counts.
     confidence : float
+        Confidence of `epsilon_lower`.
     trials : int
-        Outputs drawn from each input.
+        Number of outputs drawn from each input.
     """
 
     epsilon_lower: float
@@ -77,9 +78,9 @@ def audit(
     ----------
     fit_or_release : callable
         Maps an input to an output: a release, a fitted estimator or network, numbers, arrays, or lists, mappings and
-        data classes of these. It must draw fresh randomness at every call. An exception is an output as well.
+        data classes of these. It must draw fresh randomness at every call. An exception counts as an output.
     neighbours : pair
-        Two neighbouring inputs of the claim. The larger their difference, the more an audit finds.
+        Two inputs that are neighbours under the claim. The larger their difference, the more an audit finds.
     epsilon, delta : float
         The claim.
     trials : int
@@ -96,20 +97,21 @@ def audit(
     ValueError
         If an argument is out of range.
     TypeError
-        If the outputs hold objects of an unknown kind.
+        If the outputs contain objects of an unknown kind.
     Exception
         The first error of `fit_or_release`, if every call fails.
 
     Notes
     -----
-    The first half of the outputs chooses an event that is likely under one input and rare under the other:
-    a structure (keys, states, lengths, an error); a threshold on, or a value of, a single number; how fine a
-    floating-point number is (Mironov 2012); a threshold on two scores learned there, a linear discriminant and a sum
-    of logarithms of likelihood ratios. The other half bounds its two probabilities (Clopper and Pearson 1934), and
-    ``log((lower bound under one - delta) / upper bound under the other)`` bounds epsilon from below.
+    On the first half of the outputs, the audit chooses an event that is likely under one input and rare under the
+    other: a structure (keys, states, lengths, an error); a threshold on, or a value of, a single number; the exponent
+    of the lowest binary digit of a number (Mironov 2012); or a threshold on a score learned there, which is a linear
+    discriminant or a sum of log likelihood ratios. The second half gives confidence bounds on the two probabilities of
+    the event (Clopper and Pearson 1934), and ``log((lower bound under one - delta) / upper bound under the other)``
+    bounds epsilon from below.
 
     The bound never exceeds about ``log(trials / 2 / log(2 / (1 - confidence)))``. An audit can refute a
-    claim, never prove it: a claim that is not refuted may still be wrong for other inputs or rarer events.
+    claim but never prove it: a claim that is not refuted may still be wrong for other inputs or rarer events.
 
     Examples
     --------
@@ -123,7 +125,7 @@ def audit(
     trials = whole_number("trials", trials, 40)
     if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {confidence!r}.")
-    level = (1.0 - confidence) / 2.0  # of each of two one-sided bounds
+    level = (1.0 - confidence) / 2.0  # error probability of each of the two one-sided bounds
     draws = _Draws.take(fit_or_release, neighbours, trials)
     chosen, half = slice(0, trials // 2), trials // 2
     best = max(_events(draws, chosen, level, delta), key=lambda event: event.bound)
@@ -140,8 +142,8 @@ class _Event:
     """The event that an output has one structure and a score in a range."""
 
     words: str
-    side: int  # the input under which it is likelier
-    bound: float  # by which it was chosen
+    side: int  # index of the input under which the event is likelier
+    bound: float  # lower bound on epsilon on the first half, by which the event was chosen
     structure: tuple[Any, ...]
     score: Callable[[Numbers], Numbers] | None = None
     low: float = -math.inf
@@ -195,7 +197,7 @@ class _Draws:
 def _lower_bound(
     hits: NDArray[np.int64], others: NDArray[np.int64], trials: int, level: float, delta: float
 ) -> Numbers:
-    """Bound epsilon from below by Clopper-Pearson, each of its two parts failing with probability at most `level`."""
+    """Bound epsilon from below by two Clopper-Pearson bounds, each of which fails with probability at most `level`."""
     low = np.where(hits > 0, stats.beta.ppf(level, np.maximum(hits, 1), trials - hits + 1), 0.0)
     high = np.where(others < trials, stats.beta.ppf(1.0 - level, others + 1, np.maximum(trials - others, 1)), 1.0)
     with np.errstate(divide="ignore"):
@@ -314,14 +316,14 @@ def _best(
 
 
 def _separation(one: Numbers, other: Numbers) -> float:
-    """Find the largest difference of the two empirical distribution functions."""
+    """Compute the largest difference between the two empirical distribution functions."""
     points = np.concatenate([one, other])
     shares = [np.searchsorted(np.sort(part), points, "right") / max(part.size, 1) for part in (one, other)]
     return float(np.abs(shares[0] - shares[1]).max())
 
 
 def _finest_bit(values: Numbers) -> Numbers:
-    """Find the exponent of the lowest binary digit; adding a larger number removes finer digits."""
+    """Return the exponent of the lowest non-zero binary digit; adding a larger number removes finer digits."""
     finite = np.where(np.isfinite(values), values, 0.0)
     mantissa, exponent = np.frexp(finite)
     integers = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -330,7 +332,7 @@ def _finest_bit(values: Numbers) -> Numbers:
 
 
 def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Compute Fisher's linear discriminant, which finds sums and differences of numbers with little or no noise."""
+    """Return Fisher's linear discriminant, which detects sums and differences with little or no noise."""
     parts = [np.clip(matrix[:, columns], -_HUGE, _HUGE) for matrix in samples]
     centre, spread = np.concatenate(parts).mean(axis=0), np.concatenate(parts).std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
@@ -347,7 +349,7 @@ def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Cal
 
 
 def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:
-    """Sum the log ratios of the numbers' histograms, as if numbers were independent."""
+    """Return the sum of the numbers' log likelihood ratios from histograms, as if the numbers were independent."""
     terms: list[tuple[int, Numbers, Numbers]] = []
     for column in columns:
         parts = [matrix[:, column] for matrix in samples]
@@ -358,7 +360,7 @@ def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) ->
         expected = [(count + 1.0) / (count.sum() + count.size) for count in counts]
         difference = counts[0] - counts[1] * (parts[0].size / parts[1].size)
         statistic = float((difference**2 / np.maximum(counts[0] + counts[1], 1)).sum())
-        # Chi-squared if there is no difference: leave out numbers that would only add noise.
+        # Chi-squared if the distributions are equal: leave out numbers that would only add noise.
         if statistic > pooled.size + 3.0 * math.sqrt(2.0 * pooled.size) or not terms:
             terms.append((int(column), pooled, np.log(expected[0]) - np.log(expected[1])))
 

@@ -1,4 +1,4 @@
-"""Synthetic records or a model are compared with a release or with records, table by table."""
+"""Comparison of synthetic records or a model with a release or with records, table by table."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ def compare(
     Parameters
     ----------
     reference : NoisyMarginals, or records
-        A comparison with a release is post-processing, and public. One with records is NOT PRIVATE, and for their owner
-        only.
+        A comparison with a release is post-processing, so its result may be published. A comparison with records is NOT
+        PRIVATE and for their owner only.
     synthetic : records, or a network with a method `marginal`
-        Binned variables of a frame may be numbers, or labels of bins as `simulate` gives them.
+        Binned variables of a frame may be numbers, or bin labels as returned by `simulate`.
     schema : Schema, optional
-        Of the records; a release has its own.
+        Schema of the records; not needed for a release, which has its own.
     sizes : iterable of int
-        Numbers of variables in the compared tables of records: ``(1, 2, 3)`` includes all triples. A release has its
-        own tables.
+        Numbers of variables in the compared tables of records; ``(1, 2, 3)`` includes all triples. Ignored for a
+        release, whose own tables are compared.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each table of the release, or of the records; the worst first.
+        One row per table, the worst first.
 
-        - error: total variation between the reference's shares and the synthetic ones, between 0 and 1 up to noise.
-        - noise: expected error from the release's noise alone; 0 for records.
-        - excess: excess of the squared error over that of the noise, in standard deviations. Above about 3 the table is
-          not fitted. NaN for records.
+        - error: total variation distance between the reference's and the synthetic shares, in [0, 1] up to noise.
+        - noise: expected `error` from the release's noise alone; 0 for records.
+        - excess: excess of the squared error over its expectation under noise alone, in standard deviations. A value
+          above about 3 shows a lack of fit. NaN for records.
 
         `attrs["guarantee"]` is the guarantee of the reference.
 
     Raises
     ------
     SchemaError
-        If records come without a schema, or do not agree with it.
+        If records are given without a schema, or do not agree with it.
     ValueError
         If one side has no records.
 

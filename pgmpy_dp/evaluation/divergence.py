@@ -22,7 +22,7 @@ def kl_divergence(true: Network, fitted: Network) -> float:
     Returns
     -------
     float
-        Infinite if the fitted network gives probability 0 to a state that the true one gives more.
+        Infinite if the fitted network gives probability 0 to a joint state with positive true probability.
 
     Raises
     ------
@@ -33,8 +33,8 @@ def kl_divergence(true: Network, fitted: Network) -> float:
 
     Notes
     -----
-    E_p[log p] - E_p[log q]: both logs are sums over tables, so clique marginals of p suffice. They come from one
-    junction tree of p that also covers q's tables.
+    The divergence is E_p[log p] - E_p[log q]. Both logarithms are sums over tables, so the clique marginals of p
+    suffice. They are computed in one junction tree of p that also covers the scopes of q.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Networks with public distributions: from pgmpy's files, or random."""
+"""Example networks with public distributions, from pgmpy's files or random."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
 
 
 def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) -> PrivateMarkovNetwork:
-    """Make a pairwise network with edge tables drawn from a flat Dirichlet distribution.
+    """Create a pairwise network with edge tables drawn from a flat Dirichlet distribution.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def random_markov_network(edges: list[tuple[str, str]], states: int, seed: int) 
     Returns
     -------
     PrivateMarkovNetwork
-        Its guarantee is empty, since it is not fitted to records.
+        Its guarantee is empty because it is not fitted to records.
     """
     generator = np.random.default_rng(seed)
     network = PrivateMarkovNetwork(edges)

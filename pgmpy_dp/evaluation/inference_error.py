@@ -1,4 +1,4 @@
-"""Bounds on how errors of CPDs grow in inference: Theorems 4.1 and 4.2 and the mu score of Chowdhury et al. (2020)."""
+"""Propagation of CPD errors in inference: Theorems 4.1 and 4.2 and the mu score of Chowdhury et al. (2020)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class ErrorBounds:
     Attributes
     ----------
     lower, upper : float
+        Bounds on the L1 error.
     neighbourhood : int
         eta: one plus the largest number of neighbours of a node.
     treewidth : int
-        kappa: width of the elimination order found, at least that of the moral graph.
+        kappa: width of the elimination order found, at least the treewidth of the moral graph.
     states : int
         d: the largest number of states.
     smallest_error, largest_error : float
@@ -45,14 +46,16 @@ class ErrorBounds:
 
 
 def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> ErrorBounds:
-    """Bound the error of a sum-product step by the errors of the CPDs.
+    """Bound the L1 error of a sum-product step by the errors of the CPDs.
 
     Parameters
     ----------
     true, fitted : DiscreteBayesianNetwork
-        Networks of one structure, with CPDs. The bounds use the true one, so they are for evaluation, not for release.
+        Networks of the same structure, with CPDs. The bounds depend on the true network: use them for evaluation and
+        do not release them.
     paper : bool
-        Whether to give the upper bound as printed, 2 eta d^kappa errors; it is proved here for d <= 2 only.
+        Whether to return the upper bound as printed: 2 eta d^kappa times the largest error, proved here only for
+        d <= 2.
 
     Returns
     -------
@@ -61,20 +64,21 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     Raises
     ------
     SchemaError
-        If nodes, states or parents differ.
+        If the nodes, states or parents of the two networks differ.
 
     Notes
     -----
     A step multiplies the factors that contain one variable, at most eta, and sums it out; the result has at most kappa
     variables (in an order of that width).
 
-    Upper: entries are in [0, 1], so a product errs by at most the sum of its factors' errors, eta times the largest;
-    summing the variable out (d terms) and over the cells of the result (d^kappa) gives eta d^(kappa + 1) errors.
+    Upper: entries are in [0, 1], so the error of a product is at most the sum of its factors' errors, i.e. eta times
+    the largest. Summing over the d states of the variable and the d^kappa cells of the result gives
+    eta d^(kappa + 1) times the largest error.
 
-    The paper's formulas are reconstructed, since they are illegible in the copy that this was written from.
+    Lower: sqrt(eta - 1) * smallest error * smallest entry^(eta - 2) is, by propagation of errors, the typical error of
+    one cell if eta - 1 factors have independent errors. It does not bound a realised error, since errors can cancel.
 
-    Lower: sqrt(eta - 1) smallest error * smallest entry^(eta - 2) is the typical error of one cell where eta - 1
-    factors err independently, by propagation of errors. It does not bound a realised error: errors can cancel.
+    The paper's formulas are reconstructed because they are illegible in the available copy.
 
     Examples
     --------
@@ -115,9 +119,9 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
 def mu_score(error: float, bounds: ErrorBounds) -> float:
     """Locate an error between the bounds: 0 at the lower, 1 at the upper bound.
 
-    The bounds are for one step of variable elimination, so only the answer to a query of one step is certainly below
-    the upper bound. A query of many steps accumulates their errors: on a chain of 40 nodes its score can exceed 5.
-    The score is negative below the lower bound, which bounds a typical error only, and 0 where the bounds are equal.
+    The bounds hold for one step of variable elimination. A query of several steps accumulates their errors and may
+    exceed the upper bound: on a chain of 40 nodes its score can exceed 5. The score is negative below the lower bound,
+    which bounds only a typical error, and 0 if the bounds are equal.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Outputs of any kind become a structure and numbers, so that audits can compare them.
+"""Conversion of outputs to a structure and numbers, so that audits can compare them.
 
-Outputs are arrays, releases, fitted estimators and networks, and plain values, lists, mappings and data classes of
+Outputs are arrays, releases, fitted estimators, networks and plain values, or lists, mappings and data classes of
 these.
 """
 
@@ -22,7 +22,7 @@ _CATEGORY = "category"
 
 @dataclass
 class Observer:
-    """Reads outputs. Each text, None or similar value becomes a number too, the same in every output."""
+    """Reader of outputs, which encodes each text, None or similar value by the same number in every output."""
 
     categories: dict[tuple[type, Any], int] = field(default_factory=dict)
 
@@ -33,7 +33,7 @@ class Observer:
         return tuple(found.structure), np.array(found.numbers, dtype=np.float64)
 
     def places(self, output: Any) -> tuple[list[str], list[str]]:
-        """Return the place of each entry of an output's structure, and the place of each of its numbers."""
+        """Return the places of the entries of an output's structure, and of its numbers."""
         found = _Found(self.categories, named=True)
         found.walk(output, "")
         return found.structure_places, found.number_places
@@ -103,7 +103,7 @@ class _Found:
     def _add_numbers(self, array: NDArray[Any], place: str) -> None:
         values = array.astype(np.float64).ravel()
         absent = np.isnan(values)
-        if absent.any():  # NaN makes no event; where it stands makes one
+        if absent.any():  # events use the places of NaN, not its value
             self._add_structure(("not a number", tuple(np.flatnonzero(absent).tolist())), place)
             values = np.where(absent, 0.0, values)
         self._add_structure(("numbers", array.shape), place)
@@ -116,7 +116,7 @@ class _Found:
 def _as_float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:  # the integer or fraction is beyond all floats
+    except OverflowError:  # the integer or fraction exceeds the largest float
         return math.inf if value > 0 else -math.inf
 
 
@@ -124,7 +124,7 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
     """Return the results that an object holds, by name; None if it holds none."""
     if isinstance(value, type):
         return None
-    if hasattr(value, "get_params"):  # estimators, which are data classes of their parameters and hold results as well
+    if hasattr(value, "get_params"):  # estimators: data classes of parameters, with results in addition
         return [(name, part) for name, part in vars(value).items() if name[0] != "_"]
     if dataclasses.is_dataclass(value):
         return [(part.name, getattr(value, part.name)) for part in dataclasses.fields(value)]

@@ -1,10 +1,10 @@
-"""Bounds on the utility of private posteriors (Zhang, Rubinstein and Dimitrakakis 2016), and the bounded quantities.
+"""Utility bounds for private posteriors (Zhang, Rubinstein and Dimitrakakis 2016), and the bounded quantities.
 
-Proofs are sketched in the docstrings. Constants attributed to the paper are reconstructed, since its formulas are
-illegible in the copy that this was written from; the refined expectation of Theorem 1 could not be, and is left out.
+The docstrings sketch the proofs. Constants attributed to the paper are reconstructed, because its formulas are
+illegible in the available copy. The refined expectation of Theorem 1 could not be reconstructed and is left out.
 
-Bounds need no records, except `posterior_divergence`, the mass in `exponential_map_failure` and the ratio in
-`stochastic_lipschitz_bound`, which are for studies in which the records are known.
+The bounds do not depend on the records, with three exceptions for studies with known records: `posterior_divergence`,
+the mass in `exponential_map_failure`, and the ratio in `stochastic_lipschitz_bound`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import noise_scales
 from pgmpy_dp.schema import Clique
 
-_W = 1.2564312086261697  # solves exp(w) = 1 + 2 w
+_W = 1.2564312086261697  # w, the positive solution of exp(w) = 1 + 2 w
 _KAPPA = 2.0 * _W / math.expm1(-_W) ** 2
 
 
 def count_error_bound(counts: int, scale: float, failure_probability: float) -> float:
-    """Bound the absolute discrete Laplace noise of all counts, except with the failure probability (Proposition 1).
+    """Bound the largest discrete Laplace noise of all counts with probability 1 - failure_probability (Proposition 1).
 
-    By the union bound it is the least k for which `counts` times P(|noise| > k) = 2 q**(k + 1) / (1 + q), with
-    q = exp(-1 / scale), is at most the failure probability. The paper's scale * log(counts /
-    failure_probability) is for continuous noise; discrete noise can exceed it with a larger probability (0.0728 instead
-    of 0.0499). Clamping moves no count farther from the truth.
+    For q = exp(-1 / scale), one count's noise exceeds k in absolute value with probability 2 q**(k + 1) / (1 + q). By
+    the union bound, the least k for which `counts` times this is at most the failure probability bounds all noise. The
+    paper's bound, scale * log(counts / failure_probability), is for continuous noise; discrete noise can exceed it with
+    a larger probability (0.0728 instead of 0.0499). Clamping does not move a count farther from the truth.
 
     Parameters
     ----------
     counts : int
-        Number of noisy cells: 2 m in the paper, with m rows of binary variables.
+        Number of noisy cells: 2 m in the paper, for m CPD rows of binary variables.
     scale : float
-        2 |I| / epsilon under "replace_one", |I| / epsilon under "add_remove".
+        Noise scale: 2 |I| / epsilon under "replace_one", |I| / epsilon under "add_remove".
     failure_probability : float
 
     Examples
@@ -50,22 +50,22 @@ def count_error_bound(counts: int, scale: float, failure_probability: float) -> 
     221.0
     """
     q = math.exp(-1.0 / float(exact_positive("scale", scale)))
-    enough = _probability(failure_probability) / counts * (1.0 + q) / 2.0  # of q**(k + 1)
+    enough = _probability(failure_probability) / counts * (1.0 + q) / 2.0  # largest q**(k + 1) allowed
     least = max(math.ceil(scale * -math.log(enough)) - 1, 0)
-    # Rounding may have put it one off.
+    # Floating-point rounding can make `least` too small by one.
     return float(least if q ** (least + 1) <= enough else least + 1)
 
 
 def posterior_divergence(
     exact: Mapping[Any, ArrayLike] | Sequence[ArrayLike], private: Mapping[Any, ArrayLike] | Sequence[ArrayLike]
 ) -> float:
-    """Sum the KL divergence of a private posterior from the exact one over the rows of all nodes, in nats.
+    """Sum KL(exact || private) of two Dirichlet posteriors over the CPD rows of all nodes, in nats.
 
     Parameters
     ----------
     exact, private : mappings of node to array, or sequences of arrays
-        Dirichlet parameters: one row a state, one column a configuration of the parents. `posterior_counts_` of
-        `PrivateBayesianEstimator` is one.
+        Dirichlet parameters, with one row per state and one column per configuration of the parents, such as
+        `posterior_counts_` of `PrivateBayesianEstimator`.
 
     Examples
     --------
@@ -89,19 +89,19 @@ def posterior_divergence(
 
 @dataclass(frozen=True)
 class DivergenceBound:
-    """Theorem 1 bounds the divergence, with the paper's constants and with those that can be proved.
+    """Bounds on the divergence by Theorem 1, with the paper's constants and with refined ones.
 
     Attributes
     ----------
     expectation : float
-        Bound of the expected divergence: the lesser of the paper's, which grows with the number of records, and
-        scale**2 times the sum of trigamma(alpha), which does not.
+        Bound on the expected divergence in nats: the smaller of `paper_expectation`, which grows with the number of
+        records, and scale**2 times the sum of trigamma(alpha), which does not.
     deviation : float
-        What the divergence exceeds its expectation by with the failure probability at most, by McDiarmid's inequality
-        and the range n log((alpha + n) (beta + n)) of each row's term.
+        Bound on the excess of the divergence over its expectation, in nats, which fails with at most the failure
+        probability. By McDiarmid's inequality with range n log((alpha + n) (beta + n)) for each row's term.
     paper_expectation, paper_deviation : float
-        The same from the paper's constants, recalled and not checked against the print: n log((alpha + n) (beta + n))
-        and (2 n + 1) log((alpha + n + 1) (beta + n + 1)).
+        The same with the paper's constants n log((alpha + n) (beta + n)) and
+        (2 n + 1) log((alpha + n + 1) (beta + n + 1)), which are recalled and not checked against the print.
     """
 
     expectation: float
@@ -111,19 +111,19 @@ class DivergenceBound:
 
     @property
     def bound(self) -> float:
-        """Return the bound that holds with one minus the failure probability."""
+        """Return the bound on the divergence that holds with probability one minus the failure probability."""
         return self.expectation + self.deviation
 
 
 def divergence_bound(
     prior: Iterable[ArrayLike], total: float, scale: float, failure_probability: float
 ) -> DivergenceBound:
-    """Bound `posterior_divergence` of Algorithm 1 by Theorem 1, before any record is seen.
+    """Bound `posterior_divergence` of Algorithm 1 by Theorem 1, without using the records.
 
     Parameters
     ----------
     prior : iterable of arrays
-        Dirichlet parameters, all at least 1: one row a state, one column a configuration of the parents.
+        Dirichlet parameters, all at least 1, with one row per state and one column per configuration of the parents.
     total : float
         Number of records n.
     scale : float
@@ -133,15 +133,18 @@ def divergence_bound(
     Raises
     ------
     ValueError
-        If a parameter is below 1, where the ranges no longer hold: 17.9 against 17.05 at 0.5 and n = 5.
+        If a parameter is below 1. The ranges do not hold there: for parameters 0.5 and n = 5 the divergence reaches
+        17.9, but the range is 17.05.
 
     Notes
     -----
-    The divergence of two Dirichlet distributions is a Bregman divergence whose Hessian is at most diag(trigamma), so it
-    is at most sum_k x_k**2 trigamma(alpha_k) / 2 for noise x, and E x_k**2 <= 2 scale**2. A row of r states is r - 1
-    beta variables by stick-breaking, the k-th of parameters alpha_k and the sum of those after it, which counts raise
-    by at most m = (r - k) n: its range is that of beta variables with m for n. That m log((alpha + m) (beta + m))
-    bounds the divergence of beta variables is checked numerically, not proved.
+    The divergence of two Dirichlet distributions is a Bregman divergence whose Hessian is at most diag(trigamma). For
+    noise x it is therefore at most sum_k x_k**2 trigamma(alpha_k) / 2, and E x_k**2 <= 2 scale**2.
+
+    Stick-breaking turns a row of r states into r - 1 beta variables. The k-th has the parameters alpha_k and the sum of
+    the later ones, which the counts raise by at most m = (r - k) n. Its range is that of a beta variable with m in
+    place of n. The bound m log((alpha + m) (beta + m)) on the divergence of beta variables is checked numerically, not
+    proved.
 
     Examples
     --------
@@ -178,21 +181,22 @@ def divergence_bound(
 def fourier_marginal_bound(
     noisy: NoisyCoefficients, clique: Clique, failure_probability: float, increment: float = 0.0
 ) -> float:
-    """Bound a noisy marginal's L1 error for all cliques at once, except with the failure probability (Theorem 3).
+    """Bound the L1 error of a noisy marginal (Theorem 3).
 
-    No coefficient's noise exceeds `count_error_bound` of M counts, M being their number; each adds at most that, spread
-    over the table, and a clique of c cells has c coefficients. The increment adds itself. For two states everywhere and
-    the paper's scale it is, but for the rounding to whole numbers, (4 |N_I| / epsilon) (2**|parents| log(|N_I| / p) +
-    t |N_I|).
+    The bounds for all cliques hold together with probability one minus the failure probability p. With this
+    probability, no coefficient's noise exceeds `count_error_bound` for the number of coefficients. Each coefficient
+    contributes at most its noise to the L1 error, and a clique of c cells has c coefficients. The increment is added.
+    For binary variables and the paper's scale the bound is (4 |N_I| / epsilon) (2**|parents| log(|N_I| / p) + t |N_I|),
+    up to the rounding to whole numbers.
 
     Parameters
     ----------
     noisy : NoisyCoefficients
     clique : tuple of str
-        Within a measured one.
+        Subset of a measured clique.
     failure_probability : float
     increment : float
-        Records added to make the tables non-negative.
+        Number of records added to make the tables non-negative.
     """
     size = sum(values.size for values in noisy.values.values()) + (0 if noisy.public_total is None else 1)
     scales = {float(s) for subset in noisy.values for s in noise_scales(noisy.schema, subset, noisy.scale).ravel()}
@@ -203,8 +207,9 @@ def fourier_marginal_bound(
 def exponential_map_failure(power: float, slack: float, mass: float) -> float:
     """Bound the probability that `ExponentialMAP` is over 2 * slack nats below the best log-likelihood (Lemma 4).
 
-    It is exp(-power * slack) / mass: below OPT - 2 slack the density is at most exp(power (OPT - 2 slack)) of the
-    prior's, and the normalising constant at least exp(power (OPT - slack)) mass. The paper has epsilon for the power.
+    The bound is exp(-power * slack) / mass. Where the log-likelihood is below OPT - 2 slack, the unnormalised density
+    is at most exp(power (OPT - 2 slack)) times the prior's, and the normalising constant is at least
+    exp(power (OPT - slack)) mass. The paper writes epsilon for the power.
 
     Parameters
     ----------
@@ -213,7 +218,7 @@ def exponential_map_failure(power: float, slack: float, mass: float) -> float:
     slack : float
         In nats.
     mass : float
-        Prior probability, within the truncation, of a log-likelihood above OPT - slack. It depends on the records.
+        Prior probability, within the truncation, of a log-likelihood above OPT - slack; depends on the records.
 
     Examples
     --------
@@ -227,15 +232,17 @@ def exponential_map_failure(power: float, slack: float, mass: float) -> float:
 
 @dataclass(frozen=True)
 class StochasticLipschitz:
-    """A prior puts its mass where likelihoods are smooth (Assumption 2 of Dimitrakakis et al.).
+    """Concentration of a prior on parameters with smooth likelihoods (Assumption 2 of Dimitrakakis et al.).
 
-    The mass of parameters whose log-likelihood differs between data sets x and y by at most L rho(x, y) is at least
-    1 - exp(-rate (L - offset)), for every L.
+    For every L, the parameters whose log-likelihood differs by at most L rho(x, y) between all data sets x and y have a
+    prior mass of at least 1 - exp(-rate (L - offset)).
 
     Attributes
     ----------
-    rate, offset : float
-        c, positive, and L0, not negative.
+    rate : float
+        c, positive.
+    offset : float
+        L0, non-negative.
     """
 
     rate: float
@@ -248,11 +255,12 @@ class StochasticLipschitz:
 
 
 def joint_stochastic_lipschitz(nodes: Iterable[StochasticLipschitz]) -> StochasticLipschitz:
-    """Find how smooth a network is from how smooth its nodes are, distances being summed over nodes (Lemma 3).
+    """Combine the smoothness of the nodes into the smoothness of the network (Lemma 3).
 
-    Where every node has the constant L, so has the network. By the union bound the others have at most the mass
-    sum_i exp(-c_i (L - L0_i)), for L of at least every L0_i no more than exp(-c (L - L0)) with c the least rate and
-    exp(c L0) = sum_i exp(c L0_i): the number of nodes where no node has an offset, as in the paper.
+    Distances are summed over nodes. Where every node has the Lipschitz constant L, so does the network. By the union
+    bound, all other parameters have a mass of at most sum_i exp(-c_i (L - L0_i)). If L is at least every L0_i, this is
+    at most exp(-c (L - L0)), where c is the least rate and exp(c L0) = sum_i exp(c L0_i). The sum is the number of
+    nodes if all offsets are 0, as in the paper.
 
     Raises
     ------
@@ -275,22 +283,23 @@ def joint_stochastic_lipschitz(nodes: Iterable[StochasticLipschitz]) -> Stochast
 def stochastic_lipschitz_bound(
     smooth: StochasticLipschitz, likelihood_ratio: float, distance: float, delta: float = 0.5
 ) -> float:
-    """Bound by how much the posteriors of two data sets differ on any event (Theorem 4 (2)): sqrt(M distance / 2).
+    """Bound the difference between the posteriors of two data sets on any event (Theorem 4 (2)).
 
-    A draw from the posterior is (0, this)-differentially private for data sets that are so far apart. M bounds the
-    divergence for each unit of the distance; its shape is recalled, not printed, and its constants derived anew: w
-    solves exp(w) = 1 + 2 w, and kappa = 2 w / (1 - exp(-w))**2. Samplers here do not rest on it: they truncate.
+    The bound is sqrt(M distance / 2), where M bounds the KL divergence per unit of distance. A draw from the posterior
+    is (0, bound)-differentially private for data sets at this distance. The form of M is recalled and not checked
+    against the print; its constants are derived anew: w solves exp(w) = 1 + 2 w, and
+    kappa = 2 w / (1 - exp(-w))**2. The samplers of this package truncate the posterior and do not rely on this bound.
 
     Parameters
     ----------
     smooth : StochasticLipschitz
-        Of the network; see `joint_stochastic_lipschitz`.
+        Smoothness of the network; see `joint_stochastic_lipschitz`.
     likelihood_ratio : float
         C, the largest ratio of the maximum likelihood of a data set to its marginal likelihood; at least 1.
     distance : float
         rho(x, y), at most (1 - delta) times the rate.
     delta : float
-        Between 0 and 1; any.
+        Any number between 0 and 1.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fitted networks and synthetic records are judged by the prediction of one variable from the others."""
+"""Evaluation of fitted networks and synthetic records by the prediction of one variable from the others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pgmpy_dp.schema import Schema
 
 
 def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, variable: str) -> float:
-    """Compute the mean squared error of the prediction of a variable by the regression on its parents.
+    """Compute the mean squared error of predicting a variable by the regression on its parents.
 
     Parameters
     ----------
     network : LinearGaussianBayesianNetwork
         With CPDs.
     records : data frame
-        Public, or for the caller only: the mean is computed from them exactly.
+        Public records, unless the result stays with their owner: it is computed from them exactly.
     variable : str
 
     Examples
@@ -48,18 +48,18 @@ def mean_squared_error(network: LinearGaussianBayesianNetwork, records: Any, var
 
 
 def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
-    """Compute the share of records in which a variable has its most probable state given all others.
+    """Compute the share of records in which a variable has its most probable state given all other variables.
 
-    With posterior means as CPDs, such as from `PrivateBayesianEstimator`, this is the decision of the posterior
-    predictive distribution: CPD rows are independent under the posterior, so the expected product over a record's rows
-    is the product of their means.
+    If the CPDs are posterior means, such as those from `PrivateBayesianEstimator`, the prediction is the mode of the
+    posterior predictive distribution: CPD rows are independent under the posterior, so the expected product of a
+    record's rows is the product of their means.
 
     Parameters
     ----------
     network : DiscreteBayesianNetwork or NaiveBayes
         With CPDs.
     records : data frame
-        Public, or for the caller only: the share is computed from them exactly.
+        Public records, unless the result stays with their owner: it is computed from them exactly.
     variable : str
 
     Examples
@@ -77,7 +77,7 @@ def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
 
 
 def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArray[Any]]:
-    """Compute log P(state, other values of the record) up to a constant, and the codes of the records' states.
+    """Compute log P(state, other values of the record) up to a constant per record, and the records' state codes.
 
     Scores have one row per record and one column per state.
     """
@@ -96,21 +96,21 @@ def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArr
 
 
 def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schema: Schema) -> pd.DataFrame:
-    """Predict a variable of test records by classifiers learned from synthetic records and from the records themselves.
+    """Compare predictions by classifiers trained on synthetic records and on the records themselves.
 
-    NOT PRIVATE: the numbers are computed from the records, and are for their owner only.
+    NOT PRIVATE: the results are computed from the records and are for their owner only.
 
     Parameters
     ----------
     train : data frame
-        The records behind the synthetic ones.
+        The records from which the synthetic ones were made.
     synthetic : data frame
     test : data frame
-        Records that are not in `train`.
+        Records that are not in `train`, on which all classifiers are tested.
     target : str
-        The variable to predict, from all others of the schema.
+        Variable to predict from all others in the schema.
     schema : Schema
-        All records are encoded in its states, so that both sides lose the same by binning.
+        All records are encoded in its states, so that binning costs both sides the same information.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
         One row per classifier and source of its training records.
 
         - accuracy: share of test records predicted correctly.
-        - area: area under the ROC curve of each state against all others, averaged with the states' shares.
+        - area: area under the ROC curve of each state against the others, averaged with the states' shares as weights.
 
         `attrs["guarantee"]` states that this is not private.
 
     Raises
     ------
     SchemaError
-        If records do not agree with the schema, or it does not have the variable.
+        If records do not agree with the schema, or `target` is not in it.
 
     Notes
     -----
@@ -183,7 +183,7 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
 
 
 def _area(truth: NDArray[Any], probabilities: NDArray[Any]) -> float:
-    """Average the areas with the states' shares; states of all records or of none have no area."""
+    """Average the areas with the states' shares as weights; a state of all records or of none has no area."""
     from sklearn.metrics import roc_auc_score
 
     shares = np.bincount(truth, minlength=probabilities.shape[1]) / max(len(truth), 1)

@@ -18,7 +18,7 @@ from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.schema import Clique
 
-# Smallest fitted probability in divergences: many are zero.
+# Fitted probabilities are raised to at least this in divergences, since many are zero.
 FLOOR = 1e-6
 
 Evidence = Mapping[str, Any]
@@ -26,14 +26,14 @@ Evidence = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class QueryErrors:
-    """Mean errors of distributions.
+    """Errors of a set of distributions.
 
     Attributes
     ----------
     l1 : float
-        Sum of absolute differences.
+        Sum of absolute differences, averaged over the distributions.
     divergence : float
-        KL(reference || fitted) in nats, fitted probabilities raised to a millionth.
+        KL(reference || fitted) in nats, averaged over the distributions, with fitted probabilities of at least 1e-6.
     distances : tuple of float
         The L1 error of each distribution.
     """
@@ -44,12 +44,12 @@ class QueryErrors:
 
 
 def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
-    """Compare all rows of all CPDs.
+    """Compute the errors of all rows of all CPDs.
 
     Parameters
     ----------
     reference, fitted : DiscreteBayesianNetwork
-        Of one structure.
+        Networks of the same structure.
 
     Examples
     --------
@@ -70,13 +70,13 @@ def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
 
 
 def marginal_errors(reference: DAG, fitted: DAG, variables: Sequence[Sequence[str]]) -> QueryErrors:
-    """Compare the joint distributions of sets of variables."""
+    """Compute the errors of the joint distributions of sets of variables."""
     layout, logs, _ = _both(reference, fitted)
     return _errors([_joints(layout, logs, tuple(asked)) for asked in variables])
 
 
 def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str, Evidence]]) -> QueryErrors:
-    """Compare conditional distributions: each query has a variable and the evidence."""
+    """Compute the errors of conditional distributions; each query is a variable and its evidence."""
     layout, logs, states = _both(reference, fitted)
     pairs = []
     for asked, given in queries:
@@ -87,10 +87,10 @@ def conditional_errors(reference: DAG, fitted: DAG, queries: Sequence[tuple[str,
 
 
 def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[str], Evidence]]) -> float:
-    """Compute the share of queries for the most probable states that both networks answer alike.
+    """Compute the share of MAP queries that both networks answer alike.
 
-    Each query has the variables asked for and the evidence, which must have positive probability in the reference.
-    Where it has none in the fitted network, the two do not agree.
+    Each query is the variables whose most probable states are asked for, and evidence. The evidence must have positive
+    probability in the reference. If its probability is zero in the fitted network, the two do not agree.
     """
     layout, logs, states = _both(reference, fitted)
     agreed = 0
@@ -104,7 +104,7 @@ def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[
 
 
 def _both(reference: DAG, fitted: DAG) -> tuple[Layout, tuple[Vector, Vector], Mapping[str, Sequence[Any]]]:
-    """Take the logarithms of both networks' CPDs in the layout of the first."""
+    """Return the logarithms of both networks' CPDs in the layout of the first."""
     layout, logs, states = log_linear(reference)
     other_layout, other_logs, _ = log_linear(fitted, states)
     tables = {scope[0]: (scope, table) for scope, table in other_layout.tables(other_logs).items()}
@@ -125,7 +125,7 @@ def _joints(layout: Layout, logs: tuple[Vector, Vector], scope: Clique) -> tuple
 
 @lru_cache(maxsize=64)
 def _tree(cardinalities: tuple[tuple[Any, int], ...], scopes: tuple[Any, ...], scope: Clique) -> JunctionTree:
-    """Compile a tree for one set of variables, since one for all sets would be large."""
+    """Compile a junction tree for one set of variables, since a tree for all sets would be large."""
     return JunctionTree.build(dict(cardinalities), scopes, [scope], MAX_TABLE_CELLS)
 
 

@@ -1,4 +1,4 @@
-"""Estimates from several synthetic data sets are combined into one with a valid interval."""
+"""Combination of estimates from several synthetic data sets into one estimate with a valid interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def combine(
     """Combine estimates from synthetic data sets, each drawn from a different draw of the posterior.
 
     The variance of an estimate from one synthetic data set ignores the privacy noise and the sampling from a model. The
-    spread of estimates between data sets, as ``network.simulate(n_synthetic, data_sets=20)`` draws them, shows both.
+    spread of estimates between data sets, drawn by ``network.simulate(n_synthetic, data_sets=20)``, shows both.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def combine(
     variances : as `estimates`
         Squared standard errors from each data set.
     n : float
-        Number of records; where it is private, ``release.total`` estimates it.
+        Number of records; if it is private, its estimate ``release.total``.
     n_synthetic : float
         Number of records of each synthetic data set.
     interval : float in (0, 1)
@@ -50,9 +50,9 @@ def combine(
     With the mean q and the variance b of m estimates, and the mean u of their variances, the variance of q is
     T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))^2 degrees of freedom. Where T is not positive it is
     replaced by u n_synthetic / n, the variance that n records would give without noise, with m - 1 degrees of freedom.
-    Many more synthetic records than private ones make u small, T steady and intervals short.
+    With many more synthetic than private records, u is small, T is stable and intervals are short.
 
-    Intervals assume that the network's structure and the analyst's own model are right.
+    The intervals assume that the network's structure and the analyst's model are correct.
 
     Source: Raghunathan, Reiter and Rubin (2003), "Multiple imputation for statistical disclosure limitation"; Räisä,
     Jälkö, Kaski and Honkela (2023), "Noise-aware statistical inference with differentially private synthetic data".

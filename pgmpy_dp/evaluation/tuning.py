@@ -1,4 +1,4 @@
-"""Grid search on the records themselves, which no guarantee covers."""
+"""Grid search on the records themselves, which no privacy guarantee covers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class NotPrivateSearch:
     Attributes
     ----------
     scores : DataFrame
-        One row per setting, best first: its options and `score`.
+        One row per setting, best first, with its options and `score`.
     best : dict
-        Options of the best setting, for `set_params`.
+        Options of the best setting, as arguments for `set_params`.
     private : False
         Always.
     """
@@ -49,21 +49,21 @@ def not_private_grid_search(
     records: Any,
     score: Callable[[Any], float],
 ) -> NotPrivateSearch:
-    """Fit with every combination of options and rank them. NOT PRIVATE: for simulated or public records.
+    """Fit every combination of options and rank them. NOT PRIVATE: for simulated or public records.
 
     Bernstein et al. (2017) choose sampling rates, clip norms, learning rates and numbers of steps of private gradient
-    ascent in this way. Each fit is private by itself, but none of them pays for the comparison, which reveals more the
-    more settings are tried.
+    ascent in this way. Each fit is private by itself, but the comparison is not accounted for; it reveals more the more
+    settings are tried.
 
     Parameters
     ----------
     estimator : estimator
-        Such as `PrivateSGD` or `PrivateVB`; cloned for each setting.
+        Estimator such as `PrivateSGD` or `PrivateVB`; cloned for each setting.
     grid : mapping of option to values
     model : network
         Copied for each setting.
     records : data frame
-        With the estimator's own `state_names`. A `PrivateDataset` is refused.
+        Records with the estimator's own `state_names`. A `PrivateDataset` is refused.
     score : callable
         Maps a fitted network to a number, larger for better fits, such as
         ``lambda network: network.log_likelihood(test)``.
@@ -75,7 +75,7 @@ def not_private_grid_search(
     Raises
     ------
     TypeError
-        If the records are behind a ledger.
+        If `records` is a data set with a ledger.
     ValueError
         If an option has no values, or the estimator does not have the option.
 
