@@ -1,4 +1,4 @@
-"""Methods of four papers by the papers' names: baselines, and mechanisms as the papers print them."""
+"""Methods of four papers under the papers' names: baselines, and mechanisms as printed."""
 
 import lazy_loader
 

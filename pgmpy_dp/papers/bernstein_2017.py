@@ -5,8 +5,8 @@ and an M-step, which fits the parameters to n. The E-step solves problem 6 of th
 
     maximise  theta . n + H(n) + log p(y | n)    over N x the marginal polytope,
 
-by non-linear belief propagation (NLBP, Algorithm 1) or by its exact dual. Each iteration does not decrease the maximum
-minus N A(theta), which stands for the likelihood of y.
+by non-linear belief propagation (NLBP, Algorithm 1) or by its exact dual. No iteration decreases the maximum
+minus N A(theta), which approximates the log-likelihood of y.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ from pgmpy_dp.schema import Clique, Schema
 
 __all__ = ["CGMEM", "NLBP", "cgm_em", "tables_noise"]
 
-# Share of the loss, or of one nat where it is smaller, by which an E-step may miss its maximum.
+# Relative tolerance of an E-step's maximum, as a share of the loss or of one nat, whichever is larger.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Path:
-    """Parameters and likelihoods of CGM-EM, iteration by iteration.
+    """Parameters and likelihoods of CGM-EM at each iteration.
 
     Attributes
     ----------
     potentials : list of ndarray of shape (engine.layout.size,)
-        Log-potentials: those of the start, then those after each iteration.
+        Log-potentials at the start and after each iteration.
     likelihoods : list of float
-        The E-step's maximum minus N A(theta) at each of them, in nats and without the constants of log p(y | n).
+        The E-step's maximum minus N A(theta) for each entry of `potentials`, in nats and without the constants of
+        log p(y | n).
     """
 
     potentials: list[Vector]
@@ -66,7 +67,7 @@ def cgm_em(
     max_inner: int = 500,
     m_step: Callable[[Vector], Vector] | None = None,
 ) -> Path:
-    """Run Algorithm 2.
+    """Run CGM-EM (Algorithm 2).
 
     Parameters
     ----------
@@ -81,13 +82,13 @@ def cgm_em(
     iterations : int
         Number of EM iterations.
     e_step : {"dual", "nlbp"}
-        The exact dual of problem 6, or non-linear belief propagation. Where noise is a small share of the records the
-        second needs very many iterations.
+        The exact dual of problem 6, or non-linear belief propagation, which needs very many iterations if the noise is
+        small relative to the number of records.
     max_inner : int
-        Largest number of iterations of an E-step. On a junction tree, Newton's method then completes the dual.
+        Largest number of iterations of an E-step. On a junction tree, Newton's method then completes the dual solution.
     m_step : callable, optional
-        Counts n to the log-potentials that maximise theta . n - N A(theta). By default those of the E-step, which have
-        marginals n / N and are a maximum where potentials are free: n = N mu(theta + l) for the E-step's multipliers l.
+        Maps counts n to the log-potentials that maximise theta . n - N A(theta). By default the E-step's log-potentials
+        theta + l with multipliers l are used: n = N mu(theta + l), so they are a maximum if potentials are free.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def _counts(
 def _likelihood(
     engine: Engine, theta: Vector, found: CollectiveMarginals, noise: LaplaceNoise | GaussianNoise, total: float
 ) -> float:
-    """Compute theta . n + H(n) + log p(y | n) - N A(theta); H(n) is N A(tilted) - tilted . n at n's own potentials."""
+    """Compute theta . n + H(n) + log p(y | n) - N A(theta), where H(n) = N A(phi) - phi . n for n = N mu(phi)."""
     calibrations = [engine.calibrate(logs) for logs in (found.potentials, theta)]
     gained = total * (calibrations[0].log_partition - calibrations[1].log_partition)
     moved = np.where(np.isfinite(theta), found.potentials - theta, 0.0) * engine.repeats
@@ -138,42 +139,42 @@ def _likelihood(
 
 @dataclass(eq=False, repr=False)
 class CGMEM(NaiveMLE):
-    """CGM-EM with non-linear belief propagation (NLBP) or its exact dual, as Bernstein et al. (2017) publish it.
+    """CGM-EM with non-linear belief propagation (NLBP) or the exact dual, as published by Bernstein et al. (2017).
 
-    The noise is that of tables of the network's own cliques. EM starts from a fit that takes noisy tables for true
-    ones, and keeps the parameters after each iteration. The paper does not say when it stops. Run to convergence, it
-    minimises the distance of the model's marginals from the noisy tables, and so follows the noise: the number of
-    iterations is its only regularisation. For a network that is to be near the truth take
-    :class:`~pgmpy_dp.CollectiveEM`, which fits the same likelihood with a prior that the release calibrates.
+    It fits noisy tables of the network's own cliques. EM starts from a fit that treats noisy tables as exact, and keeps
+    the parameters after each iteration. The paper does not state a stopping rule. At convergence, CGM-EM minimises the
+    distance of the model's marginals from the noisy tables and so overfits the noise: the number of iterations is its
+    only regularisation. For accurate networks use :class:`~pgmpy_dp.CollectiveEM`, which fits the same likelihood with
+    a prior calibrated by the release.
 
     Parameters
     ----------
     iterations : int
         Number of EM iterations.
     e_step : {"dual", "nlbp"}
-        Solve the E-step's problem by its dual, which is exact on a junction tree, or by NLBP, the paper's Algorithm 1.
+        Solver of the E-step: its dual, which is exact on a junction tree, or NLBP, the paper's Algorithm 1.
     max_inner : int
-        Largest number of iterations within an E-step; a warning says where they did not reach the tolerance.
+        Largest number of iterations of an E-step, with a warning if E-steps do not reach the tolerance.
     total : float, optional
-        N, the number of records, which the paper takes as known. By default it is estimated from the release.
+        Number of records N, which the paper takes as known; by default estimated from the release.
     inference : {"auto", "junction_tree", "loopy"}
-        With "loopy" both E-steps are approximations.
+        With "loopy", both E-step solvers are approximate.
 
     Attributes
     ----------
     path_ : list of ndarray
-        Log-potentials (of a Bayesian network, logarithms of its CPDs) in the order of the cliques: index 0 is the
-        start, index k follows iteration k.
+        Log-potentials, or log CPDs of a Bayesian network, in the order of the cliques, at the start (index 0) and after
+        each iteration k (index k).
     history_ : list of float
-        For each entry of `path_` the approximate log-likelihood of the noisy tables, in nats, up to a constant. On a
-        junction tree it does not decrease.
+        Approximate log-likelihood of the noisy tables for each entry of `path_`, in nats, up to a constant. It does
+        not decrease on a junction tree.
     parameters_, state_names_, release_, guarantee_
-        As of other estimators.
+        As for other estimators.
 
     Notes
     -----
-    Of cliques that share a table but were measured one by one, the mean table is fitted; its noise is taken for noise
-    of the release's kind with the variance of the mean.
+    For cliques that share a table but were measured separately, the mean table is fitted. Its noise is approximated by
+    noise of the release's kind with the variance of the mean.
 
     References
     ----------
@@ -240,12 +241,12 @@ class CGMEM(NaiveMLE):
 
 
 def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> LaplaceNoise | GaussianNoise:
-    """Read the noisy tables of exactly the layout's cliques.
+    """Return the noisy tables of the layout's cliques, with the law of their noise.
 
     Raises
     ------
     ValueError
-        If a clique was not measured as a table of its own.
+        If a clique was not measured as a separate table.
     """
     own = {frozenset(clique): clique for clique in release.tables}
     observed, variances = [], []
@@ -262,6 +263,6 @@ def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> Lapl
 
 
 def _log_cpds(layout: Layout, counts: Vector) -> Vector:
-    """Take the logarithms of the CPDs that counts of families give, the child's axis first."""
+    """Return the logarithms of the CPDs for counts of families, the child's axis first."""
     with np.errstate(divide="ignore"):
         return layout.flatten(np.log(conditional(table)) for table in layout.split(counts))

@@ -1,8 +1,8 @@
-"""Directed networks of Chowdhury, Rekatsinas and Jha (2020): shares of a budget, and Algorithms 1 and 2 as printed.
+"""Directed networks of Chowdhury, Rekatsinas and Jha (2020): budget allocation, and Algorithms 1 and 2 as printed.
 
-Every family has its own two tables, one over the node and its parents and one over the parents, each with half of the
-family's budget, even where families share parents; and common marginals weigh tables by their budgets, equation (17).
-`PrivateMLE(tables="paper")` is strengthened: it measures equal tables once, reads the least noisy one and weighs by
+Every family has two tables, one over the node and its parents and one over the parents, each with half of the family's
+budget, even if families share parents. Common marginals weight the tables by their budgets, equation (17).
+`PrivateMLE(tables="paper")` improves on this: it measures equal tables once, uses the least noisy one, and weights by
 inverse variances.
 """
 
@@ -49,12 +49,12 @@ __all__ = [
     "mutual_consistency",
 ]
 
-STAGE1_SHARE, SAMPLING_RATE = 0.1, 0.1  # the paper's text does not say
+STAGE1_SHARE, SAMPLING_RATE = 0.1, 0.1  # shares of the budget and of the records; the paper's text does not state them
 
 
 @dataclass(frozen=True)
 class PrintedParameters:
-    """Algorithm 1 returns the rows of all families, and the noisy counts of their parents' configurations."""
+    """Result of Algorithm 1: CPD rows of all families, and the noisy counts of their parents' configurations."""
 
     rows: Sequence[Vector]
     parents: Sequence[Vector]
@@ -63,11 +63,14 @@ class PrintedParameters:
 def compute_parameters(
     records: pd.DataFrame, schema: Schema, scopes: Sequence[Clique], epsilons: Sequence[float], noise: NoiseSource
 ) -> PrintedParameters:
-    """Run Algorithm 1: family i has two tables of Laplace noise 2 / epsilon_i; together they cost the epsilons' sum.
+    """Run Algorithm 1, which costs the sum of the epsilons.
 
-    A family's table without negative counts gives its rows, its parents' table the rows' weights; the families'
-    marginals are made consistent with weights in proportion to the epsilons, and CPDs are read off them. Of a node
-    without parents the second table is the number of records, which cancels: its half is spent all the same.
+    Both tables of family i have Laplace noise of scale 2 / epsilon_i.
+
+    The table of a family, with negative counts set to zero, gives the rows of its CPD, and the table of its parents
+    gives the weights of the rows. The families' marginals are made consistent with weights proportional to the
+    epsilons, and determine the CPDs. For a node without parents the second table is the number of records, which
+    cancels, but still takes half of the family's budget.
 
     Parameters
     ----------
@@ -75,6 +78,7 @@ def compute_parameters(
     scopes : sequence of tuples of str
         Families, the node first.
     epsilons : sequence of float
+        Budget of each family.
     noise : SimulatedNoise
     """
     data = PrivateDataset(records, schema, PrivacyBudget(2 * sum(epsilons)), noise=noise)
@@ -104,9 +108,9 @@ def independent(
 def data_dependent(
     network: DAG, records: pd.DataFrame, schema: Schema, epsilon: float, noise: NoiseSource
 ) -> list[TabularCPD]:
-    """Fit by Algorithm 2: equal epsilons on a Poisson sample first, then shares in proportion to sqrt(W_i dbar_i).
+    """Fit by Algorithm 2: equal epsilons on a Poisson sample first, then budgets proportional to sqrt(W_i dbar_i).
 
-    A stage on a sample of rate beta costs log(1 + beta (exp(epsilon) - 1)) where it would cost epsilon on all records.
+    A stage that costs epsilon on all records costs log(1 + beta (exp(epsilon) - 1)) on a sample of rate beta.
     """
     scopes = families(network)
     first = STAGE1_SHARE * epsilon
@@ -134,9 +138,9 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
         With CPDs.
     kind : {"paper", "covary"}
         "paper" differentiates P(y) by one entry of a CPD, with the others fixed (Chowdhury et al., equations 8 and 9).
-        Those derivatives are P(u) P(y | x, u), which sum to the number of states of x for any CPDs: their mean is the
-        constant 1 / (|u| |y|) of the structure, and is returned as such. "covary" changes the other entries of the row
-        in proportion, so that it still sums to 1. The derivative is then
+        These derivatives are P(u) P(y | x, u), which sum to the number of states of x for any CPDs. Their mean is
+        1 / (|u| |y|), which depends only on the structure and is returned directly. "covary" changes the other entries
+        of the row in proportion, so that it still sums to 1. The derivative is then
         P(u) (P(y | x, u) - P(y | u)) / (1 - theta[x | u]), and its absolute values are averaged.
 
     Returns
@@ -147,7 +151,7 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
     Raises
     ------
     ValueError
-        For another kind, or a network without CPDs.
+        If `kind` is unknown, or the network has no CPDs.
 
     Examples
     --------

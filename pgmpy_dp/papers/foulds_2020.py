@@ -1,4 +1,4 @@
-"""Variational Bayes of Foulds, Park, Chaudhuri and Welling (2020) as printed: prices of Gaussian sums, and topics."""
+"""Variational Bayes of Foulds, Park, Chaudhuri and Welling (2020) as printed: privacy accounting and topic models."""
 
 from __future__ import annotations
 
@@ -40,23 +40,26 @@ def price(
     sampling: str = "poisson",
     accounting: str,
 ) -> float:
-    """Compute the epsilon of a plan as a paper accounts for it.
+    """Compute the epsilon of a plan by one of several accounting methods.
 
     Parameters
     ----------
     noise_multiplier, delta, steps, sampling_rate, sampling
-        As :func:`pgmpy_dp.price`.
+        As for :func:`pgmpy_dp.price`.
     accounting : {"tight", "moments", "theorem 9", "strong", "naive", "paper"}
-        All but the last are sound. "tight" is :func:`pgmpy_dp.price`, "moments" the moments accountant (Renyi bounds at
-        integer orders and their plain conversion), "theorem 9" the same by the bound that Foulds et al. (2020) print,
-        which is looser, and for samples of one size. "strong" and "naive" are strong and basic
-        composition of analytically calibrated Gaussian steps. "paper" is strong composition of classically calibrated
-        ones, of which the proof needs an epsilon below 1 a step.
+        Accounting method; all but "paper" are sound.
+
+        - "tight": :func:`pgmpy_dp.price`.
+        - "moments": the moments accountant, with Renyi bounds at integer orders and their plain conversion.
+        - "theorem 9": the same with the looser bound printed by Foulds et al. (2020), for samples of fixed size only.
+        - "strong", "naive": strong and basic composition of analytically calibrated Gaussian steps.
+        - "paper": strong composition of classically calibrated Gaussian steps, whose proof needs an epsilon below 1 for
+          each step.
 
     Returns
     -------
     float
-        Infinity where the accounting gives no bound.
+        Infinity if the accounting gives no bound.
 
     Examples
     --------
@@ -80,9 +83,9 @@ def calibrate(
     sampling: str = "poisson",
     accounting: str,
 ) -> float:
-    """Find the least noise multiplier for which a plan costs at most epsilon and delta by a paper's accounting.
+    """Find the least noise multiplier for which a plan costs at most epsilon and delta.
 
-    It is what estimators take as `noise_multiplier`; arguments as :func:`price`.
+    Estimators take it as `noise_multiplier`. Arguments are as for :func:`price`.
 
     Examples
     --------
@@ -95,10 +98,11 @@ def calibrate(
 
 
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:
-    """Compute what Foulds et al. (2020) would state for a topic model; NOT what holds, which the guarantee says.
+    """Compute the epsilon that Foulds et al. (2020) would state for a topic model, NOT the valid one in `guarantee`.
 
-    They take the norm of one document for the sensitivity of replacing it, which is sqrt(2) times that, and Theorem 9
-    of Wang, Balle and Kasiviswanathan (2019) with its plain conversion. For neighbours "add_remove" they state nothing.
+    They use the norm of one document as the sensitivity to its replacement, which is sqrt(2) times larger, and
+    Theorem 9 of Wang, Balle and Kasiviswanathan (2019) with its plain conversion. Under "add_remove" they do not state
+    an epsilon, and the result is None.
     """
     if guarantee.neighbours == "add_remove":
         return None
@@ -120,10 +124,11 @@ def printed_topics(
     forgetting: float = 0.7,
     **plan: Any,
 ) -> Vector:
-    """Learn topics with the noisy counts of each step cut off at zero before they are averaged.
+    """Learn topics, with the noisy counts of each step clamped at zero before averaging.
 
-    lambda <- (1 - rho_t) lambda + rho_t (eta + max(S_t, 0)), where S_t is a step's noisy sum over the sampling rate and
-    rho_t = (delay + t)^(-forgetting), t = 1, 2, ...; alpha and eta are one over the number of topics.
+    lambda <- (1 - rho_t) lambda + rho_t (eta + max(S_t, 0)), where S_t is the noisy sum of step t divided by the
+    sampling rate, and rho_t = (delay + t)^(-forgetting), t = 1, 2, ...; alpha and eta are one over the number of
+    topics.
 
     Parameters
     ----------
@@ -132,9 +137,9 @@ def printed_topics(
     clip : float
         Bound on the norm of a document's expected counts.
     delay, forgetting : float
-        tau and kappa: the paper's are 1024 and .7.
+        tau and kappa; the paper uses the defaults.
     **plan
-        As `PrivateDocuments.plan`.
+        As for `PrivateDocuments.plan`.
 
     Returns
     -------
@@ -156,9 +161,9 @@ def printed_topics(
 
 @lru_cache(maxsize=1024)
 def moments(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Compute Renyi bounds, epsilon = min over orders a of bound(a) + log(1/delta) / (a - 1) (Mironov 2017)."""
+    """Compute epsilon = min over orders a of bound(a) + log(1/delta) / (a - 1) from Renyi bounds (Mironov 2017)."""
     best = math.inf
-    # dp-accounting has a sharper conversion; at one order and a small delta it is a bound plus known terms.
+    # dp-accounting has a sharper conversion; for one order and a tiny delta it is the Renyi bound plus known terms.
     tiny = 1e-300
     for order in RENYI_ORDERS:
         accountant = renyi_accountant(sampling, (order,))
@@ -175,7 +180,7 @@ def theorem_9(sigma: float, delta: float, steps: int, rate: float, sampling: str
         return math.inf
     orders = np.arange(2, 257)
     logs = gammaln(orders + 1)[:, None] - gammaln(orders + 1) - gammaln(np.maximum(orders[:, None] - orders, 0) + 1)
-    # Term j of order a: 2 rate^j (a choose j) exp((j - 1) j / (2 sigma^2)); that of j = 2 has another constant.
+    # Term j of order a: 2 rate^j (a choose j) exp((j - 1) j / (2 sigma^2)); the constant of term 2 can be smaller.
     terms = logs + orders * math.log(rate) + (orders - 1) * orders / (2 * sigma**2) + math.log(2.0)
     with np.errstate(over="ignore"):
         terms[:, 0] += min(0.0, math.log(2.0 * -math.expm1(-1 / sigma**2)))
@@ -185,17 +190,17 @@ def theorem_9(sigma: float, delta: float, steps: int, rate: float, sampling: str
 
 
 def naive(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Add up analytically calibrated steps by basic composition."""
+    """Compute epsilon by basic composition of analytically calibrated steps."""
     return steps * _amplified(analytic(sigma, delta / (steps * rate)), rate)
 
 
 def strong(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Add up analytically calibrated steps by strong composition."""
+    """Compute epsilon by strong composition of analytically calibrated steps."""
     return _strong(analytic, sigma, delta, steps, rate)
 
 
 def paper(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Add up classically calibrated steps by strong composition."""
+    """Compute epsilon by strong composition of classically calibrated steps."""
     return _strong(_classical, sigma, delta, steps, rate)
 
 
@@ -221,7 +226,7 @@ def _classical(sigma: float, delta: float) -> float:
 
 
 def _strong(one: Callable[[float, float], float], sigma: float, delta: float, steps: int, rate: float) -> float:
-    # A hundredth of delta goes to the steps, as in the paper's experiments.
+    # A hundredth of delta is spent on the steps, as in the paper's experiments.
     amplified = _amplified(one(sigma, delta / (100.0 * steps * rate)), rate)
     if amplified > 700.0:
         return math.inf
@@ -230,10 +235,10 @@ def _strong(one: Callable[[float, float], float], sigma: float, delta: float, st
 
 
 def _amplified(epsilon: float, rate: float) -> float:
-    """Compute epsilon on a random sample, delta becoming rate * delta.
+    """Compute the epsilon of a step on a random sample; its delta becomes rate * delta.
 
-    It is the same for Poisson samples under "add_remove" and for samples of one size under "replace_one" (Balle, Barthe
-    and Gaboardi 2018, Theorems 8 and 9).
+    It is the same for Poisson samples under "add_remove" and for samples of fixed size under "replace_one" (Balle,
+    Barthe and Gaboardi 2018, Theorems 8 and 9).
     """
     return amplified_epsilon(epsilon, rate) if epsilon > 0.0 else 0.0
 

@@ -1,4 +1,4 @@
-"""Naive maximum likelihood takes noisy marginals for true ones."""
+"""Naive maximum likelihood, which treats noisy marginals as exact."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class NaiveMLE(NetworkEstimator, TableEstimator):
-    """The likelihood is maximised as if noisy marginals were true ones: the baseline of Bernstein et al. (2017).
+    """Maximum likelihood as if noisy marginals were exact: the baseline of Bernstein et al. (2017).
 
-    Each noisy table is divided by the (estimated) number of records and, by default, projected on the probability
-    simplex; then theta . mu - A(theta) - regularization |theta|^2 is maximised.
+    Each noisy table is divided by the (estimated) number of records and, by default, projected onto the probability
+    simplex. Then theta . mu - A(theta) - regularization |theta|^2 is maximised.
 
     Parameters
     ----------
     regularization : float, optional
-        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale over the
-        number of records. The paper does not say how it chose it.
+        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale divided by
+        the number of records. The paper does not say how it chose the weight.
     projection : bool
-        Project each noisy marginal on the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
+        Project each noisy marginal onto the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
         the paper shows the effect.
     inference : {"auto", "junction_tree", "loopy"}
     max_iter : int
     tolerance : float
-        Largest component of the gradient at which to stop.
+        Largest gradient component at which to stop.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""CPDs are drawn from a truncated posterior, or near the most likely ones by the exponential mechanism."""
+"""CPDs drawn from a truncated posterior, or near the most likely ones by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class _DrawnRows(NetworkEstimator, PrivateEstimator):
-    """What both share: a Dirichlet prior, and CPDs that are the mean of the draws.
+    """Base of both estimators, with a Dirichlet prior, and the mean of the draws as CPDs.
 
     Parameters
     ----------
     prior_type, equivalent_sample_size, pseudo_counts
-        As `PrivateBayesianEstimator`.
+        As for `PrivateBayesianEstimator`.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     """
@@ -64,21 +64,21 @@ class _DrawnRows(NetworkEstimator, PrivateEstimator):
 
 @dataclass(eq=False, repr=False)
 class PosteriorSampler(_DrawnRows):
-    """Networks are drawn from the posterior itself: no noise is added, the posterior's own spread is the privacy.
+    """Draw networks from a truncated posterior, whose spread gives privacy without added noise.
 
-    The Dirichlet posterior of every row is truncated to probabilities of at least w, found from epsilon, and sampled
-    (Zhang, Rubinstein and Dimitrakakis 2016, section 4, for variables of any number of states). For small epsilon w is
-    close to one over the number of states and a draw says little; where epsilon is large beside the number of nodes it
-    is close to the exact posterior.
+    The Dirichlet posterior of every CPD row is truncated to probabilities of at least w, which depends on epsilon, and
+    sampled (Zhang, Rubinstein and Dimitrakakis 2016, section 4, for variables with any number of states). For small
+    epsilon, w is close to one over the number of states and a draw carries little information. If epsilon is large
+    relative to the number of nodes, the truncated posterior is close to the exact one.
 
     Parameters
     ----------
     epsilon : float
-        What one draw costs; with `split`, what all draws cost together.
+        Cost of one draw; with `split`, of all draws together.
     draws : int
-        Every draw is a release of its own: k of them cost k epsilon.
+        Number of draws. Each is a release of its own, so k draws cost k epsilon.
     split : bool
-        Share epsilon among the draws, each of which is truncated accordingly.
+        Divide epsilon among the draws, each of which is truncated accordingly.
 
     Attributes
     ----------
@@ -89,11 +89,11 @@ class PosteriorSampler(_DrawnRows):
 
     Notes
     -----
-    The sensitivity argument is in `pgmpy_dp.privacy.posterior`, that of the exact sampling in
-    `pgmpy_dp.data.simplex`: probabilities lie on a public grid, 8192 points for two states and 2048 for each split
-    of more, whose steps are small where probabilities are.
+    `pgmpy_dp.privacy.posterior` derives the sensitivity, and `pgmpy_dp.data.simplex` describes the exact sampling.
+    Probabilities lie on a public grid of 8192 points for two states, and of 2048 for each split of more states. Its
+    steps are smaller for smaller probabilities.
 
-    Averaging many draws of one fit, as experiments with posterior sampling do, averages many releases; the paper counts
+    Experiments with posterior sampling often average many draws of one fit. These are many releases; the paper counts
     one.
 
     Examples
@@ -131,19 +131,19 @@ class PosteriorSampler(_DrawnRows):
 
 @dataclass(eq=False, repr=False)
 class ExponentialMAP(_DrawnRows):
-    """CPDs are drawn close to the most likely ones, by the exponential mechanism.
+    """Draw CPDs near the most likely ones by the exponential mechanism.
 
-    Rows are drawn with density proportional to prior(theta) exp(lam log p(records | theta)) over rows whose
-    probabilities are at least `floor`: the mechanism's score is the log-likelihood, its base measure the prior (Zhang,
-    Rubinstein and Dimitrakakis 2016, Algorithm 3). For Dirichlet priors that is a tempered, truncated posterior, drawn
-    exactly. With lam above 1 it concentrates about the maximum.
+    The density of the rows is proportional to prior(theta) exp(lam log p(records | theta)), restricted to rows whose
+    probabilities are at least `floor`. The mechanism's score is the log-likelihood, and its base measure is the prior
+    (Zhang, Rubinstein and Dimitrakakis 2016, Algorithm 3). For Dirichlet priors this is a tempered, truncated
+    posterior, which is sampled exactly. With lam above 1 it concentrates near the maximum.
 
     Parameters
     ----------
     epsilon : float
     floor : float
-        Smallest probability of a row, less than one over the number of states of any node. Public: choose it before
-        looking at the records. The smaller it is, the more one record may matter, and the smaller lam.
+        Smallest probability in a row, less than one over the number of states of any node. It is public: choose it
+        before looking at the records. A smaller floor gives one record more influence, and so a smaller lam.
 
     Attributes
     ----------
@@ -154,8 +154,8 @@ class ExponentialMAP(_DrawnRows):
 
     Notes
     -----
-    Its likelihood is within 2 t of the best but with probability exp(-lam t) / prior(likelihood within t): see
-    `pgmpy_dp.evaluation.exponential_map_failure`.
+    The log-likelihood of the draw is within 2 t nats of the largest, except with a probability of at most
+    exp(-lam t) / prior(log-likelihood within t of the largest): see `pgmpy_dp.evaluation.exponential_map_failure`.
 
     Examples
     --------

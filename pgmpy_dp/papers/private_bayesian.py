@@ -1,4 +1,4 @@
-"""Noisy counts of families give Dirichlet posteriors."""
+"""Dirichlet posteriors from noisy counts of families."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
-    """Noisy counts update the prior of a Bayesian network's parameters.
+    """Update the prior of a Bayesian network's parameters with noisy counts.
 
-    A drop-in for pgmpy's `DiscreteBayesianEstimator`: Dirichlet priors on the rows of the CPDs are updated with noisy
-    instead of true counts of the families (Zhang, Rubinstein and Dimitrakakis 2016, Algorithms 1 and 2, for variables
-    of any number of states). The posterior is what is released: its means are the CPDs, and networks can be drawn from
-    it at no cost.
+    A drop-in replacement for pgmpy's `DiscreteBayesianEstimator`: Dirichlet priors on the rows of the CPDs are updated
+    with noisy instead of true counts of the families (Zhang, Rubinstein and Dimitrakakis 2016, Algorithms 1 and 2, for
+    variables with any number of states). The posterior is released: its means are the CPDs, and drawing networks from
+    it has no privacy cost.
 
     Parameters
     ----------
     mechanism : {"auto", "laplace", "gaussian", "fourier"}
-        What to measure of records. "laplace": a table for each family, each with the same noise, cells clamped between
-        0 and the number of records (Algorithm 1); "gaussian" has Gaussian noise in its place, and "auto" is one of the
-        two, as for other estimators. "fourier": the Fourier coefficients of all families, with Laplace noise, so that
-        the released counts agree with each other (Algorithm 2).
+        Measurements of raw records. "laplace": a table for each family with Laplace noise of the same scale, whose
+        cells are clamped between 0 and the number of records (Algorithm 1). "gaussian": the same with Gaussian noise.
+        "auto": one of the two, as for other estimators. "fourier": the Fourier coefficients of all families with
+        Laplace noise, so that the released counts are mutually consistent (Algorithm 2).
     prior_type : {"BDeu", "K2", "dirichlet"}
     equivalent_sample_size : float or mapping of node to float
-        For BDeu.
+        For "BDeu".
     pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
         For "dirichlet". All must be positive.
     increment : "least" or None
-        How coefficients become non-negative counts. They still agree where as many records are added, evenly spread, as
-        the noisy coefficients need; with None, cells below 0 are set to 0 and no longer agree.
+        How coefficients become non-negative counts. "least" adds the least number of records, spread evenly, that makes
+        all cells non-negative and keeps the counts consistent. None sets cells below 0 to 0, which loses consistency.
     release : {"laplace", "fourier"}, optional
         Deprecated: the former name of `mechanism`.
 
@@ -61,17 +61,17 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
     parameters_ : list of TabularCPD
         Posterior means, in the order of the nodes.
     posterior_counts_ : dict of node to DataFrame
-        Dirichlet parameters: a row a state, a column a configuration of the parents.
+        Dirichlet parameters, with one row per state and one column per configuration of the parents.
     state_names_, release_, guarantee_
 
     Notes
     -----
-    Sensitivity: with Algorithm 1 a record is counted once in each of the |I| families, so adding one changes the
-    counts by |I| in L1 norm and replacing one by 2 |I|, for any numbers of states (Lemma 1); every cell has noise of
-    scale |I| / epsilon or 2 |I| / epsilon. For Algorithm 2 see `pgmpy_dp.privacy.fourier`.
+    Sensitivity: in Algorithm 1 a record is counted once in each of the |I| families. Adding a record changes the counts
+    by |I| in L1 norm, and replacing one by 2 |I|, for any numbers of states (Lemma 1). Every cell therefore has noise
+    of scale |I| / epsilon or 2 |I| / epsilon. For Algorithm 2 see `pgmpy_dp.privacy.fourier`.
 
-    The increment is often many times the number of records: agreement has its price, as the paper says. To get the
-    most out of a release of coefficients fit it with `CollectiveEM`.
+    The increment is often many times the number of records: consistency has a price, as the paper says. For a more
+    accurate fit to a release of coefficients use `CollectiveEM`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
         return self.prior_type, self.equivalent_sample_size, self.pseudo_counts
 
     def _plan(self, structure: DAG, public: Any) -> Any:
-        prior_counts(families(structure), public.schema, *self._prior)  # what is wrong with it is refused unpaid
+        prior_counts(families(structure), public.schema, *self._prior)  # refuse an invalid prior before charging
         if self.mechanism != "fourier":
             return super()._plan(structure, public)
         if checked_delta(self.delta, zero_allowed=True):
@@ -139,13 +139,14 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
         return [posterior_means(scope, posterior[scope], schema) for scope in scopes]
 
     def sample_cpds(self, n: int, seed: Any = None) -> list[DiscreteBayesianNetwork]:
-        """Draw networks from the released posterior: its uncertainty at no cost to privacy.
+        """Draw networks from the released posterior, at no privacy cost.
 
         Parameters
         ----------
         n : int
+            Number of networks.
         seed : int, optional
-            For repeatable draws; no privacy hangs on it.
+            For reproducible draws; privacy does not depend on it.
         """
         if not hasattr(self, "_posterior"):
             raise ValueError("The estimator is not fitted yet: call fit first.")
@@ -153,7 +154,7 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
         return [draw_network(self._posterior, self.release_.schema, generator) for _ in range(number)]
 
     def _counts(self, release: Any, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
-        """Read non-negative counts of every family."""
+        """Return non-negative counts of every family."""
         if isinstance(release, MeasuredCoefficients):
             tables = release if self.increment is None else release.to_coefficients().non_negative()
             return {scope: np.maximum(tables.table(scope), 0.0) for scope in scopes}

@@ -1,4 +1,4 @@
-"""`PrivateSGD` follows stochastic gradients of the likelihood, which are clipped for each record and noised."""
+"""Private stochastic gradient ascent on the likelihood, with clipped per-record gradients and Gaussian noise."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class PrivateSGD(Iterated, NetworkEstimator):
-    """Log-potentials of a Markov network are learned by noisy stochastic gradient ascent.
+    """Learn the log-potentials of a Markov network by noisy stochastic gradient ascent.
 
-    The baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step takes a random sample of the records,
-    sums their clipped gradients of the log-likelihood with Gaussian noise, and moves the log-potentials.
+    This is the baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step samples records at random, adds
+    Gaussian noise to the sum of their clipped log-likelihood gradients, and updates the log-potentials.
 
     Parameters
     ----------
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     statistic : {"gradient", "features"}
-        "gradient": each record's gradient, its indicators less the network's marginals, is clipped and summed, as in
-        the paper. "features": the marginals are public, so only the indicators are summed; their norm is the same for
-        all records, so that nothing is clipped and no bias comes from clipping.
+        "gradient": each record's gradient, its indicators minus the network's marginals, is clipped and summed, as in
+        the paper. "features": only the indicators are summed, since the marginals are public. Their norm is the same
+        for all records, so clipping and its bias are avoided.
     clip_norm : float, optional
-        For "gradient"; by default the square root of the number of tables, the typical norm.
+        Clipping norm for "gradient"; by default the square root of the number of tables, the typical norm.
     learning_rate : float
-        Step along the gradient of the mean log-likelihood of a record.
+        Step size along the gradient of the mean log-likelihood of a record.
     total : float, optional
-        A public guess of the number of records, for "gradient" under "add_remove": with the sampling rate it gives the
-        public size by which sums are divided. The true number is private there.
+        Public guess of the number of records, needed for "gradient" under "add_remove", where the true number is
+        private. Sums are divided by the sampling rate times this number.
     inference : {"auto", "junction_tree", "loopy"}
-        For the network's marginals in each step. Tied parameters need a junction tree.
+        Inference of the network's marginals in each step. Tied parameters need a junction tree.
     cliques : sequence of tuples of str
-        Variables, all joined by edges, whose tables carry log-potentials as well as those of the edges.
+        Cliques of the network that have log-potentials in addition to the edges.
 
     Attributes
     ----------
     parameters_ : list of DiscreteFactor
-        With partition function 1.
+        Factors with partition function 1.
     state_names_ : dict
     guarantee_ : Guarantee
     noise_multiplier_ : float
@@ -62,15 +62,15 @@ class PrivateSGD(Iterated, NetworkEstimator):
 
     Notes
     -----
-    Cliques that share parameters share their gradients' sum. Each clique's own gradient is clipped and noised with the
-    others, and the noisy ones are summed.
+    The gradient of shared parameters is the sum of their cliques' gradients. The gradients of single cliques are
+    clipped and noised first, and the noisy ones are summed.
 
-    A record's gradient is phi(x) - mu(theta), phi being its clique indicators and mu the network's marginals. Its norm
-    is a table look-up, and clipped gradients add up as weighted tables: no record's vector is made
-    (:meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`). The log-potentials returned are the mean over the
+    A record's gradient is phi(x) - mu(theta), with its clique indicators phi and the network's marginals mu. Its norm
+    is a table look-up, and clipped gradients are summed as weighted tables, without a vector for each record
+    (:meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables`). The returned log-potentials are the mean over the
     second half of the steps, in which much of the noise cancels.
 
-    For "features", a sample's size is estimated from the noisy tables themselves.
+    For "features", the size of a sample is estimated from its noisy tables.
 
     Examples
     --------
@@ -173,10 +173,10 @@ class _Gradient:
 
     def __call__(self, marginals: Vector) -> Vector:
         if self.statistic == "gradient":
-            centre = np.minimum(marginals, 1.0)  # calibration may round a probability up past 1
+            centre = np.minimum(marginals, 1.0)  # rounding in calibration may raise a probability above 1
             return self.plan.noisy_tables(self.cliques, self.shape, self.clip, centre) / self.size
         tables = self.plan.noisy_tables(self.cliques, self.shape, self.clip)
-        # Every table sums to the sample's size; the noise of its sum has a variance in proportion to its cells.
+        # Every table sums to the sample's size, with a noise variance proportional to its number of cells.
         cells = np.diff(self.layout.offsets)
         sums = np.add.reduceat(tables, self.layout.offsets[:-1])
         size = max(float(np.average(sums, weights=1.0 / cells)), 1.0)

@@ -1,4 +1,4 @@
-"""Linear Gaussian networks are drawn from a truncated posterior."""
+"""Linear Gaussian networks drawn from a truncated posterior."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # type: ignore[misc]
-    """Linear Gaussian networks are drawn from the posterior: no noise is added, its own spread is the privacy.
+    """Draw a linear Gaussian network from a truncated posterior, whose spread gives privacy without added noise.
 
     Every node is a Bayesian linear regression on its parents with a known standard deviation. Its coefficients have a
-    Gaussian prior that is truncated to a ball, and one exact draw from their posterior is released (Zhang, Rubinstein
-    and Dimitrakakis 2016, section 5.2 and appendix D). What that costs does not fall with the number of records; for
-    a smaller epsilon the likelihood is raised to a power below 1, which makes the posterior wider.
+    Gaussian prior truncated to a ball, and one exact draw from their posterior is released (Zhang, Rubinstein and
+    Dimitrakakis 2016, section 5.2 and appendix D). The cost does not decrease with the number of records. For a smaller
+    epsilon the likelihood is raised to a power below 1, which makes the posterior wider.
 
     Parameters
     ----------
     epsilon : float
-        What one draw may cost; with `split`, what all draws may cost together. The nodes share it equally, but for
-        those whose posterior costs less as it is; where all do, that is what is charged.
+        Largest cost of one draw; with `split`, of all draws together. The nodes share it equally, except that nodes
+        whose untempered posterior costs less leave the rest to the others. If all cost less, only this is charged.
     bounds : mapping of variable to (low, high) or float
-        Public bounds of the values, to which records beyond them are moved; needed for raw records. One positive number
-        R stands for (-R, R). Choose them without looking at the records.
+        Public bounds to which values are clipped; needed for raw records. A positive number R stands for (-R, R).
+        Choose them without looking at the records.
     coefficient_bound : float or mapping of node to float
-        Largest Euclidean norm of a node's coefficients, the intercept among them, for values scaled to [-1, 1] by their
-        bounds. Public. The smaller, the less is the privacy loss, or the more counts the likelihood; but coefficients
-        beyond it cannot be found.
+        Public bound on the Euclidean norm of a node's coefficients, including the intercept, for values scaled to
+        [-1, 1] by their bounds. A smaller bound gives a smaller privacy loss, or a larger weight to the likelihood, but
+        excludes larger coefficients.
     std : float or mapping of node to float
-        Standard deviation about the regression, in the node's own unit: public, and taken as known.
+        Residual standard deviation in the node's own unit: public, and treated as known.
     prior_precision : float
-        Of the coefficients of values scaled to [-1, 1], about 0.
+        Precision of the zero-mean prior of the coefficients, for values scaled to [-1, 1].
     draws : int
-        Every draw is a release of its own: k of them cost k times as much.
+        Number of draws. Each is a release of its own, so k draws cost k times as much.
     split : bool
-        Share epsilon among the draws.
+        Divide epsilon among the draws.
 
     Attributes
     ----------
     parameters_ : list of LinearGaussianCPD
         The draw, or the mean of the draws.
     release_ : RegressionDraws
-        Its `powers` are those of the nodes' likelihoods.
+        Its `powers` are the powers of the nodes' likelihoods.
     guarantee_ : Guarantee
 
     Notes
     -----
-    The sensitivity argument is in `pgmpy_dp.privacy.regression`, that of the exact sampling, on a public grid and in
-    exact arithmetic, in `pgmpy_dp.privacy.ball`. Rejection is repeated until it succeeds: giving up would tell of the
-    records. Whether it could take too long is decided beforehand by public numbers, for the most unlikely records; then
-    fit is refused.
+    `pgmpy_dp.privacy.regression` derives the sensitivity, and `pgmpy_dp.privacy.ball` describes the exact sampling on a
+    public grid and in exact arithmetic. Rejection sampling continues until it succeeds, since giving up would reveal
+    information about the records. `fit` is refused if the sampling could take too long for the least favourable
+    records, which is decided beforehand from public numbers.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
     split: bool = False
 
     def fit(self, model: LinearGaussianBayesianNetwork, data: Any, sample_weight: None = None) -> Self:
-        """Draw CPDs for a model.
+        """Draw the CPDs of a model.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         SchemaError
             If a variable has no bounds, or the records do not agree with them.
         BudgetExceededError
-            If the data set's ledger has less left than the draws cost; nothing is charged.
+            If the draws cost more than the data set's ledger has left; nothing is charged.
         TypeError, ValueError
             If the model or another argument is of the wrong kind, missing or out of range, or if exact draws could take
             too long.
@@ -136,7 +136,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         return [_cpd(family, means[family], release.std[family[0]]) for family in structure]
 
     def _observe(self, structure: list[Clique], release: RegressionDraws) -> None:
-        """Nothing contradicts draws."""
+        """Do nothing: draws have no observations to check."""
 
     def _finish(self, structure: list[Clique], release: RegressionDraws, found: list[LinearGaussianCPD]) -> None:
         super()._finish(structure, release, found)

@@ -1,4 +1,4 @@
-"""Sigmoid belief networks of one hidden layer learn from noisy sums, by variational Bayes."""
+"""Sigmoid belief networks with one hidden layer, learned from noisy sums by variational Bayes."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _SWEEPS = 8
 class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
-    Hidden variables h are independent, p(h_k = 1) = sigmoid(b_k), and observed ones independent given them,
-    p(v_j = 1 | h) = sigmoid(w_j' h + c_j). A transformer in the manner of scikit-learn's `BernoulliRBM`, of which this
-    is the directed counterpart.
+    The hidden variables h are independent with p(h_k = 1) = sigmoid(b_k), and the observed ones are independent given h
+    with p(v_j = 1 | h) = sigmoid(w_j' h + c_j). The estimator is a transformer, the directed counterpart of
+    scikit-learn's `BernoulliRBM`.
 
     Parameters
     ----------
     n_components : int
         Number of hidden variables.
     clip_norm : float, optional
-        Bound on the root of 1 plus the expected number of hidden variables that are 1, beyond which a record's
-        hidden variables are scaled down; by default sqrt(1 + n_components), which no record exceeds.
+        Bound on the square root of 1 plus the expected number of hidden variables that are 1. Beyond it a record's
+        hidden variables are scaled down. The default sqrt(1 + n_components) is not exceeded by any record.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     random_state : int
-        Of the public start, which sets the hidden variables apart. No privacy hangs on it.
+        Seed of the public start, which distinguishes the hidden variables. Privacy does not depend on it.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Weights: row k is what hidden variable k adds to the log-odds of the observed ones.
+        Weights: row k is the contribution of hidden variable k to the log-odds of the observed variables.
     intercept_ : ndarray of shape (n_features,)
     hidden_intercept_ : ndarray of shape (n_components,)
     guarantee_ : Guarantee
@@ -60,18 +60,21 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Steps taken; fewer than `steps` if the user interrupted.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where the variables have names.
+        Only if the variables have names.
 
     Notes
     -----
-    Foulds, Park, Chaudhuri and Welling (2020), with the horseshoe prior of Gan, Henao, Carlson and Carin (2015):
-    weights are shrunk towards zero, and hidden variables that explain nothing vanish. In each step the hidden variables
-    of the sampled records are inferred anew from released parameters alone (a mean-field approximation), so that no
-    private state crosses steps. Released are sums of (v_j - 1/2) (h, 1), of (h, 1), and for every j of E[w_j] times the
-    second moments of (h, 1), all under one noise multiplier: see :class:`~pgmpy_dp.data.moments.MomentGrid` for their
-    sensitivity, :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given them.
+    The method is that of Foulds, Park, Chaudhuri and Welling (2020), with the horseshoe prior of Gan, Henao, Carlson
+    and Carin (2015), which shrinks weights towards zero and removes hidden variables that explain nothing. In each step
+    the hidden variables of the sampled records are inferred anew by mean field from released parameters alone, so that
+    no private state is kept between steps.
 
-    Hidden variables are exchangeable: which is called what is for the public start to say.
+    A step releases the sums over records of (v_j - 1/2) (h, 1), of (h, 1), and, for every j, of the expected
+    Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and
+    :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given the sums.
+
+    Hidden variables are exchangeable: the public start determines their order.
 
     Examples
     --------
@@ -102,7 +105,8 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Parameters
         ----------
         X : PrivateDataset, or array or frame of shape (n, n_features)
-            A data set of variables with two states each (charged), the second of which counts as 1; or zeros and ones.
+            A data set of variables with two states each, of which the second counts as 1; its ledger is charged. Or
+            zeros and ones.
         y : None
             Not used.
 
@@ -113,9 +117,9 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Raises
         ------
         SchemaError
-            If a variable does not have two states, or raw records hold anything but 0 and 1.
+            If a variable does not have two states, or raw records contain values other than 0 and 1.
         BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
+            If the fit costs more than the data set's ledger has left; nothing is charged.
         ValueError
             If an argument is out of range; nothing is charged.
         """
@@ -156,20 +160,20 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         return Learner((hidden + 1, len(variables) + 1, len(variables)), steps, finish, variables)
 
     def transform(self, X: Any) -> Vector:
-        """Infer probabilities of the hidden variables given observed ones (mean field), shape (n, n_components).
+        """Infer probabilities of the hidden variables given the observed ones by mean field, shape (n, n_components).
 
-        For public records: those of a private one are private and not covered by the guarantee.
+        Use it for public records: probabilities of private records are private and not covered by the guarantee.
         """
         return self._layer().infer(self._binary(X))[0]
 
     def inverse_transform(self, H: Any) -> Vector:
-        """Compute probabilities of the observed variables given hidden ones, shape (n, n_features)."""
+        """Compute probabilities of the observed variables given the hidden ones, shape (n, n_features)."""
         check_is_fitted(self)
         found: Vector = expit(np.asarray(H, dtype=np.float64) @ self.components_ + self.intercept_)
         return found
 
     def score(self, X: Any, y: None = None) -> float:
-        """Bound the mean log-likelihood of public records from below, in nats: negative, higher is better."""
+        """Return a lower bound on the mean log-likelihood of public records, in nats; higher is better."""
         codes, layer = self._binary(X), self._layer()
         h, squares = layer.infer(codes)
         xi = np.sqrt(squares)
@@ -188,7 +192,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         return drawn
 
     def _source(self, structure: None, X: Any, public: Any) -> PrivateDataset:
-        """Take the data set that was handed in, or make one for this fit; all variables must have two states."""
+        """Return the given data set, or create one from raw records; all variables must have two states."""
         if isinstance(X, PrivateDataset):
             if self.budget is not None:
                 raise ValueError("The data set has its own budget: leave it out.")
@@ -224,13 +228,13 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
-    """Find the names of a frame's columns; others than texts are no names, as scikit-learn has it."""
+    """Return the names of a frame's columns, or None unless all are strings, as in scikit-learn."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
-    """Take numbers and truth values that equal 0 or 1 for these; any other becomes 2, which the wall refuses."""
+    """Convert numbers and Booleans to 0 and 1; any other number becomes 2, which the data set refuses."""
     if values.dtype.kind not in "biuf":
         return values
     return np.where(values == 0, 0, np.where(values == 1, 1, 2)).astype(np.uint8)
@@ -244,7 +248,7 @@ class Layer:
         self._second = weights.second.reshape(weights.mean.shape[0], -1)
 
     def infer(self, codes: Vector) -> tuple[Vector, Vector]:
-        """Infer mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
+        """Return mean-field probabilities of the hidden variables, and E[psi^2] of each response psi."""
         count, size = codes.shape[0], self.offsets.size
         pull = row_products(codes - 0.5, self.weights.mean[:, :-1]) + self.offsets
         h = np.tile(expit(self.offsets), (count, 1))
@@ -269,18 +273,19 @@ class Layer:
 
 
 class _Horseshoe:
-    """Prior precisions of the weights, by their scale mixture: variances z, W ~ N(0, z), each hidden variable's own.
+    """Expected prior precisions of the weights under the horseshoe prior, a scale mixture of normal distributions.
 
-    z ~ Gamma(1/2, x), x ~ Gamma(1/2, f_k), f_k ~ Gamma(1/2, w), w ~ Gamma(1/2, 1), in rates; variational Bayes makes z
-    generalised inverse Gaussian and the others Gamma variables.
+    W ~ N(0, z), z ~ Gamma(1/2, x), x ~ Gamma(1/2, f_k) for hidden variable k, f_k ~ Gamma(1/2, w) and
+    w ~ Gamma(1/2, 1), all with rate parameters. In the variational posterior z is generalised inverse Gaussian, and x,
+    f_k and w are Gamma distributed.
     """
 
     def __init__(self, responses: int, hidden: int) -> None:
-        self.precision = np.ones((responses, hidden + 1))  # the intercepts' stays 1
+        self.precision = np.ones((responses, hidden + 1))  # the precision of the intercepts stays 1
         self._rate, self._column, self._overall = np.ones((responses, hidden)), np.ones(hidden), 1.0
 
     def update(self, squares: Vector) -> None:
-        """Take E[W^2], shape (responses, hidden)."""
+        """Update the precisions given E[W^2], shape (responses, hidden)."""
         squares = np.maximum(squares, 1e-12)
         argument = np.sqrt(2.0 * self._rate * squares)
         ratio = kve(1, argument) / kve(0, argument)

@@ -1,7 +1,7 @@
 """Private Bayesian inference of Zhang, Rubinstein and Dimitrakakis (2016), and its calibration as printed.
 
-What the printed ones add is a bound that is coarser, so that epsilon is more than what holds. What a release
-really costs is charged and stated.
+The printed calibrations use a coarser bound, so their epsilon exceeds the actual cost of a release. The actual cost is
+charged and stated in the guarantee.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ __all__ = [
 
 
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
-    """Find ranges of the nodes' rows, with the smallest probability exp(-epsilon / (2 |I|)) for every node.
+    """Find the ranges of the nodes' rows for the printed smallest probability, exp(-epsilon / (2 |I|)) for every node.
 
-    It follows from the bound w**|I| on a record's probability: valid, but coarser than
-    :func:`~pgmpy_dp.privacy.posterior.truncation`, and impossible below epsilon = 2 |I| log r for nodes of r states.
+    It follows from the lower bound w**|I| on a record's probability. It is valid, but coarser than
+    :func:`~pgmpy_dp.privacy.posterior.truncation`, and needs an epsilon above 2 |I| log r for nodes of r states.
 
     Raises
     ------
     ValueError
-        If epsilon is too small; the message says the smallest.
+        If epsilon is too small; the message states the smallest epsilon.
     """
-    posterior.truncation(states, epsilon, neighbours)  # refuses what floating-point numbers do not hold
+    posterior.truncation(states, epsilon, neighbours)  # refuses an epsilon too small for floating-point numbers
     target = float(epsilon)
     floor, most = math.exp(-target / (2 * len(states))), max(states)
     if floor * most >= 1:
@@ -72,9 +72,9 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
 
 def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[list[float], float]:
-    """Find ranges of the nodes' rows, and the power epsilon / (2 |I| log(1 / w)), from the same bound.
+    """Find the ranges of the nodes' rows and the printed power epsilon / (2 |I| log(1 / w)), from the same bound.
 
-    It is the same for both neighbour relations.
+    The power is the same for both neighbour relations.
     """
     ranges, _ = posterior.tempering(states, floor, epsilon, "replace_one")
     bound = -len(states) * math.log(floor)
@@ -84,10 +84,10 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[l
 def temper(
     parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
-    """Temper as :func:`~pgmpy_dp.privacy.regression.temper`, by the Lipschitz constant in the record that is printed.
+    """Temper as :func:`~pgmpy_dp.privacy.regression.temper`, with the printed Lipschitz constant L' in the record.
 
-    Epsilon is 2 L' with L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1 (appendix D). It is no
-    smaller than what holds, 2 L, since (1 + a)**2 <= 2 (1 + a**2).
+    Epsilon is 2 L' with L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1 (appendix D). This is at
+    least the actual cost 2 L, since (1 + a)**2 <= 2 (1 + a**2).
     """
     mean = largest_mean(parents, bound)
     precision = min(tau, rounded_down(epsilon / (2 * (1 + mean) * root_above(1 + mean**2))))
@@ -95,22 +95,28 @@ def temper(
 
 
 def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, int]) -> float:
-    """Return 2 |N_I| for two states everywhere: twice the sensitivity of adding a record, in any basis."""
+    """Return twice the sensitivity to adding a record, in any basis: 2 |N_I| for binary variables."""
     return 2 * math.fsum(math.prod(contrasts(cardinalities[v]).spread for v in subset) for subset in subsets)
 
 
 def printed_increment(release: NoisyCoefficients, failure_probability: float = 0.1) -> float:
-    """Compute the increment fixed in advance: enough for a non-negative full table but with this probability.
+    """Compute the increment that is fixed in advance and fails to make the full table non-negative with probability p.
 
-    No coefficient's noise exceeds b log(m / p) with probability 1 - p, m being their number, and a cell of the full
-    table holds the sum of them weighted by products of contrasts of at most A_i. With two states everywhere and the
-    printed scale it is 4 t |N_I|**2 / epsilon for t = log(|N_I| / p) / 2 (Corollary 3; recalled, since the formula is
-    lost in the copy at hand, and in agreement with Theorem 3).
+    With probability at least 1 - p, none of the m coefficients has noise above b log(m / p) for noise of scale b. A
+    cell of the full table is the sum of the coefficients, weighted by products of contrasts of at most A_i. For binary
+    variables and the printed scale the increment is 4 t |N_I|**2 / epsilon with t = log(|N_I| / p) / 2 (Corollary 3,
+    recalled because the formula is illegible in the available copy; it agrees with Theorem 3).
+
+    Parameters
+    ----------
+    release : NoisyCoefficients
+    failure_probability : float
+        Bound p on the probability of failure.
 
     Returns
     -------
     float
-        In records, for :meth:`pgmpy_dp.papers.Coefficients.non_negative`.
+        Number of records, for :meth:`pgmpy_dp.papers.Coefficients.non_negative`.
     """
     if not 0 < failure_probability < 1:
         raise ValueError(f"failure_probability must be between 0 and 1, got {failure_probability!r}.")
@@ -123,7 +129,7 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
 
 @dataclass(frozen=True)
 class PrintedRows(PosteriorRows):
-    """Rows are draws from the posterior with the printed :func:`truncation`."""
+    """Draw rows from the posterior with the printed :func:`truncation`."""
 
     def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
         ranges = truncation(states, epsilon, neighbours)
@@ -132,7 +138,7 @@ class PrintedRows(PosteriorRows):
 
 @dataclass(frozen=True)
 class PrintedLikelyRows(LikelyRows):
-    """Rows are drawn by the exponential mechanism with the printed :func:`tempering`."""
+    """Draw rows by the exponential mechanism with the printed :func:`tempering`."""
 
     def _tempering(
         self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
@@ -143,14 +149,14 @@ class PrintedLikelyRows(LikelyRows):
 
 @dataclass(frozen=True)
 class PrintedRegressions(PosteriorRegressions):
-    """Linear regressions are drawn with the printed :func:`temper`."""
+    """Draw linear regressions with the printed :func:`temper`."""
 
     _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
 
 
 @dataclass(frozen=True)
 class PrintedCoefficients(FourierCoefficients):
-    """Fourier coefficients get noise for the :func:`printed_sensitivity`."""
+    """Measure Fourier coefficients with noise for the :func:`printed_sensitivity`."""
 
     def _price(
         self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
@@ -160,28 +166,28 @@ class PrintedCoefficients(FourierCoefficients):
 
 
 class PrintedPosteriorSampler(PosteriorSampler):
-    """`PosteriorSampler` takes the printed truncation here."""
+    """`PosteriorSampler` with the printed truncation."""
 
     def _plan(self, structure: Any, public: Any) -> PrintedRows:
         return PrintedRows(**vars(super()._plan(structure, public)))
 
 
 class PrintedExponentialMAP(ExponentialMAP):
-    """`ExponentialMAP` takes the printed tempering here."""
+    """`ExponentialMAP` with the printed tempering."""
 
     def _plan(self, structure: Any, public: Any) -> PrintedLikelyRows:
         return PrintedLikelyRows(**vars(super()._plan(structure, public)))
 
 
 class PrintedLinearSampler(LinearPosteriorSampler):
-    """`LinearPosteriorSampler` takes the printed tempering here."""
+    """`LinearPosteriorSampler` with the printed tempering."""
 
     def _plan(self, structure: Any, public: Any) -> PrintedRegressions:
         return PrintedRegressions(**vars(super()._plan(structure, public)))
 
 
 class PrintedBayesianEstimator(PrivateBayesianEstimator):
-    """`PrivateBayesianEstimator` takes the printed sensitivity here, and the printed increment where it is enough."""
+    """`PrivateBayesianEstimator` with the printed sensitivity, and the printed increment unless more is needed."""
 
     def _plan(self, structure: Any, public: Any) -> Any:
         planned = super()._plan(structure, public)
