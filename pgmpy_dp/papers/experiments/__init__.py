@@ -1,6 +1,6 @@
-"""Each file here holds one of the papers' experiments; one runner runs all. Noise is simulated: nothing is private.
+"""The papers' experiments, one per module, with a common runner. Noise is simulated: nothing is private.
 
-Trials run in processes of their own, which import this file alone before they set the number of their threads.
+Trials run in separate processes, which import only this module before they set their number of threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-# Each name has a module and a title; modules are imported when an experiment runs.
+# Module and title of each experiment by name; modules are imported when an experiment runs.
 CATALOGUE = {
     "cgm-chain": (
         "cgm_divergence:CHAIN",
@@ -35,18 +35,18 @@ CATALOGUE = {
 
 
 def start() -> None:
-    """Give a process one thread and no progress bars, by what libraries read when they are imported."""
+    """Limit the process to one thread without progress bars, by variables that libraries read on import."""
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1", TQDM_DISABLE="1")
 
 
 def load(name: str) -> Any:
-    """Load the experiment of a name in the catalogue."""
+    """Load an experiment by its name in the catalogue."""
     module, _, attribute = CATALOGUE[name][0].partition(":")
     return getattr(import_module(f"{__name__}.{module}"), attribute)
 
 
 def run_trial(name: str, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Run one trial, in whatever process."""
+    """Run one trial in the current process."""
     try:
         rows: list[dict[str, Any]] = load(name).run(**trial)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Fig. 2 right of Zhang, Rubinstein and Dimitrakakis (2016) draws linear regression from a truncated posterior."""
+"""Fig. 2 right of Zhang, Rubinstein and Dimitrakakis (2016): linear regression drawn from a truncated posterior."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RESULTS = (*METHODS, "epsilon_untempered")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List repeats with data of their own."""
+    """List repeats, each with separate data."""
     return [{"precision": b, "repeat": r} for b in PRECISIONS for r in range(3 if quick else 30)]
 
 
 def run(precision: float, repeat: int) -> list[dict[str, Any]]:
-    """Compute mean squared errors on records that were not used."""
+    """Compute mean squared errors on held-out records."""
     records = random_regression(FEATURES, RECORDS, STD, seed=repeat)
     family = ("y", *(f"x{i}" for i in range(FEATURES)))
     train, test = records[:TRAINING], records[TRAINING:]
@@ -65,7 +65,7 @@ def _design(records: pd.DataFrame, family: tuple[str, ...]) -> np.ndarray:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Plot error and privacy loss against the prior's precision."""
+    """Plot error and privacy loss against the prior precision."""
     drawn = Figure(figsize=(10.5, 4.2), layout="constrained")
     error, loss = drawn.subplots(1, 2)
     plot_quartiles(error, rows, "precision", METHODS)
@@ -77,7 +77,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     means = rows.groupby("precision")[list(RESULTS)].mean()
     listed = "; ".join(
         f"b = {b:g}: "

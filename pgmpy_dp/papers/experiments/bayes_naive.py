@@ -1,4 +1,4 @@
-"""Fig. 2 left of Zhang, Rubinstein and Dimitrakakis (2016) shows naive Bayes' accuracy from private posteriors."""
+"""Fig. 2 left of Zhang, Rubinstein and Dimitrakakis (2016): accuracy of naive Bayes from private posteriors."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ RESULTS = tuple(METHODS)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List repeats with data of their own."""
+    """List repeats, each with separate data."""
     return [{"epsilon": e, "repeat": r} for e in EPSILONS for r in range(3 if quick else 40)]
 
 
 def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
-    """Compute the accuracy of each mechanism on records that were not used."""
+    """Compute the accuracy of each mechanism on held-out records."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = random_naive_bayes(FEATURES, seed=repeat)
     records = simulate(truth, RECORDS, seed=repeat)
@@ -75,7 +75,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
         try:
             network.fit(data, estimator=estimator)
         except ValueError:
-            # The paper's truncation is impossible below epsilon = 2 |I| log 2, its increment now and then too small.
+            # The paper's truncation is impossible below epsilon = 2 |I| log 2; its increment is sometimes too small.
             if name not in ("sampler_paper", "fourier_printed"):
                 raise
             row[name] = None
@@ -93,7 +93,7 @@ def _many_draws(
     estimator: PosteriorSampler,
     noise: SimulatedNoise,
 ) -> float:
-    """Predict by the mean over draws of which each costs epsilon: all together cost their number times that."""
+    """Predict by the mean over draws, each of which costs epsilon; together they cost `DRAWS` times epsilon."""
     data = PrivateDataset(train, Schema.from_model(truth), PrivacyBudget(1e7), "replace_one", noise)
     probabilities = np.zeros((len(test), 2))
     for _ in range(DRAWS):
@@ -117,7 +117,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     means = rows.groupby("epsilon")[list(METHODS)].mean()
     noisy = means[["laplace", "fourier", "fourier_none"]].max(axis=1)
     crossing, many = (

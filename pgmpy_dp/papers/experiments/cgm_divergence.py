@@ -1,4 +1,4 @@
-"""Fig. 2 of Bernstein et al. (2017) plots divergence from the truth by number of records, for four epsilons."""
+"""Fig. 2 of Bernstein et al. (2017): divergence from the truth by number of records, for four epsilons."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from pgmpy_dp.release import NoisyMarginals
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0)
 STATES = 10
-# Regularisations of the naive fit are searched within this factor of its default.
+# Largest factor from the default in the search for the naive fit's regularisation.
 WIDEST = 100.0
-# Private SGD is first run with these steps, this learning rate, and samples of this share but no more records.
+# First settings of private SGD: steps, learning rate, and the sampling rate with the largest mean sample size.
 STEPS, LEARNING_RATE, SHARE, SAMPLE = 200, 1.0, 0.2, 5_000
-TUNING = ("none", "first", "searched")  # how a trial of SGD finds its settings, if it has one
-# Loopy propagation on the sparser graph: EM iterations, and limits of each propagation.
+TUNING = ("none", "first", "searched")  # how a trial finds the settings of SGD; "none" omits SGD
+# Loopy propagation on the sparser graph: number of EM iterations, and limits of each propagation.
 LOOPY_ITERATIONS = 16
 LOOPY_LIMITS: dict[str, Any] = {"tolerance": 1e-5, "max_iter": 100}
-INNER = 25  # iterations of NLBP in an E-step
-ITERATIONS = (0, 1, 2, 4, 8, 16, 32, 64)  # of CGM-EM, from the naive fit
+INNER = 25  # number of NLBP iterations in an E-step
+ITERATIONS = (0, 1, 2, 4, 8, 16, 32, 64)  # numbers of CGM-EM iterations, from the naive fit
 
 METHODS = {
     "uniform": "uniform",
@@ -68,9 +68,10 @@ RESULTS = (*METHODS, *_PATH, *SETTING_COLUMNS, *(f"seconds_{method}" for method 
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List populations of records, and within each several releases.
+    """List populations of records, with several releases of each.
 
-    Loopy propagation runs on the first release of each, and SGD on those of three, when quick the smaller alone.
+    Loopy propagation runs on the first release of each population, and SGD on the first release of three populations,
+    or only of the smaller population if quick.
     """
     sizes, populations, releases = ((10_000, 100_000), 1, 1) if quick else ((10_000, 100_000, 1_000_000), 5, 5)
     return [
@@ -153,7 +154,7 @@ def _records(graph: str, size: int, population: int) -> pd.DataFrame:
 
 @cache
 def _references(graph: str, size: int, population: int) -> dict[str, float]:
-    """Fit what does not depend on epsilon: nothing, without privacy, and from random marginals."""
+    """Compute the divergences that do not depend on epsilon: uniform, from random marginals, and without privacy."""
     truth, _, theta = _truth(graph)
     exact = PrivateMarkovNetwork(truth.edges())
     exact.fit(_records(graph, size, population), NotPrivateMLE(state_names=truth.schema_, max_iter=500))
@@ -166,7 +167,7 @@ def _references(graph: str, size: int, population: int) -> dict[str, float]:
 
 
 def _divergence(graph: str, potentials: np.ndarray) -> float:
-    """Compute KL(true || log-potentials)."""
+    """Compute KL(true || distribution with these log-potentials), in nats."""
     _, tree, theta = _truth(graph)
     true = _calibrated(graph)
     partition = tree.calibrate(potentials).log_partition - true.log_partition
@@ -182,7 +183,7 @@ def _naive(tree: JunctionTree, noisy: NoisyMarginals, multiple: float) -> np.nda
 
 
 def _naive_best(graph: str, noisy: NoisyMarginals) -> float:
-    """Find the least divergence over all regularisations, by a golden-section search on their logarithm."""
+    """Find the least divergence over regularisations by a bounded scalar search on their logarithm."""
     tree = _truth(graph)[1]
     end = math.log(WIDEST)
     found = minimize_scalar(
@@ -197,14 +198,14 @@ def _naive_best(graph: str, noisy: NoisyMarginals) -> float:
 def _published(
     tree: JunctionTree, engine: JunctionTree | FactorGraph, noisy: NoisyMarginals, iterations: int
 ) -> list[np.ndarray]:
-    """Run CGM-EM from the naive fit, its E-step by a few iterations of NLBP."""
+    """Run CGM-EM from the naive fit, with a few iterations of NLBP as E-step."""
     noise = papers.tables_noise(tree.layout, noisy)
     path = papers.cgm_em(engine, _naive(tree, noisy, 1.0), noise, noisy.total, iterations, "nlbp", INNER)
     return path.potentials
 
 
 class _WholeSGD(PrivateSGD):
-    """An interrupt ends the trial instead of keeping an unfinished fit."""
+    """Private SGD whose interruption ends the trial instead of keeping an unfinished fit."""
 
     def _read(self, structure: Any, release: Any) -> Any:
         found = super()._read(structure, release)
@@ -224,14 +225,14 @@ def _stochastic(graph: str, size: int, population: int, epsilon: float, number: 
 
 @cache
 def _tuned(graph: str, size: int, epsilon: float, tuning: str) -> Settings:
-    """Find settings that are near the truth on the first population: not private, as in the paper."""
-    clip = math.sqrt(len(_truth(graph)[1].layout.scopes))  # the typical norm
+    """Find settings with a small divergence on the first population; not private, as in the paper."""
+    clip = math.sqrt(len(_truth(graph)[1].layout.scopes))  # typical norm of a gradient
     first = Settings(STEPS, LEARNING_RATE, min(SHARE, SAMPLE / size), clip)
     return first if tuning == TUNING[1] else search_in_turn(partial(_stochastic, graph, size, 0, epsilon, 3), first)[0]
 
 
 def figure(graph: str, rows: pd.DataFrame) -> Figure:
-    """Draw one panel an epsilon against N, and below it CGM-EM against its iterations."""
+    """Plot divergence against N in one panel per epsilon, and below it CGM-EM against its iterations."""
     epsilons = sorted(rows["epsilon"].unique())
     drawn = Figure(figsize=(3.2 * len(epsilons) + 0.6, 7.4), layout="constrained")
     panels = drawn.subplots(2, len(epsilons), sharey="row", squeeze=False)
@@ -264,7 +265,7 @@ def figure(graph: str, rows: pd.DataFrame) -> Figure:
 
 
 def caption(graph: str, rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons: every number is computed from the rows."""
+    """Write the caption: claim, outcome and reasons. Every number is computed from the rows."""
     medians = rows.groupby(["epsilon", "size"])[[*METHODS, *_PATH]].median()
     number = len(medians)
 

@@ -1,4 +1,4 @@
-"""Fig. 3 b of Bernstein et al. (2017) fits a homogeneous chain of places from people's days, here simulated ones."""
+"""Fig. 3 b of Bernstein et al. (2017): a homogeneous chain of places, fitted to people's (here simulated) days."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pgmpy_dp.schema import Schema
 PLACES, HOURS, STEPS = 30, 24, 6
 NODES = [f"x{step}" for step in range(1, STEPS + 1)]
 EDGES: list[tuple[str, ...]] = list(pairwise(NODES))
-STATES = range(PLACES + 1)  # the state 0 is nowhere
+STATES = range(PLACES + 1)  # state 0 means nowhere
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 ESTIMATORS = {"naive": NaiveMLE, "collective": CollectiveEM}
-DELTA = 1e-6  # of private SGD
-FIRST = Settings(steps=100, learning_rate=0.1, sampling_rate=0.1, clip_norm=math.sqrt(STEPS))  # of private SGD
+DELTA = 1e-6  # delta of private SGD
+FIRST = Settings(steps=100, learning_rate=0.1, sampling_rate=0.1, clip_norm=math.sqrt(STEPS))  # first settings of SGD
 METHODS = {
     "noiseless": "non-private",
     "uniform": "uniform",
@@ -48,7 +48,7 @@ RESULTS = (*METHODS, *SETTING_COLUMNS, "epsilon_paper", "epsilon_tight", "null_s
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List populations, and for each several releases; SGD runs on the first of each."""
+    """List populations, with several releases of each; SGD runs on the first release."""
     sizes, populations, releases = ((4_000,), 1, 1) if quick else ((4_000, 40_000), 3, 3)
     return [
         {"people": people, "population": population, "epsilon": epsilon, "release": release}
@@ -65,8 +65,8 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
     seed = [people, population, round(1000 * epsilon), release]
     nowhere = (moves["now"] == 0) & (moves["next"] == 0)
     weights = 1.0 / moves.groupby("person")["now"].transform("size")
-    # The paper's noise is |edges| / epsilon for the steps, and we take as much for the starts: each costs
-    # epsilon / |edges|. Tight: a person's weights sum to 1 in either table, and each gets half of epsilon.
+    # "paper": the paper's noise scale for the steps is |edges| / epsilon, and the starts use the same, so each costs
+    # epsilon / |edges|. "tight": a person's weights sum to 1 in each table, and each table gets half of epsilon.
     spent = {"paper": 2 * epsilon / len(EDGES), "tight": epsilon}
     row: dict[str, Any] = {
         "noiseless": _noiseless(people, population),
@@ -77,7 +77,7 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
     }
     if release == 0:
         row |= _stochastic(people, population, epsilon, [*seed, 3])
-    # The paper drops pairs of "nowhere": a person's weights are then those of the other pairs.
+    # "dropped": the paper drops pairs of "nowhere", so that a person's weights are spread over the other pairs.
     for number, (kind, total) in enumerate([*spent.items(), ("dropped", spent["paper"])]):
         kept = moves[~nowhere] if kind == "dropped" else moves
         noisy = _measure(kept, starts, total / 2, SimulatedNoise([*seed, number]))
@@ -89,7 +89,7 @@ def run(people: int, population: int, epsilon: float, release: int) -> list[dict
 
 
 def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -> dict[str, float]:
-    """Fit by private SGD from one hour of each person, drawn uniformly, so that a person is a record."""
+    """Fit private SGD to one hour per person, drawn uniformly, so that each person is one record."""
     hours, held_out = _hours(people, population)
     one = hours.sample(frac=1.0, random_state=population).drop_duplicates("person").drop(columns="person")
     schema = Schema(dict.fromkeys(NODES, STATES))
@@ -105,7 +105,7 @@ def _stochastic(people: int, population: int, epsilon: float, seed: list[int]) -
 
 @lru_cache(maxsize=2)
 def _slots(people: int, population: int) -> float:
-    """Compute the likelihood of slots that are independent of each other, with the training slots' own shares."""
+    """Compute the log-likelihood if slots are independent, with the shares of places in the training slots."""
     hours, held_out = _hours(people, population)
     counts = np.bincount(hours[NODES].to_numpy().ravel(), minlength=len(STATES)) + 0.5
     return float(np.log(counts / counts.sum())[held_out.to_numpy()].sum(axis=1).mean())
@@ -117,7 +117,7 @@ def _chain() -> PrivateMarkovNetwork:
 
 
 def _measure(moves: pd.DataFrame, starts: pd.DataFrame, epsilon: float, noise: SimulatedNoise) -> NoisyMarginals:
-    """Measure steps and starts, epsilon each: all rows of a person share a weight of 1 in either table."""
+    """Measure steps and starts with epsilon each; the rows of a person have a total weight of 1 in each table."""
     budget = PrivacyBudget(2 * epsilon)
     parts = []
     for frame, clique in ((moves, ("now", "next")), (starts, ("first",))):
@@ -128,7 +128,10 @@ def _measure(moves: pd.DataFrame, starts: pd.DataFrame, epsilon: float, noise: S
 
 @lru_cache(maxsize=2)
 def _hours(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Split hours with a place, a row each: slots and person for three quarters of the people, slots for the others."""
+    """Return the training and the held-out hours with a place, one per row.
+
+    Training hours are those of three quarters of the people, and have a column `person`.
+    """
     days = random_days(people, PLACES, HOURS * STEPS, population).reshape(people * HOURS, STEPS)
     person = np.repeat(np.arange(people), HOURS)
     seen = days.any(axis=1)
@@ -139,7 +142,7 @@ def _hours(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @lru_cache(maxsize=2)
 def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Give the steps and starts of the training hours, and the hours that are held out."""
+    """Return the steps and starts of the training hours, and the held-out hours."""
     train, held_out = _hours(people, population)
     hours, who = train[NODES].to_numpy(), train["person"].to_numpy()
     pairs = [pd.DataFrame({"person": who, "now": hours[:, t], "next": hours[:, t + 1]}) for t in range(STEPS - 1)]
@@ -149,14 +152,14 @@ def _people(people: int, population: int) -> tuple[pd.DataFrame, pd.DataFrame, p
 
 @lru_cache(maxsize=2)
 def _noiseless(people: int, population: int) -> float:
-    """Compute the same estimate with next to no noise: what weighting by person gives without privacy."""
+    """Compute the same estimate almost without noise: the effect of weighting by person without privacy."""
     moves, starts, held_out = _people(people, population)
     noisy = _measure(moves, starts, 1e5, SimulatedNoise(0))
     return _chain().fit(noisy, NaiveMLE(regularization=1e-6)).log_likelihood(held_out)
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw one panel a number of people."""
+    """Draw one panel per number of people."""
     sizes = sorted(rows["people"].unique())
     drawn = Figure(figsize=(4.4 * len(sizes) + 3.4, 5.2), layout="constrained")
     panels = drawn.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
@@ -169,7 +172,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     medians = rows.groupby(["people", "epsilon"])[list(METHODS)].median()
     wins = {kind: int((medians[f"collective_{kind}"] > medians[f"naive_{kind}"]).sum()) for kind in ("paper", "tight")}
     behind = max(float((medians[f"naive_{kind}"] - medians[f"collective_{kind}"]).max()) for kind in ("paper", "tight"))

@@ -1,4 +1,4 @@
-"""Fig. 1 of Bernstein et al. (2017) shows what is wrong with naive maximum likelihood from noisy marginals."""
+"""Fig. 1 of Bernstein et al. (2017): failures of naive maximum likelihood from noisy marginals."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pgmpy_dp.papers.experiments.runner import Experiment
 from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
-# Epsilon and number of states of each part are the paper's where it says; it does not give epsilon in (a).
+# Epsilon and number of states of each part, from the paper if stated; it does not state epsilon in (a).
 EPSILON = {"slopes": 0.1, "projection": 0.5, "regularization": 0.1}
 STATES = {"slopes": 10, "projection": 20, "regularization": 10}
 REGULARIZED_SIZE = 100_000
-LITTLE = 1e-6  # a regularisation that does not follow the noise
+LITTLE = 1e-6  # regularisation weight that does not depend on the noise
 PROJECTIONS = ("projected", "not projected", "projected, little regularised", "not projected, little regularised")
 RESULTS = ("series", "value")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List three parts; each trial is a release of its own."""
+    """List the trials of three parts; each trial is a separate release."""
     releases = range(2 if quick else 5)
     sizes = [10**4, 10**5, 10**6] if quick else [10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6]
     weights = [10.0**-power for power in (range(0, 7, 2) if quick else range(8))]
@@ -47,7 +47,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(part: str, size: int, weight: float, release: int) -> list[dict[str, Any]]:
-    """Run one release; each row is a curve's value there."""
+    """Run one release; each row is a value of one curve."""
     truth = _truth(part)
     records = _records(part, size, release)
     layout, theta, _ = log_linear(truth)
@@ -128,7 +128,7 @@ def _wide(rows: pd.DataFrame, part: str, x: str) -> pd.DataFrame:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     slopes = _wide(rows, "slopes", "size")
     predicted = slopes["sampling, 1/N"] + slopes["privacy, 1/N^2"]
     agreement = float((slopes["noisy"] / predicted).mean())

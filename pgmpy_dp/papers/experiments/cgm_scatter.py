@@ -1,4 +1,4 @@
-"""Fig. 3 a of Bernstein et al. (2017) shows every edge marginal of one network, true and learned."""
+"""Fig. 3 a of Bernstein et al. (2017): true and learned edge marginals of one network."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 STATES, SIZE, EPSILON = 20, 100_000, 0.1
 PUBLISHED = ("published", "published loopy")
 METHODS = ("non-private", "naive MLE, little regularised", "naive MLE, default", *PUBLISHED, "CollectiveEM")
-EM_ITERATIONS = 30  # of CGM-EM, from the naive fit with its default
+EM_ITERATIONS = 30  # number of CGM-EM iterations, from the naive fit with default regularisation
 RESULTS = ("cell", "true", "learned")
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List one fit a method; there is nothing to save."""
+    """List one fit per method; a quick run is the same."""
     return [{"method": method} for method in METHODS]
 
 
 def run(method: str) -> list[dict[str, Any]]:
-    """Return all cells of all edge tables."""
+    """Return the true and learned cells of all edge tables."""
     truth = random_markov_network(erdos_renyi(seed=0), STATES, seed=0)
     records = truth.simulate(SIZE, seed=0)
     layout, theta, _ = log_linear(truth)
@@ -42,7 +42,7 @@ def run(method: str) -> list[dict[str, Any]]:
     estimator: Any = {
         "naive MLE, little regularised": NaiveMLE(regularization=1e-6),
         "naive MLE, default": NaiveMLE(),
-        **dict.fromkeys(PUBLISHED, NaiveMLE()),  # where it starts
+        **dict.fromkeys(PUBLISHED, NaiveMLE()),  # starting point
         "CollectiveEM": CollectiveEM(),
     }.get(method)
     if estimator is None:
@@ -56,13 +56,13 @@ def run(method: str) -> list[dict[str, Any]]:
         engine = tree if method == PUBLISHED[0] else loopy
         fitted = papers.cgm_em(engine, fitted, noise, source.total, EM_ITERATIONS, "nlbp", 50).potentials[-1]
     calibration = tree.calibrate(fitted)
-    flat = layout.flatten(tree.marginal(calibration, scope) for scope in layout.scopes)  # axes may be in another order
+    flat = layout.flatten(tree.marginal(calibration, scope) for scope in layout.scopes)  # axis orders may differ
     pairs = enumerate(zip(true, flat, strict=True))
     return [{"cell": cell, "true": float(p), "learned": float(q)} for cell, (p, q) in pairs]
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw one panel a method."""
+    """Draw one panel per method."""
     drawn = Figure(figsize=(17.4, 3.4), layout="constrained")
     floor = rows["true"].min() / 30
     for number, method in enumerate(METHODS):
@@ -78,7 +78,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     apart = (rows["true"] - rows["learned"]).abs().groupby(rows["method"]).sum() / (
         len(rows) / len(METHODS) / STATES**2
     )

@@ -1,4 +1,4 @@
-"""How often bounds of answers of `PrivateBayesianNetwork` hold, and how wide they are."""
+"""Coverage and width of the bounds on answers of `PrivateBayesianNetwork`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
 
 NETWORKS, EPSILONS, RECORDS, INTERVAL = ("asia", "sachs", "child", "alarm"), (0.3, 1.0, 3.0), 10_000, 0.9
-TOLERATED = 0.02  # what coverage may be off by and still count as held
+TOLERATED = 0.02  # largest tolerated difference of coverage from its nominal value
 COLUMNS = ("coverage", "below", "above", "width", "rmse", "rmse_mean")
 RESULTS = ("target", "answers", *COLUMNS)
 MARKERS = {"node": "o", "family": "s", "query": "^"}
@@ -39,7 +39,7 @@ COLOURS = {"population": "#0072B2", "records": "#D55E00"}
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List studies of several data sets, one a trial: widths are compared with errors over them."""
+    """List one study of several data sets per trial; widths are compared with errors over the data sets."""
     networks, epsilons = (NETWORKS[:2], EPSILONS[1:2]) if quick else (NETWORKS, EPSILONS)
     sets, chunks = (3, 1) if quick else (10, 3)
     return [
@@ -51,7 +51,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(network: str, epsilon: float, first: int, sets: int) -> list[dict[str, Any]]:
-    """Make a row for each target and kind of answer."""
+    """Compute one row per target and kind of answer."""
     frame = coverage_study(bnlearn_network(network), epsilon, RECORDS, sets, INTERVAL, first=first)
     rows = frame.reset_index()[list(RESULTS)].to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
@@ -62,7 +62,7 @@ def _means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Plot coverage and relative width, a place for each network and epsilon."""
+    """Plot coverage and relative width at one position per network and epsilon."""
     means = _means(rows)
     cells = list(means[["network", "epsilon"]].drop_duplicates().itertuples(index=False, name=None))
     drawn = Figure(figsize=(max(8.0, 0.9 * len(cells) + 3), 6.2), layout="constrained")
@@ -84,7 +84,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     means = _means(rows)
 
     def listed(target: str) -> str:
@@ -139,14 +139,14 @@ def posterior_engine(network: DiscreteBayesianNetwork, release: Release, seed: i
 
 @dataclass(frozen=True)
 class Query:
-    """A query asks for the distribution of a variable given the states of others."""
+    """Query for the distribution of a variable given the states of others."""
 
     variable: str
     evidence: Mapping[str, Any]
 
 
 def random_queries(truth: DiscreteBayesianNetwork, count: int = 50, seed: int = 0) -> list[Query]:
-    """Ask for random variables given one to three others, whose states a record drawn from the truth has."""
+    """Draw queries for random variables given one to three others, with states from a record drawn from the truth."""
     generator = np.random.default_rng(seed)
     records = simulate(truth, count, seed)
     found = []
@@ -157,7 +157,7 @@ def random_queries(truth: DiscreteBayesianNetwork, count: int = 50, seed: int = 
 
 
 class Questions:
-    """The questions ask networks of one structure for node marginals, cells of family marginals and queries."""
+    """Node marginals, family marginals and queries, answered for networks of the same structure."""
 
     def __init__(self, truth: DiscreteBayesianNetwork, queries: Sequence[Query]) -> None:
         self.nodes = [(node,) for node in truth.nodes()]
@@ -165,7 +165,7 @@ class Questions:
         self.queries = [(q.variable, {v: states[v].index(state) for v, state in q.evidence.items()}) for q in queries]
 
     def answers(self, conditioning: Conditioning, logs: Sequence[Vector] | Vector) -> dict[str, Vector]:
-        """Give an array of each kind, with a row for each network."""
+        """Return an array for each kind of answer, with one row per network."""
         answers = [conditioning.distributions(logs, [asked], given)[0] for asked, given in self.queries]
         return {
             "node": conditioning.marginals(logs, self.nodes),
@@ -174,7 +174,7 @@ class Questions:
         }
 
     def records(self, conditioning: Conditioning, logs: Vector, total: float) -> dict[str, Any]:
-        """Count, for each kind, the records with the evidence, which the answers are about."""
+        """Count, for each kind of answer, the records that have the evidence."""
         counts = []
         for asked, given in self.queries:
             answer, probability = conditioning.distributions([logs], [asked], given)
@@ -200,24 +200,24 @@ def coverage_study(
     truth : DiscreteBayesianNetwork
     epsilon : float
     records, sets : int
-        Records of a data set; data sets.
+        Number of records of a data set, and number of data sets.
     interval : float
     queries : int
-        Random queries with evidence (`random_queries`).
+        Number of random queries with evidence (`random_queries`).
     engine : callable
-        Network, release and seed to draws.
+        Maps a network, a release and a seed to draws.
     first : int
         Seed of the first data set.
     **options
-        For `PrivateMLE`, which measures: mechanism, delta, allocation.
+        Options of `PrivateMLE`, which measures: mechanism, delta, allocation.
 
     Returns
     -------
     DataFrame
-        A row for each target ("population", "records") and kind of answer (node marginals, family cells, queries):
+        One row per target ("population", "records") and kind of answer (node marginals, family cells, queries):
         `coverage`, the share of true answers between the bounds; `error`, its standard error over data sets; `below`
         and `above`, the shares of true answers on either side; `width`, the ratio of mean widths to those of the
-        oracle, which are 3.29 (for 90 %) standard deviations of the errors of `PrivateMLE`; `width_mean`, the same of
+        oracle, which are 3.29 (for 90 %) standard deviations of the errors of `PrivateMLE`; `width_mean`, the same with
         the errors of the draws' mean; `rmse` and `rmse_mean`, root mean square errors of the two estimators.
         `attrs["divergence"]` has the mean KL divergences of `PrivateMLE` and of the posterior mean.
     """
@@ -259,7 +259,7 @@ def coverage_study(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """An outcome says of answers of one kind in one data set whether bounds held, and how far estimates were off."""
+    """Whether bounds held, their widths and the estimates' errors, for answers of one kind in one data set."""
 
     held: NDArray[np.bool_]
     below: NDArray[np.bool_]

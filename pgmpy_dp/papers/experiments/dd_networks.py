@@ -1,4 +1,4 @@
-"""Fig. 1 and Tables 1 and 2 of Chowdhury, Rekatsinas and Jha (2020) ask whether data-dependent budgets pay."""
+"""Fig. 1 and Tables 1 and 2 of Chowdhury, Rekatsinas and Jha (2020): the benefit of data-dependent budgets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pgmpy_dp.schema import Schema
 NETWORKS = ("asia", "sachs", "child", "alarm")
 RECORDS = 10_000
 EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0)
-# What is fitted with PrivateMLE; "literal" are the paper's Algorithms as printed, "strengthened" ours of the same idea.
+# Options of PrivateMLE by method. "literal" is the paper's algorithms as printed, "strengthened" our variant of them.
 OPTIONS: dict[str, dict[str, Any]] = {
     "D-Ind, strengthened": {"tables": "paper", "allocation": "uniform"},
     "strengthened": {"tables": "paper", "allocation": "data_dependent"},
@@ -54,14 +54,14 @@ RESULTS = ("method", *MEASURES)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List data sets of each network at each epsilon."""
+    """List the data sets of each network at each epsilon."""
     sets = range(1 if quick else 10)
     epsilons = EPSILONS[::4] if quick else EPSILONS
     return [{"network": n, "epsilon": e, "set": s} for n in NETWORKS for e in epsilons for s in sets]
 
 
 def run(network: str, epsilon: float, set: int) -> list[dict[str, Any]]:
-    """Make one row a method."""
+    """Compute one row per method."""
     logging.getLogger("pgmpy").setLevel(logging.ERROR)
     truth = bnlearn_network(network)
     records = simulate(truth, RECORDS, seed=set)
@@ -93,7 +93,7 @@ def _fit(truth: DiscreteBayesianNetwork, data: Any, estimator: Any) -> DiscreteB
 
 @dataclass(frozen=True)
 class _Queries:
-    """Ten sets of one or two variables, ten variables given others, and twenty questions for the likeliest states."""
+    """Ten sets of one or two variables, ten variables given others, and twenty MAP queries."""
 
     marginals: list[list[str]]
     conditionals: list[tuple[str, dict[str, Any]]]
@@ -101,7 +101,7 @@ class _Queries:
 
 
 def _queries(exact: DiscreteBayesianNetwork, seed: int) -> _Queries:
-    """Choose the queries at random; evidence is that of records drawn from the reference, so that it occurs."""
+    """Draw random queries; evidence is taken from records drawn from the reference, so its probability is positive."""
     sets = random_variables(exact, [1, 2] * 5 + [2, 3] * 5, seed)
     sizes = [2, 4, 6, 8] * 5
     asked = random_variables(exact, sizes, 1000 + seed)
@@ -113,14 +113,14 @@ def _queries(exact: DiscreteBayesianNetwork, seed: int) -> _Queries:
     for number, variables in enumerate(asked):
         half = len(variables) // 2
         given = {v: drawn[v].iloc[10 + number] for v in variables[half:]}
-        # Every fifth asks for all other variables.
+        # Every fifth MAP query asks for all variables outside the evidence.
         wanted = [v for v in exact.nodes() if v not in given] if number % 5 == 4 else variables[:half]
         states.append((wanted, given))
     return _Queries(sets[:10], conditionals, states)
 
 
 def _errors(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, queries: _Queries) -> dict[str, float]:
-    """Compare with the fit without noise: rows of CPDs, marginal, conditional and MAP queries."""
+    """Compute errors against the fit without noise: CPD rows, marginal, conditional and MAP queries."""
     found = {
         "parameters": parameter_errors(exact, fitted),
         "marginals": marginal_errors(exact, fitted, queries.marginals),
@@ -136,7 +136,7 @@ def _errors(exact: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork, que
 
 
 def _joint(truth: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork) -> float:
-    """Compute KL(true || fitted) of the joint distributions, probabilities floored."""
+    """Compute KL(true || fitted) of the joint distributions, with floored CPD entries of the fit."""
     floored = fitted.copy()
     for cpd in floored.get_cpds():
         cpd.values = np.maximum(cpd.values, FLOOR)
@@ -145,7 +145,7 @@ def _joint(truth: DiscreteBayesianNetwork, fitted: DiscreteBayesianNetwork) -> f
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw two rows of panels a network, L1 errors and divergences, then the accuracy of MAP queries, and Table 2."""
+    """Draw two rows of panels per network (L1 errors and divergences), the accuracy of MAP queries, and Table 2."""
     drawn = Figure(figsize=(13.6, 4.4 * len(NETWORKS) + 2.0), layout="constrained")
     shape = [2.2] * 2 * len(NETWORKS) + [2.0]
     grid = drawn.add_gridspec(len(shape), 4, height_ratios=shape)
@@ -189,7 +189,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons: every number is computed from the rows."""
+    """Write the caption: claim, outcome and reasons. Every number is computed from the rows."""
     least, most = rows["epsilon"].min(), rows["epsilon"].max()
     means = rows.groupby(["network", "epsilon", "method"])[list(MEASURES)].mean()
     cells = len(means) // len(METHODS)
@@ -203,7 +203,7 @@ def caption(rows: pd.DataFrame) -> str:
         return "; ".join(f"{n} " + " / ".join(f"{values[n, epsilon, m]:.3g}" for m in methods) for n in NETWORKS)
 
     def change(one: str, other: str) -> str:
-        """Give the range over networks and epsilons of how the parameters' error changes."""
+        """Format the range of the ratio of parameter errors over networks and epsilons."""
         wide = means["parameters"].unstack()
         ratios = wide[one] / wide[other]
         return f"{ratios.min():.2f} to {ratios.max():.2f} times"

@@ -1,4 +1,4 @@
-"""Figures share what is here: colours, markers, medians with quartiles."""
+"""Common elements of figures: colours, markers, medians with quartiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-# Okabe and Ito's colours are told apart by colour-blind readers too.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C564B", "#000000", "#999933")
 NEUTRAL = {
     "non-private": ("#000000", "--"),
@@ -22,19 +22,19 @@ NEUTRAL = {
 def plot_quartiles(
     axes: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, str] | Sequence[str], band: bool = True
 ) -> None:
-    """Plot the median over trials against x, with the quartiles as a band; one line a column of results.
+    """Plot the median over trials against x, with the quartiles as a band and one line per column of results.
 
     Parameters
     ----------
     axes : Axes
     rows : DataFrame
-        One row a trial.
+        One row per trial.
     x : str
         Column.
     methods : mapping of column to label, or sequence of columns
-        In the order of their colours. Reference methods are drawn thin and grey or black.
+        Columns in the order of their colours. Reference methods are drawn thin and grey or black.
     band : bool
-        False where bands of many lines would cover each other.
+        Whether to draw the bands; False if those of many lines would overlap.
     """
     labels = methods if isinstance(methods, Mapping) else {method: method for method in methods}
     coloured = [column for column in labels if labels[column] not in NEUTRAL]

@@ -1,4 +1,4 @@
-"""Compare speed and memory with mbi (Private-PGM) and pgmpy's MirrorDescentEstimator, on the same noisy tables.
+"""Comparisons of speed and memory with mbi (Private-PGM) and pgmpy's MirrorDescentEstimator on equal noisy tables.
 
 mbi is imported inside functions and subprocesses only: `pip install 'pgmpy-dp[bench]'`. It runs in double precision and
 without a persistent compilation cache, as it recommends.
@@ -39,18 +39,18 @@ PGMPY_SECONDS = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem holds the noisy tables of one network.
+    """Noisy tables of one network.
 
     Attributes
     ----------
     cardinalities : dict of str to int
     scopes : list of tuples of str
     observed : ndarray
-        Noisy counts, tables end to end.
+        Noisy counts of all tables, concatenated.
     scales : list of float
-        Standard deviation of the noise, one a table.
+        Standard deviation of each table's noise, in records.
     total : float
-        N, in records.
+        Number of records.
     """
 
     cardinalities: dict[str, int]
@@ -60,15 +60,15 @@ class Problem:
     total: float
 
     def save(self, path: Path) -> None:
-        """Write JSON, which a fresh process reads without any of our libraries."""
+        """Write JSON, which a fresh process can read without this package."""
         path.write_text(json.dumps({**self.__dict__, "observed": self.observed.tolist()}))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison holds one quantity of ours and of mbi's; where mbi did not get there, its value is a lower bound.
+    """One quantity for this package and for mbi, whose value is a lower bound if `reached` is False.
 
-    That of pgmpy's own estimator is NaN where it was not measured or did not finish.
+    The value for pgmpy's estimator is NaN if it was not measured or did not finish.
     """
 
     case: str
@@ -83,14 +83,14 @@ class Comparison:
 
 
 def example_network(name: str) -> Network:
-    """Give a bnlearn network that pgmpy ships, or "chain": ten variables of ten states, of third order."""
+    """Return a bnlearn network that pgmpy ships, or "chain": third-order, with ten variables of ten states."""
     if name == "chain":
         return random_markov_network(third_order_chain(), 10, 0)
     return bnlearn_network(name)
 
 
 def noisy_problem(name: str, records: int = 10_000, epsilon: float = 1.0, seed: int = 0) -> Problem:
-    """Add simulated Laplace noise, sharing epsilon equally, to the tables of all families (of the chain, all edges)."""
+    """Simulate Laplace noise on the tables of all families (for the chain, all edges), which share epsilon equally."""
     layout, potentials, _ = log_linear(example_network(name))
     tree = JunctionTree.build(layout.cardinalities, layout.scopes)
     generator = np.random.default_rng(seed)
@@ -122,7 +122,7 @@ def divergence(case: str, potentials: Vector) -> float:
 
 
 def table_divergence(case: str, tables: Vector) -> float:
-    """Average KL(true table || fitted table) over the tables, in nats; each is divided by its own sum."""
+    """Average KL(true table || fitted table) over the tables, in nats; each fitted table is normalised."""
     tree, _, truth = _truth(case)
     starts = tree.layout.offsets[:-1]
     shares = tables / np.repeat(np.add.reduceat(tables, starts), np.diff(tree.layout.offsets))
@@ -132,7 +132,7 @@ def table_divergence(case: str, tables: Vector) -> float:
 
 
 def default_divergence(case: str) -> float:
-    """Compute KL(true network || fit of the same tables by `CollectiveEM`, as a user would), in nats."""
+    """Compute KL(true network || fit of `CollectiveEM` with default options to the same tables), in nats."""
     truth, problem = example_network(case), noisy_problem(case)
     layout = _truth(case)[0].layout
     tables = {scope: np.rint(table).astype(np.int64) for scope, table in layout.tables(problem.observed).items()}
@@ -144,16 +144,16 @@ def default_divergence(case: str) -> float:
 
 
 def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
-    """Go from a fresh process to a fitted model, at the loss of mbi's 1000 mirror-descent steps of two calibrations.
+    """Time fits in fresh processes up to the loss of mbi's 1000 mirror-descent steps of two calibrations each.
 
-    pgmpy's estimator runs once, its 100 iterations by default, and no longer than `PGMPY_SECONDS`.
+    pgmpy's estimator runs once with its default 100 iterations, for at most `PGMPY_SECONDS`.
 
     Returns
     -------
     dict
-        Medians of "seconds", "cpu" and "megabytes", the "loss" reached, and divergences from the true network, in nats:
-        of the "tables" in the mean, of the "distribution" (not of pgmpy's, whose tables do not agree), and of what
-        `CollectiveEM` makes of the same tables, by "default", beside mbi's distribution again.
+        Medians of "seconds", "cpu" (seconds) and "megabytes", the "loss" reached, and KL divergences from the true
+        network in nats: "tables", the mean over tables; "distribution", which is not measured for pgmpy, whose tables
+        are inconsistent; and "default", the fit of `CollectiveEM` to the same tables, next to mbi's distribution.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.json"
@@ -162,7 +162,7 @@ def fresh_process(case: str, repeats: int = 3) -> dict[str, Comparison]:
         mbi = run("mbi", path)
         tree = JunctionTree.build(problem.cardinalities, problem.scopes)
         scale = tree.layout.per_cell(problem.scales)
-        fit = closest_marginals(tree, problem.observed, scale, problem.total, 0.0, 1000)  # this compiles if need be
+        fit = closest_marginals(tree, problem.observed, scale, problem.total, 0.0, 1000)  # compiles on the first call
         steps = int(np.argmax(fit.losses <= mbi.loss)) + 1 if fit.losses[-1] <= mbi.loss else fit.losses.size
         ours = [run("ours", path, str(steps)) for _ in range(repeats)]
         theirs = [mbi, *(run("mbi", path) for _ in range(repeats - 1))]
@@ -202,7 +202,7 @@ def _mbi() -> tuple[Any, Any]:
 
 
 def _measured(problem: Problem) -> tuple[Any, list[Any]]:
-    """Give the problem as domain and measurements of mbi."""
+    """Convert the problem to a domain and measurements of mbi."""
     _, mbi = _mbi()
     cards = problem.cardinalities
     domain = mbi.Domain(tuple(cards), tuple(cards.values()))
@@ -221,7 +221,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 def calibration(case: str, repeats: int = 200) -> Comparison:
-    """Time a warm calibration with all marginals at its fastest; of mbi's two oracles for a CPU the faster counts."""
+    """Time the fastest warm calibration with all marginals; for mbi, by the faster of its two CPU oracles."""
     jax, mbi = _mbi()
     problem = noisy_problem(case)
     tree = JunctionTree.build(problem.cardinalities, problem.scopes)
@@ -252,12 +252,13 @@ class _Stop(Exception):
 def near_optimum(
     case: str, within: float = 1e-3, longest: float = 60.0, estimators: Sequence[str] = ESTIMATORS
 ) -> tuple[Comparison, dict[str, float]]:
-    """Time the way to a loss within a share of the least one; both sides are compiled before the clock starts.
+    """Time fits up to a loss within a relative distance of the least loss, after compilation on both sides.
 
     Returns
     -------
     comparison, seconds
-        Ours beside the best of mbi's estimators; seconds of each (infinite where `longest` was not enough).
+        This package against the best of mbi's estimators, and the seconds of each estimator of mbi (infinite beyond
+        `longest`).
     """
     jax, mbi = _mbi()
     problem = noisy_problem(case)
@@ -281,13 +282,13 @@ def near_optimum(
                 raise _Stop
 
         spent = math.inf
-        for iterations in (50, 10**6):  # the first run compiles
+        for iterations in (50, 10**6):  # the first run is for compilation
             try:
                 estimator.estimate(domain, loss, known_total=problem.total, iters=iterations, callback_fn=look)
             except _Stop:
                 spent = time.perf_counter() - begun[0]
             begun[0] = time.perf_counter()
-        jax.clear_caches()  # else compiled programs pile up until the process may map no more memory
+        jax.clear_caches()  # otherwise compiled programs accumulate until memory mappings run out
         return spent if 0 <= spent <= longest else math.inf
 
     theirs = {name: seconds(name) for name in estimators}

@@ -1,7 +1,7 @@
-"""Each library goes from noisy tables to a fitted model in a process of its own.
+"""Benchmarks in which each library fits a model to noisy tables in a separate process.
 
-A process saves the tables it fitted, in the order of the problem's, and the log-potentials if it has a distribution; it
-prints its loss and its peak of memory.
+The process saves the fitted tables, in the problem's order, and the log-potentials if it has a distribution. It prints
+its loss and its peak memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pgmpy_dp.inference.tables.layout import Vector
 
 _MOST_BYTES = 8 * 2**30
 
-# The process sets these itself: a hook between fork and exec would fork a process that runs threads of JAX.
+# The process sets its own limits: a hook between fork and exec would fork a process that runs JAX threads.
 _LIMITS = """
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, ({longest}, {longest} + 1))
@@ -62,7 +62,7 @@ flat = lambda scope: held[scope].datavector() if scope in held else np.zeros(dom
 potentials = np.concatenate([np.asarray(flat(scope)) for scope in scopes])
 """
 
-# It counts its marginals from records; here it is handed the noisy ones, and records that only say how many they are.
+# The estimator counts marginals from records; here the noisy marginals replace them, and the records only give N.
 _PGMPY = """
 import pandas as pd
 from pgmpy.estimators import MirrorDescentEstimator
@@ -101,15 +101,19 @@ _PROGRAMS = {"ours": _OURS, "mbi": _MBI, "pgmpy": _PGMPY}
 
 @dataclass(frozen=True)
 class Run:
-    """A run is a process from start to end: seconds on the clock and of its threads, loss, peak megabytes, the fit.
+    """Result of one benchmark process.
 
     Attributes
     ----------
-    seconds, cpu, loss, megabytes : float
+    seconds, cpu : float
+        Wall-clock seconds, and CPU seconds of all threads.
+    loss : float
+    megabytes : float
+        Peak memory.
     tables : ndarray
-        In records.
+        Fitted tables, in records.
     potentials : ndarray
-        Empty where the program has none.
+        Log-potentials; empty if the program has none.
     """
 
     seconds: float
@@ -121,23 +125,23 @@ class Run:
 
 
 def _environment() -> dict[str, str]:
-    """Let a child import the very modules this process would, whatever lies in the working folder."""
+    """Return an environment in which a child imports the same modules, whatever its working folder contains."""
     searched = os.pathsep.join(sys.path)
     seed = "0"  # pgmpy's junction trees depend on it
     return {**os.environ, "PYTHONPATH": searched, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": seed}
 
 
 def run(library: str, problem: Path, *arguments: str, longest: int | None = None) -> Run:
-    """Fit a saved problem in a process of its own.
+    """Fit a saved problem in a separate process.
 
     Parameters
     ----------
     library : {"ours", "mbi", "pgmpy"}
     problem : Path
     *arguments : str
-        For the program.
+        Arguments of the program.
     longest : int, optional
-        CPU seconds after which the process is ended; its memory is limited too, to 8 GiB.
+        CPU seconds after which the process is ended. It also limits the process's memory to 8 GiB.
 
     Raises
     ------
@@ -162,6 +166,6 @@ def run(library: str, problem: Path, *arguments: str, longest: int | None = None
             raise RuntimeError(f"the benchmark process of {library} ended with status {process.returncode}")
         out.seek(0)
         printed = out.read().decode().strip().splitlines()[-1]
-        loss, megabytes = json.loads(printed)  # its own peak: that of getrusage begins with its parent's
+        loss, megabytes = json.loads(printed)  # the process's own peak: getrusage's includes its parent's
         with np.load(fit) as held:
             return Run(seconds, used.ru_utime + used.ru_stime, loss, megabytes, held["tables"], held["potentials"])

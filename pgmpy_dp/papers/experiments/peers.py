@@ -1,4 +1,4 @@
-"""One run compares speed, memory and accuracy with mbi (Private-PGM) and pgmpy: same noisy marginals and objective."""
+"""Speed, memory and accuracy against mbi (Private-PGM) and pgmpy, with the same noisy marginals and objective."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ SMALLER = (
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List one network a trial."""
+    """List one network per trial."""
     cases, longest, estimators = (CASES[:1], 3.0, 2) if quick else (CASES, 20.0, len(ESTIMATORS))
     return [{"case": case, "longest": longest, "estimators": estimators} for case in cases]
 
 
 def run(case: str, longest: float, estimators: int) -> list[dict[str, Any]]:
-    """Make a row for each quantity."""
+    """Compute one row per quantity."""
     if importlib.util.find_spec("mbi") is None:
         raise ImportError("The comparison needs mbi: pip install 'pgmpy-dp[bench]'.")
     fresh = fresh_process(case, repeats=1)
@@ -64,7 +64,7 @@ def run(case: str, longest: float, estimators: int) -> list[dict[str, Any]]:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw one table: ours, theirs, ratio, and pgmpy's own where there is one."""
+    """Draw a table of the values of this package and mbi, their ratio, and pgmpy's value if measured."""
     cells: list[list[str]] = []
     named: set[str] = set()
     for row in rows.to_dict("records"):
@@ -93,7 +93,7 @@ def _shown(value: float) -> str:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     ratios = rows.assign(ratio=rows["theirs"] / rows["ours"]).pivot(index="case", columns="quantity", values="ratio")
     cases = len(ratios)
     listed = "; ".join(

@@ -1,4 +1,4 @@
-"""The experiments share the graphs and the random baseline of Bernstein et al. (2017), and the search for settings."""
+"""Graphs and random baseline of Bernstein et al. (2017), and a search for settings, shared by the experiments."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from pgmpy_dp.schema import Schema
 Edges = list[tuple[str, str]]
 
 
-# What the search tries of each setting in place of what it has: multiples of it.
+# Factors by which the search multiplies each setting.
 SEARCHED = {"learning_rate": (0.3, 3.0, 10.0), "steps": (0.25, 4.0), "sampling_rate": (0.25, 4.0), "clip_norm": (0.5,)}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Private gradients have these settings, none of which the privacy accounting chooses."""
+    """Settings of private gradients that the privacy accounting does not determine."""
 
     steps: int
     learning_rate: float
@@ -34,13 +34,13 @@ class Settings:
     clip_norm: float
 
     def times(self, name: str, factor: float) -> Settings:
-        """Change one setting by a factor; a sampling rate is at most 1, and steps are whole."""
+        """Multiply one setting by a factor; sampling rates are capped at 1, and steps are rounded."""
         value = factor * getattr(self, name)
         changed = {"steps": round(value), "sampling_rate": min(value, 1.0)}.get(name, value)
         return replace(self, **{name: changed})
 
     def columns(self) -> dict[str, float]:
-        """Give the settings as columns of a result table."""
+        """Return the settings as columns of a result table."""
         return {f"sgd_{name}": value for name, value in vars(self).items()}
 
 
@@ -48,7 +48,7 @@ SETTING_COLUMNS = tuple(Settings(1, 1.0, 1.0, 1.0).columns())
 
 
 def settings_in_words(rows: pd.DataFrame) -> str:
-    """Say in a caption from where to where the settings go that were found."""
+    """Describe the ranges of the settings found, for a caption."""
     labels = ("steps", "learning rates", "sampling rates", "clip norms")
     return ", ".join(
         f"{label} of {rows[column].min():.3g} to {rows[column].max():.3g}"
@@ -57,7 +57,7 @@ def settings_in_words(rows: pd.DataFrame) -> str:
 
 
 def search_in_turn(loss: Callable[[Settings], float], start: Settings) -> tuple[Settings, float]:
-    """Search one setting after the other for the least loss, the others as they were found: in hindsight, not private.
+    """Minimise the loss over one setting after the other, with the others at their best: in hindsight, not private.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def search_in_turn(loss: Callable[[Settings], float], start: Settings) -> tuple[
 
 
 def third_order_chain(nodes: int = 10) -> Edges:
-    """Join nodes at most three steps apart.
+    """Return the edges of a chain whose nodes are joined if at most three steps apart.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def third_order_chain(nodes: int = 10) -> Edges:
 
 
 def erdos_renyi(nodes: int = 10, probability: float = 0.3, seed: int = 0) -> Edges:
-    """Draw an Erdos-Renyi graph again and again until it is connected, and give its edges.
+    """Draw Erdos-Renyi graphs until one is connected, and return its edges.
 
     The paper does not state the edge probability.
 
     Raises
     ------
     ValueError
-        If the probability is not above 0 and at most 1: no graph would be connected.
+        If the edge probability is not above 0 and at most 1.
     """
     if not 0 < probability <= 1:
         raise ValueError(f"probability is {probability!r}; it must be above 0 and at most 1.")
@@ -106,8 +106,8 @@ def erdos_renyi(nodes: int = 10, probability: float = 0.3, seed: int = 0) -> Edg
 def random_marginals_fit(edges: Edges, schema: Schema, seed: int) -> PrivateMarkovNetwork:
     """Fit the random baseline: marginals drawn from a flat Dirichlet distribution, by maximum likelihood.
 
-    The paper does not state its distribution; the weak regularisation (1e-4 a record) that makes the maximum exist
-    dominates the result.
+    The paper does not state its distribution. The weak regularisation (1e-4 per record), which ensures that a maximum
+    exists, dominates the result.
     """
     generator = np.random.default_rng(seed)
     network = PrivateMarkovNetwork(edges)

@@ -1,6 +1,6 @@
-"""Experiments run here: trials on at most two processes, a CSV that grows as they finish, a figure with its caption.
+"""Runner of experiments: trials in at most two processes, a CSV that grows as they finish, a figure with a caption.
 
-A run that was stopped is taken up where it was: trials whose rows are in the CSV are not run again.
+A stopped run can be resumed: trials whose rows are in the CSV are not run again.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment is what the runner needs to know.
+    """Definition of an experiment for the runner.
 
     Attributes
     ----------
     trials : callable
-        Whether to be quick, to the trials: texts and numbers by name, the same names in all. They are all that a
-        trial depends on, seeds included.
+        Maps the flag `quick` to the trials, which are mappings of the same names to texts and numbers. A trial depends
+        only on them, seeds included.
     run : callable
-        A trial to its results, one mapping for each row; the same names in all, and none of the trial's.
+        Maps a trial to its results, one mapping per row, with the names in `results` and none of the trial's.
     results : tuple of str
-        Those names.
+        Names of the results.
     figure : callable
-        All rows of a run to a figure without caption.
+        Maps all rows of a run to a figure without caption.
     caption : callable
-        All rows of a run to what the paper claims, what came out and why they differ: paragraphs of running text.
+        Maps all rows of a run to paragraphs of text: the paper's claim, the outcome, and why they differ.
     processes : int
-        The most that may run at a time; 1 where times are measured.
+        Largest number of concurrent processes; 1 if times are measured.
     version : int
-        Raised when what a row says changes, by new code here or in the library: older rows are then refused.
+        Incremented when the meaning of rows changes, here or in the library; rows of other versions are refused.
     """
 
     trials: Callable[[bool], list[dict[str, Any]]]
@@ -61,18 +61,18 @@ class Experiment:
 
 
 def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCESSES) -> list[Path]:
-    """Run what is missing of an experiment, then draw it.
+    """Run the missing trials of an experiment, then draw it.
 
     Parameters
     ----------
     name : str
-        Of the catalogue.
+        Name in the catalogue.
     out : Path
-        Folder; made if it is missing.
+        Output folder; created if missing.
     quick : bool
-        Few and small trials, under 40 seconds on two cores.
+        Whether to run few and small trials, in under 40 seconds on two cores.
     processes : int
-        1 to run in this process.
+        Number of processes; 1 to run in this process.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def reproduce(name: str, out: Path, quick: bool = False, processes: int = PROCES
     Raises
     ------
     ValueError
-        If the folder holds a CSV of this name that another version made.
+        If the folder has a CSV of this name from another version.
     """
     experiment: Experiment = load(name)
     trials = experiment.trials(quick)
@@ -115,13 +115,13 @@ def _results(name: str, trials: list[dict[str, Any]], processes: int) -> Iterabl
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
-        except BaseException:  # an interrupt too is caught: it reaches the trials under way, which are lost
+        except BaseException:  # also on an interrupt, which reaches the running trials; they are lost
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def _append(path: Path, frame: pd.DataFrame) -> None:
-    """Add the rows of a trial in one write, so that a kill leaves at most one line incomplete."""
+    """Append the rows of a trial in one write, so that a kill leaves at most one incomplete line."""
     text = frame.to_csv(index=False, header=not path.exists(), lineterminator="\n")
     with path.open("ab", buffering=0) as handle:
         handle.write(text.encode())
@@ -129,7 +129,7 @@ def _append(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _finished(path: Path, columns: list[str], version: str) -> pd.DataFrame:
-    """Return rows of complete trials of this version; what a kill left incomplete is removed from the file."""
+    """Return the rows of complete trials, and remove incomplete ones, left by a kill, from the file."""
     if not path.exists():
         return pd.DataFrame(columns=columns)
     text = path.read_text()
@@ -162,7 +162,7 @@ def _identities(frame: pd.DataFrame, keys: list[str]) -> list[tuple[str, ...]]:
 
 
 def _identity(trial: Trial) -> tuple[str, ...]:
-    """Return a trial as it prints, numbers alike whether they came from Python or from the file."""
+    """Return a trial's values as text, the same for numbers from Python and from the file."""
     values = trial.values()
     return tuple(value if isinstance(value, str) else repr(float(value)) for value in values)
 
@@ -170,7 +170,7 @@ def _identity(trial: Trial) -> tuple[str, ...]:
 def _draw(
     name: str, experiment: Experiment, path: Path, columns: list[str], trials: list[dict[str, Any]]
 ) -> list[Path]:
-    """Sort the CSV, which two processes fill in any order, and draw the rows of these trials."""
+    """Sort the CSV, whose rows are written in any order, and draw the rows of these trials."""
     keys = columns[: columns.index("rows")]
     rows = pd.read_csv(path)
     order = {_identity(trial): number for number, trial in enumerate(trials)}
@@ -191,7 +191,7 @@ def _draw(
 
 
 def _add_caption(figure: Figure, paragraphs: list[str]) -> None:
-    """Add the caption below the axes, as wide as the figure; the figure grows by the height of the text."""
+    """Add the caption below the axes, over the width of the figure, and enlarge the figure by the text's height."""
     width, height = figure.get_size_inches()
     lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, int(width * 16.5))]
     room = 0.155 * len(lines) + 0.15

@@ -1,4 +1,4 @@
-"""Both comparisons of VIPS with private gradients have these methods, and this ascent."""
+"""Methods and gradient ascent shared by the comparisons of VIPS with private gradients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def private_ascent(
     delta: float,
     records: int,
 ) -> Vector:
-    """Follow clipped and noisy gradients, a row a record, given the parameters and the records."""
+    """Ascend clipped and noisy gradients; `gradient` maps parameters and records to one row per record."""
     samples: dict[str, Any] = {"steps": settings.steps, "sampling_rate": settings.sampling_rate}
     multiplier = papers.calibrate(epsilon, delta, **samples, accounting="moments")
     plan = data.plan(**samples, epsilon=epsilon, delta=delta, noise_multiplier=multiplier)
@@ -43,7 +43,7 @@ def private_ascent(
 
 
 def settings_found(rows: pd.DataFrame, first: Settings) -> str:
-    """Say in a caption which settings of private gradients were found."""
+    """Describe the settings found for private gradients, for a caption."""
     kept = int((rows["sgd_sampling_rate"] == first.sampling_rate).sum())
     rate = f"the first sampling rate, {first.sampling_rate:g}, was kept in {kept} of {len(rows)} trials"
     return f"{settings_in_words(rows)}; {rate}"

@@ -1,4 +1,4 @@
-"""Fig. 2 and Table 1 of Foulds, Park, Chaudhuri and Welling (VIPS) fit private topics, here with known topics."""
+"""Fig. 2 and Table 1 of Foulds, Park, Chaudhuri and Welling (VIPS): private topic models, here with known topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 TOPICS, WORDS, LENGTH, DELTA, TOP = 10, 1000, 200, 1e-4, 10
 EPSILONS = (0.5, 1.0, 2.4, 5.0, 10.0)
-# This says how each method finds its noise, and what else of PrivateLDA it changes. All run one epoch.
+# Accounting method for the noise, and other options of PrivateLDA, by method. All run for one epoch.
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "tight": ("tight", {}),
     "moments": ("moments", {}),
@@ -39,7 +39,7 @@ LABELS = {
     "printed": "as printed, moments accountant",
     "unclipped": "not clipped, moments accountant",
 }
-FOUND = tuple(LABELS)[1:]  # whose top words are looked at, in the same colours
+FOUND = tuple(LABELS)[1:]  # methods whose top words are evaluated, in the same colours
 RESULTS = (*LABELS, *(f"words_{method}" for method in FOUND), *(f"noise_{method}" for method in METHODS))
 
 
@@ -49,7 +49,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     epsilons, rates = (EPSILONS[1::2], (0.1,)) if quick else (EPSILONS, (0.05, 0.2))
     return [
         {"documents": documents, "rate": rate, "epsilon": epsilon, "repeat": repeat}
-        for repeat in range(repeats)  # repeats go outermost: a corpus takes seconds to make
+        for repeat in range(repeats)  # repeats are the outer loop: a corpus takes seconds to simulate
         for rate in rates
         for epsilon in epsilons
     ]
@@ -85,7 +85,7 @@ def _corpus(documents: int, repeat: int) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=4)
 def _noiseless(documents: int, rate: float, repeat: int) -> dict[str, float]:
-    """Run the same steps with little noise: what clipping, but no privacy, costs."""
+    """Run the same steps with little noise, which shows the cost of clipping without privacy."""
     train, test = _corpus(documents, repeat)
     lda = _fit(train, rate, None, 0.01, SimulatedNoise(0), noise_multiplier=0.3)
     return {"noiseless": lda.perplexity(test), "words_noiseless": _found(lda.components_)}
@@ -106,14 +106,14 @@ def _fit(
 
 
 def _found(components: np.ndarray) -> float:
-    """Compute the share of the true topics' top words that are among those of the best matching topic found."""
+    """Compute the mean share of a true topic's top words among the top words of the best matching fitted topic."""
     true = np.argsort(-random_topics(TOPICS, WORDS, seed=0), axis=1)[:, :TOP]
     found = np.argsort(-components, axis=1)[:, :TOP]
     return float(np.mean([max(np.isin(topic, other).mean() for other in found) for topic in true]))
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw one panel a sampling rate, and the topics' top words."""
+    """Draw one panel per sampling rate, and the share of top words found."""
     rates = sorted(rows["rate"].unique())
     drawn = Figure(figsize=(4.3 * (len(rates) + 1), 4.6), layout="constrained")
     panels = drawn.subplots(1, len(rates) + 1)
@@ -134,7 +134,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons."""
+    """Write the caption: claim, outcome and reasons."""
     medians = rows.groupby(["rate", "epsilon"])[list(RESULTS)].median()
     cell = medians.loc[(rows["rate"].max(), rows["epsilon"].max())]
     order = int(((medians["moments"] < medians["strong"]) & (medians["moments"] < medians["unclipped"])).sum())

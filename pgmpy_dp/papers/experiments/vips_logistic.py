@@ -1,4 +1,4 @@
-"""Bayesian logistic regression of Foulds, Park, Chaudhuri and Welling (VIPS) runs beside private gradients."""
+"""Bayesian logistic regression of Foulds, Park, Chaudhuri and Welling (VIPS) against private gradients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 RECORDS, TESTED, FEATURES, DELTA = 20_000, 5_000, 14, 1e-5
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
-# The paper's: 100 steps on samples of half a percent, tau = 1024, kappa = .7.
+# The paper's plan: 100 steps on samples of 0.5 % of the records, tau = 1024, kappa = 0.7.
 PLAN: dict[str, Any] = {"steps": 100, "sampling_rate": 0.005}
 LEARNING: dict[str, Any] = {"delay": 1024.0, "forgetting": 0.7}
-FIRST = Settings(steps=50, learning_rate=2.0, sampling_rate=0.05, clip_norm=1.0)  # of private gradients
+FIRST = Settings(steps=50, learning_rate=2.0, sampling_rate=0.05, clip_norm=1.0)  # first settings of private gradients
 METHODS = {
     "non_private": "non-private",
     **vips.METHODS,
@@ -34,12 +34,12 @@ RESULTS = (*METHODS, *SETTING_COLUMNS)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List populations at each epsilon."""
+    """List the populations at each epsilon."""
     return [{"epsilon": e, "repeat": r} for r in range(2 if quick else 20) for e in EPSILONS]
 
 
 def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
-    """Compute the area under the curve of records that were not used."""
+    """Compute the area under the ROC curve on held-out records."""
     features, classes, test, truth = _records(repeat)
     row: dict[str, Any] = {"non_private": _non_private(repeat)}
 
@@ -61,7 +61,7 @@ def run(epsilon: float, repeat: int) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _records(repeat: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Draw features uniformly, half of them rounded to few values, and classes by a logistic model."""
+    """Draw uniform features, half of them rounded to few values, and classes from a logistic model."""
     generator = np.random.default_rng([3, repeat])
     features = generator.uniform(-1, 1, (RECORDS + TESTED, FEATURES))
     features[:, ::2] = np.round(features[:, ::2])
@@ -79,14 +79,14 @@ def _non_private(repeat: int) -> float:
 
 
 def _gradients(data: PrivateFeatures, epsilon: float, settings: Settings, test: np.ndarray) -> np.ndarray:
-    """Follow clipped and noisy gradients of the log-likelihood from zero, and score records."""
+    """Ascend clipped and noisy gradients of the log-likelihood from zero, and score records."""
     options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "records": RECORDS}
     weights = vips.private_ascent(data, _gradient, np.zeros(FEATURES + 1), settings, **options)
     return np.asarray(test @ weights[:-1] + weights[-1])
 
 
 def _gradient(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Differentiate each record's log-likelihood by the weights and the intercept."""
+    """Compute the gradient of each record's log-likelihood in the weights and the intercept."""
     design = np.column_stack([rows[:, :-1], np.ones(len(rows))])
     scores = row_products(design, weights[:, None])[:, 0]
     return np.asarray((rows[:, -1] - 1.0 / (1.0 + np.exp(-scores)))[:, None] * design)
@@ -99,7 +99,7 @@ def _area(truth: np.ndarray, scores: np.ndarray) -> float:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Plot the area under the curve against epsilon."""
+    """Plot the area under the ROC curve against epsilon."""
     drawn = Figure(figsize=(8.5, 4.4), layout="constrained")
     axes = drawn.add_subplot()
     plot_quartiles(axes, rows, "epsilon", METHODS)
@@ -110,7 +110,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons: every number is computed from the rows."""
+    """Write the caption: claim, outcome and reasons. Every number is computed from the rows."""
     medians, populations = rows.groupby("epsilon")[list(METHODS)].median(), rows["repeat"].nunique()
 
     def above(one: str, other: str) -> int:

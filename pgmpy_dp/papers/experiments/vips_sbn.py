@@ -1,4 +1,4 @@
-"""Sigmoid belief networks of Foulds, Park, Chaudhuri and Welling (VIPS) run beside private gradients."""
+"""Sigmoid belief networks of Foulds, Park, Chaudhuri and Welling (VIPS) against private gradients."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 
 DELTA, EPSILONS = 1e-4, (1.0, 3.0, 10.0)
-# The paper's: one epoch of samples of 800 of 60,000 images, that is 75 steps.
+# The paper's plan: one epoch with samples of 800 of 60,000 images, i.e. 75 steps.
 PLAN: dict[str, Any] = {"steps": 75, "sampling_rate": 800 / 60_000}
-FIRST = Settings(steps=50, learning_rate=6.0, sampling_rate=0.05, clip_norm=3.0)  # of private gradients
+FIRST = Settings(steps=50, learning_rate=6.0, sampling_rate=0.05, clip_norm=3.0)  # first settings of private gradients
 HIDDEN = {"digits": 8, "made-up": 5}
 MADE, TESTED, VARIABLES = 10_000, 2_000, 20
-COPIES = 100_000  # of records all told, which noise hardly moves
+COPIES = 100_000  # total number of records, including copies, for which noise is negligible
 METHODS = {
     "non_private": "little noise, not private",
     **vips.METHODS,
@@ -40,7 +40,7 @@ RESULTS = (*METHODS, *SETTING_COLUMNS)
 
 
 def trials(quick: bool) -> list[dict[str, Any]]:
-    """List sets of records at each epsilon."""
+    """List the sets of records at each epsilon."""
     return [
         {"records": records, "epsilon": epsilon, "repeat": repeat}
         for repeat in range(1 if quick else 3)
@@ -50,7 +50,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 
 def run(records: str, epsilon: float, repeat: int) -> list[dict[str, Any]]:
-    """Compute the share of values of records that were not used which their hidden variables give back."""
+    """Compute the share of values of held-out records that are reconstructed from their hidden variables."""
     train, test = _records(records, repeat)
     hidden = HIDDEN[records]
 
@@ -78,7 +78,7 @@ def run(records: str, epsilon: float, repeat: int) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=2)
 def _records(records: str, repeat: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take scikit-learn's scanned digits, black or white, in an order of this repeat; or draw records of a network."""
+    """Return scikit-learn's digits in black and white, shuffled for this repeat, or records drawn from a network."""
     rng = np.random.default_rng([4, repeat])
     if records == "digits":
         from sklearn.datasets import load_digits
@@ -93,7 +93,7 @@ def _records(records: str, repeat: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=2)
 def _hardly_moved(records: str, repeat: int) -> float:
-    """Fit to so many copies of the records that noise hardly moves their sums."""
+    """Fit to enough copies of the records that the noise on their sums is negligible."""
     train, test = _records(records, repeat)
     data = _dataset(np.tile(train, (COPIES // len(train), 1)), repeat)
     return _given_back(PrivateSigmoidBeliefNetwork(HIDDEN[records], 10.0, DELTA, random_state=repeat).fit(data), test)
@@ -106,7 +106,7 @@ def _dataset(train: np.ndarray, *seed: int) -> PrivateDataset:
 
 
 def _given_back(model: PrivateSigmoidBeliefNetwork, test: np.ndarray) -> float:
-    """Infer hidden variables, compute the observed ones from them, and count those that agree."""
+    """Reconstruct observed variables from inferred hidden ones, and return the share of correct values."""
     found = model.inverse_transform(model.transform(pd.DataFrame(test, columns=model.feature_names_in_)))
     return float(((found > 0.5) == test).mean())
 
@@ -114,7 +114,7 @@ def _given_back(model: PrivateSigmoidBeliefNetwork, test: np.ndarray) -> float:
 def _gradients(
     data: PrivateDataset, epsilon: float, hidden: int, settings: Settings, records: int
 ) -> PrivateSigmoidBeliefNetwork:
-    """Follow clipped and noisy gradients of the bound on the log-likelihood; hidden variables by mean field."""
+    """Ascend clipped and noisy gradients of the bound on the log-likelihood, with mean-field hidden variables."""
     variables = data.schema.variables
     weights = np.random.default_rng(0).normal(size=(len(variables), hidden + 1))
     weights[:, -1] = 0.0
@@ -128,12 +128,12 @@ def _gradients(
 
 
 def _split(parameters: Vector, hidden: int) -> tuple[Vector, Vector]:
-    """Take the weights, with the intercepts as their last column, and the offsets of the hidden variables."""
+    """Return the weights, with the intercepts as last column, and the offsets of the hidden variables."""
     return parameters[:-hidden].reshape(-1, hidden + 1), parameters[-hidden:]
 
 
 def _gradient(hidden: int, parameters: Vector, codes: np.ndarray) -> Vector:
-    """Differentiate each record's bound by its parameters."""
+    """Compute the gradient of each record's bound in the parameters."""
     weights, offsets = _split(parameters, hidden)
     certain = np.zeros((*weights.shape, weights.shape[1]))
     h, _ = Layer(Gaussian(weights, certain), offsets).infer(codes.astype(np.float64))
@@ -143,7 +143,7 @@ def _gradient(hidden: int, parameters: Vector, codes: np.ndarray) -> Vector:
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Plot the share of values given back against epsilon, one panel for each kind of records."""
+    """Plot the share of reconstructed values against epsilon, with one panel per kind of records."""
     drawn = Figure(figsize=(9.5, 4.4), layout="constrained")
     panels = drawn.subplots(1, len(HIDDEN))
     for axes, (kind, part) in zip(panels, rows.groupby("records"), strict=True):
@@ -155,7 +155,7 @@ def figure(rows: pd.DataFrame) -> Figure:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Write claim, outcome and reasons: every number is computed from the rows."""
+    """Write the caption: claim, outcome and reasons. Every number is computed from the rows."""
     medians = rows.groupby(["records", "epsilon"])[list(METHODS)].median()
 
     def above(one: str, other: str) -> int:
