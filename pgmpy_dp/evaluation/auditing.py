@@ -18,8 +18,8 @@ from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]
 
-_STRUCTURES = 4  # number of structures, the most frequent, whose numbers are searched
-_COLUMNS = 64  # count of numbers searched individually, those that differ most
+_STRUCTURES = 4  # number of most frequent structures whose numbers are searched
+_COLUMNS = 64  # how many numbers, those that differ most, are searched individually
 _THRESHOLDS = 200  # candidate thresholds per number
 _BINS = 16  # bins of each histogram in the likelihood ratio
 _HUGE = 1e100  # replaces infinity in sums

@@ -111,7 +111,7 @@ class DivergenceBound:
 
     @property
     def bound(self) -> float:
-        """Return the bound on the divergence that holds with probability one minus the failure probability."""
+        """Return the bound that holds with probability at least one minus the failure probability."""
         return self.expectation + self.deviation
 
 
@@ -183,7 +183,7 @@ def fourier_marginal_bound(
 ) -> float:
     """Bound the L1 error of a noisy marginal (Theorem 3).
 
-    The bounds for all cliques hold together with probability one minus the failure probability p. With this
+    The bounds for all cliques hold together with probability at least 1 - p, for the failure probability p. With this
     probability, no coefficient's noise exceeds `count_error_bound` for the number of coefficients. Each coefficient
     contributes at most its noise to the L1 error, and a clique of c cells has c coefficients. The increment is added.
     For binary variables and the paper's scale the bound is (4 |N_I| / epsilon) (2**|parents| log(|N_I| / p) + t |N_I|),
@@ -214,9 +214,9 @@ def exponential_map_failure(power: float, slack: float, mass: float) -> float:
     Parameters
     ----------
     power : float
-        `release_.power`.
+        Power of the likelihood, `release_.power`.
     slack : float
-        In nats.
+        Difference in log-likelihood, in nats.
     mass : float
         Prior probability, within the truncation, of a log-likelihood above OPT - slack; depends on the records.
 

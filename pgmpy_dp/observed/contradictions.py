@@ -44,7 +44,9 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
 
 
 def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
-    """Warn about public tables that a fit leaves out because they would make the junction tree too large.
+    """Warn about public tables that a fit leaves out to keep the junction tree small.
+
+    The network does not join their variables, and a junction tree that contains them would be too large.
 
     Parameters
     ----------

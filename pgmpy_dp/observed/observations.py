@@ -91,7 +91,7 @@ class Observations(LinearObservations):
 
     @property
     def chosen_among(self) -> NDArray[np.int64]:
-        """Return the number of candidates from which each table was chosen as far from a network; 0 if it was not."""
+        """Return the number of candidates from which each table was chosen for its distance from a network, or 0."""
         among = [{frozenset(c): many for c, many in release.chosen_among.items()} for release in self.releases]
         return np.array([max(own.get(frozenset(clique), 0) for own in among) for clique in self.cliques], np.int64)
 

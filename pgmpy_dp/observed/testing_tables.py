@@ -24,7 +24,8 @@ _MOST_CELLS, _GROWTH = 2**17, 2
 def telling(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """Leave out the tables that only test the network.
 
-    Of the tables that contain a family or factor, only the minimal ones are informative.
+    Of the tables that contain a family or factor, only the minimal ones are informative. A table is also
+    kept if no other kept table covers its overlap with some family.
     """
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
