@@ -141,7 +141,7 @@ def run(library: str, problem: Path, *arguments: str, longest: int | None = None
     *arguments : str
         Arguments of the program.
     longest : int, optional
-        CPU seconds after which the process is ended. It also limits the process's memory to 8 GiB.
+        CPU seconds after which the process is ended. If given, its memory is also limited to 8 GiB.
 
     Raises
     ------
