@@ -44,7 +44,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Bound on the square root of 1 plus the expected number of hidden variables that are 1. Beyond it a record's
         hidden variables are scaled down. The default sqrt(1 + n_components) is not exceeded by any record.
     delay, forgetting : float
-        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+        tau and kappa in the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     random_state : int
         Seed of the public start, which distinguishes the hidden variables. Privacy does not depend on it.
 
@@ -60,7 +60,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Steps taken; fewer than `steps` if the user interrupted.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Only if the variables have names.
+        Defined only if the variables have names.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Private Bayesian inference of Zhang, Rubinstein and Dimitrakakis (2016), and its calibration as printed.
 
-The printed calibrations use a coarser bound, so their epsilon exceeds the actual cost of a release. The actual cost is
-charged and stated in the guarantee.
+The printed calibrations use a coarser bound, so their epsilon is at least the actual cost of a release. The actual cost
+is charged and stated in the guarantee.
 """
 
 from __future__ import annotations
@@ -100,12 +100,13 @@ def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, i
 
 
 def printed_increment(release: NoisyCoefficients, failure_probability: float = 0.1) -> float:
-    """Compute the increment that is fixed in advance and fails to make the full table non-negative with probability p.
+    """Compute the printed increment, which makes the full table non-negative except with the failure probability p.
 
-    With probability at least 1 - p, none of the m coefficients has noise above b log(m / p) for noise of scale b. A
-    cell of the full table is the sum of the coefficients, weighted by products of contrasts of at most A_i. For binary
-    variables and the printed scale the increment is 4 t |N_I|**2 / epsilon with t = log(|N_I| / p) / 2 (Corollary 3,
-    recalled because the formula is illegible in the available copy; it agrees with Theorem 3).
+    It does not depend on the noisy values. With probability at least 1 - p, none of the m coefficients has noise above
+    b log(m / p) for noise of scale b. A cell of the full table is the sum of the coefficients, weighted by products of
+    contrasts of at most A_i. For binary variables and the printed scale the increment is 4 t |N_I|**2 / epsilon with t
+    = log(|N_I| / p) / 2 (Corollary 3, recalled because the formula is illegible in the available copy; it agrees with
+    Theorem 3).
 
     Parameters
     ----------
