@@ -49,7 +49,7 @@ def _broken(releases: Sequence[Release]) -> Iterator[str]:
 
 
 def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Vector, Law]]:
-    """Yield noisy values that have mean zero if the rule holds, their standard deviations, and the law of the noise."""
+    """Yield values that are zero without noise if the rule holds, their standard deviations, and the noise law."""
     for release in releases:
         structure = release.schema.structure
         routes: dict[str, Any] = {v: structure.dependent.get(v, (v, None)) for v in rule.variables}
