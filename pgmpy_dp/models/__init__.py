@@ -1,1 +1,1 @@
-"""What fitted models answer, and their files."""
+"""Queries to fitted models, and the file formats of models."""

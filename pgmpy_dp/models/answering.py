@@ -1,7 +1,7 @@
-"""What a fitted model answers from: a junction tree, a mixture, or a level of households.
+"""Interface between a model and its inference: a junction tree, a mixture, or a level of households.
 
-Answers are about positions of states. Names of states, numbers in bins and texts of missing values are read before, by
-`pgmpy_dp.models.questions`, and positions get their names again in `pgmpy_dp.models.model`.
+States are given by their positions. `pgmpy_dp.models.questions` converts the names of states, numbers in bins and texts
+of missing values to positions beforehand, and `pgmpy_dp.models.model` converts positions back to names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Places = Mapping[str, int]
 
 
 class ImpossibleEvidenceError(ValueError):
-    """The evidence has probability zero; `Model` says so in the names of its states."""
+    """The evidence has probability zero; `Model` reports it by the names of its states."""
 
 
 @contextmanager
 def named_evidence(given: Mapping[str, Any]) -> Iterator[None]:
-    """Name the states of evidence that has probability zero."""
+    """Raise an error that names the evidence if its probability is zero."""
     try:
         yield
     except ImpossibleEvidenceError as error:
@@ -34,16 +34,16 @@ def named_evidence(given: Mapping[str, Any]) -> Iterator[None]:
 
 
 class Uncertain(Protocol):
-    """An answer, and what the release leaves open of it.
+    """An answer with its uncertainty.
 
     Attributes
     ----------
     values : ndarray of shape (answers,)
-        Probabilities of joint states, flat, or one mean of numbers.
+        Probabilities of joint states, flattened, or a single mean.
     records : float
-        The number of records that the answer is about: those with the evidence.
+        The number of records with the evidence.
     least : float
-        There are at least this many with a probability of 95 %.
+        A lower bound of `records` that holds with a probability of 95 %.
     """
 
     @property
@@ -54,24 +54,24 @@ class Uncertain(Protocol):
     def least(self) -> float: ...
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
-        """Take bounds of each value that have this share of the probability between them."""
+        """Compute bounds of each value that contain this share of its distribution."""
 
 
 class Answering(Protocol):
-    """Distributions of states by their positions in the model's schema.
+    """Distributions over states, given by their positions in the model's schema.
 
-    Every method raises `ImpossibleEvidenceError` where `given` has probability zero, and `TreeTooLargeError` or
-    `AnswerTooLargeError` where its tables do not fit in memory.
+    Every method raises `ImpossibleEvidenceError` if `given` has probability zero, and `TreeTooLargeError` or
+    `AnswerTooLargeError` if its tables do not fit in memory.
     """
 
     def marginal(self, asked: Sequence[str], given: Places) -> Vector:
-        """Compute the joint probabilities of some variables given the states of others, one axis a variable asked for.
+        """Compute the joint probabilities of some variables given the states of others.
 
-        They sum to one.
+        The array has one axis for each variable asked for, and sums to one.
         """
 
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> Uncertain:
-        """Find the same with what the release leaves open of it.
+        """Compute the same probabilities with their uncertainty.
 
         Parameters
         ----------
@@ -79,22 +79,22 @@ class Answering(Protocol):
         target : {"population", "records"}
             What the answer is about: the distribution behind the records, or the records without noise.
         numbers : ndarray, optional
-            One for each joint state: their mean is found in place of probabilities.
+            A number for each joint state; the answer is then their mean in place of probabilities.
         """
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the joint state that is most probable in the mean of all draws, and the share of draws that agree."""
+        """Find the most probable joint state in the mean of all draws, and the share of draws that agree."""
 
     def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
-        """Compute the distribution of each of the same variables under each evidence; evidence may share a plan."""
+        """Compute the distribution of each of the same variables under each evidence."""
 
     def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
-        """Find the most probable joint state of the same variables under each evidence; of equal ones the first."""
+        """Find the most probable joint state of the same variables under each evidence; ties go to the first."""
 
     def codes(
         self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
     ) -> Mapping[str, NDArray[np.integer]]:
-        """Draw records; tables of three variables with `predicting` are kept close where records are drawn evenly."""
+        """Draw records; evenly drawn records also preserve tables of three variables that include `predicting`."""
 
     def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
-        """Compute the log-probabilities of records in nats; variables that they lack are summed over."""
+        """Compute the log-probabilities of records in nats; missing variables are summed out."""

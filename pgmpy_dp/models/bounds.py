@@ -1,4 +1,4 @@
-"""Bounds hold a share of the draws from a posterior between them."""
+"""Bounds of answers, as quantiles of posterior draws."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.schema import Schema
 
-# Advice where a model has no release, in Python and for the command line.
+# Advice for a model without a release, in Python and on the command line.
 ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))"
 NAME_RELEASE = "name the release it was fitted to by --release"
 
-# A bound this many records away from 0 or 1 is 0 or 1: counts are whole numbers.
+# Records. A bound closer than this to 0 or 1 is set to 0 or 1, since counts are integers.
 _HALF = 0.5
 
 
 def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
-    """Take lower and upper bounds of each column of draws.
+    """Compute lower and upper bounds of each column of draws.
 
     Parameters
     ----------
     draws : ndarray of shape (draws, answers)
     interval : float
-        A further draw would lie between them so often, and below as often as above. That takes Weibull's positions: the
-        usual ones are right for the middle of many draws, not for how often the next one lies outside of few.
+        The probability that a further draw lies between the bounds; it is equally likely to lie below and above. This
+        requires Weibull's plotting positions: the usual ones are too narrow for a small number of draws.
     records : float or ndarray of shape (answers,), optional
-        Probabilities are shares of so many records: bounds within half a record of 0 or 1 are 0 or 1.
+        The number of records that probabilities are shares of: bounds within half a record of 0 or 1 are set to 0 or 1.
     """
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
     return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
 
 
 def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:
-    """Put bounds of probabilities to 0 or 1 that are less than half a record away."""
+    """Set bounds of probabilities to 0 or 1 if they are less than half a record away."""
     return np.where(lower * records < _HALF, 0.0, lower), np.where((1 - upper) * records < _HALF, 1.0, upper)
 
 
 def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
-    """Put answers beside their bounds, which hold them."""
+    """Make a frame of values and bounds, widened where necessary to contain the value."""
     lower, upper = bounds(draws, interval, records)
     lower, upper = np.minimum(lower, values), np.maximum(upper, values)
     return BoundedAnswer({"value": values, "lower": lower, "upper": upper}, index=index)
 
 
 class BoundedAnswer(pd.DataFrame):
-    """A notebook shows `value`, `lower` and `upper` with bars; what is made of such a frame is a plain one."""
+    """Values and bounds, which a notebook shows with bars; operations on it return plain data frames."""
 
     def _repr_html_(self) -> str:
         scale = max(1.0, float(np.nanmax(self["upper"], initial=0.0)))
@@ -73,12 +73,12 @@ def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
 
 
 def check_interval(interval: Any) -> None:
-    """Refuse what is no share between 0 and 1."""
+    """Raise unless the interval is a number between 0 and 1."""
     if isinstance(interval, (bool, str)) or not 0 < interval < 1:
         raise ValueError(f"interval is {interval!r}; it must be between 0 and 1, such as 0.9.")
 
 
 def check_target(target: str) -> None:
-    """Raise unless bounds are for "records" or the "population"."""
+    """Raise unless the target is "records" or "population"."""
     if target not in ("records", "population"):
         raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")

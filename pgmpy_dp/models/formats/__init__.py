@@ -1,1 +1,1 @@
-"""Files of networks: BIF, XMLBIF, UAI and JSON."""
+"""File formats of networks: BIF, XMLBIF, XDSL, NET, UAI and JSON."""

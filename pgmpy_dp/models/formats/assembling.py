@@ -1,4 +1,4 @@
-"""Files hold tables; here pgmpy's networks are made of them, and give them."""
+"""Conversion between pgmpy's networks and the tables that files hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmpy_dp.schema import Clique, Schema, State
 
 
 def assembled_bayesian(schema: Schema, cliques: Sequence[Clique], tables: Sequence[Vector]) -> DiscreteBayesianNetwork:
-    """Make a network of families, each a child before its parents, and their tables."""
+    """Build a network from families, each with the child before its parents, and their tables."""
     network = DiscreteBayesianNetwork()
     network.add_nodes_from(schema.variables)
     network.add_edges_from([(parent, child) for child, *parents in cliques for parent in parents])
@@ -28,7 +28,7 @@ def assembled_bayesian(schema: Schema, cliques: Sequence[Clique], tables: Sequen
 def assembled_families(
     states: Mapping[str, Sequence[State]], rows: Iterable[tuple[str, Sequence[str], Sequence[float]]]
 ) -> DiscreteBayesianNetwork:
-    """Make a network of variables, their parents and numbers that run as those of `family_rows`."""
+    """Build a network from variables, their parents and their probabilities in the order of `family_rows`."""
     schema, cliques, tables = Schema(states), [], []
     for variable, parents, numbers in rows:
         schema.require([(variable, *parents)])
@@ -43,7 +43,7 @@ def assembled_families(
 
 
 def family_rows(network: DiscreteBayesianNetwork, schema: Schema) -> Iterator[tuple[str, list[str], list[float]]]:
-    """List each variable, its parents and its CPD: its own states run fastest, and those of the last parent next."""
+    """List each variable, its parents and its CPD; its own states vary fastest, then the last parent's."""
     for variable in schema.variables:
         cpd = network.get_cpds(variable)
         table = ordered_table(cpd, schema.states)
@@ -53,7 +53,7 @@ def family_rows(network: DiscreteBayesianNetwork, schema: Schema) -> Iterator[tu
 def assembled_markov(
     schema: Schema, edges: Iterable[tuple[str, str]], cliques: Sequence[Clique], tables: Sequence[Vector]
 ) -> DiscreteMarkovNetwork:
-    """Make a network of edges, cliques and their tables."""
+    """Build a network from edges, cliques and their tables."""
     network = DiscreteMarkovNetwork()
     network.add_nodes_from(schema.variables)
     network.add_edges_from(edges)

@@ -1,11 +1,11 @@
 """BIF, the Bayesian Interchange Format, is written by pgmpy and read here.
 
-pgmpy's writer puts names into the file as they are, and readers then lose or mix up names with commas, brackets,
-quotes, blanks or comment signs, and variables that differ in their case alone: so they are escaped first. The note on
-names is a comment in the first line.
+pgmpy's writer does not escape names, so that readers lose or confuse names with commas, brackets, quotes, blanks or
+comment signs, and variables whose names differ only in case. They are therefore escaped first. The note on names is a
+comment in the first line.
 
-pgmpy's reader needs time like the square or the cube of what a file made for it holds (2,000 blanks in a header: ten
-seconds), and memory for every table that it declares. Here time and memory grow as the file does.
+The running time of pgmpy's reader is quadratic or cubic in the size of a malicious file (2,000 blanks in a header: ten
+seconds), and it allocates every table that the file declares. Here time and memory are linear in the size of the file.
 
 Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0.15.
 """
@@ -25,22 +25,22 @@ from pgmpy_dp.models.formats.escaping import escaped, escaped_schema, note_on, r
 from pgmpy_dp.schema import Schema
 
 _START = "// "
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*')  # quoted names may hold the signs
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*')  # quoted names may contain comment signs
 _HEADER = re.compile(r"\s*(network|variable|probability)\b([^{}]*)\{")
 _VARIABLE = re.compile(r"([^{}]*)\{([^{}]*)\}[^{}]*\}")
 _BODY = re.compile(r"([^{}]*)\}")
 _TYPE = re.compile(r"\s*type\s+\w+\s*\[\s*(\d+)\s*\]\s*")
-_MOST_BY_DEFAULT = 2**24  # cells; all others stand in the file
+_MOST_BY_DEFAULT = 2**24  # cells filled by default rows; all other cells are in the file
 
 
 def escape(text: str) -> str:
-    """Make a name one that BIF can hold."""
+    """Escape a name for BIF."""
     held = escaped(text, lambda character: character.isalnum() or character in "_-.<>=+:&@!?'#$^~/")
-    return held.replace("//", "/%2F")  # two of them begin a comment
+    return held.replace("//", "/%2F")  # two slashes begin a comment
 
 
 def to_bif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
-    """Write the network as BIF, with a remark; two names that cannot be told apart in it are a SchemaError."""
+    """Write the network as BIF, with a remark; raise SchemaError if two names become equal."""
     from pgmpy.readwrite import BIFWriter
 
     safe = renamed(network, schema, escaped_schema(schema, escape, str.lower))
@@ -49,7 +49,7 @@ def to_bif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -
 
 
 def from_bif(content: bytes) -> DiscreteBayesianNetwork:
-    """Read what `to_bif` or another program wrote; properties are skipped, and what is no network is a ValueError."""
+    """Read a BIF file of `to_bif` or another program; skip properties, and raise ValueError if it is malformed."""
     text = content.decode("utf-8-sig")
     network = _network(_without_comments(text).replace('"', " "))
     return unescaped(network, text.partition("\n")[0].removeprefix(_START), escape, str.lower)
@@ -111,7 +111,7 @@ def _states(variable: str, body: re.Match[str]) -> list[str]:
 def _block(
     named: str, body: str, states: Mapping[str, list[str]], folded: Mapping[str, str]
 ) -> tuple[list[str], dict[Any, list[float]]]:
-    """Read the child, its parents, and the numbers after each configuration of the parents, "default" or "table"."""
+    """Read a child, its parents, and the numbers for each parent configuration, "default" or "table"."""
 
     def known(name: str) -> str:
         name = name.strip()
@@ -124,7 +124,7 @@ def _block(
         raise ValueError(f"probabilities of no variable: {named[:40]!r}.")
     child, bar, given = named[1:-1].partition("|")
     parents = given.split(",") if bar else []
-    if not bar and child.strip().lower() not in folded:  # an older way puts the child first, then its parents
+    if not bar and child.strip().lower() not in folded:  # an older syntax lists the child, then its parents
         child, *parents = child.replace(",", " ").split() or [""]
     rows: dict[Any, list[float]] = {}
     for statement in filter(None, map(str.strip, body.split(";"))):

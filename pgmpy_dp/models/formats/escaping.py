@@ -1,8 +1,8 @@
-"""Names that a file format cannot hold are written with escapes, and brought back by a note in the file.
+"""Names that a file format cannot hold are escaped, and restored from a note in the file.
 
-A format gets every name and state as text of its own alphabet. What lies outside is written as in web addresses: a
-percent sign and two hexadecimal digits for each byte of UTF-8. The note holds the network's true names and the types
-of its states as a Table Schema, so that they come back here; other programs see the escaped ones.
+Every name and state is written in the characters that the format allows. Others are percent-encoded as in URLs: a
+percent sign and two hexadecimal digits for each byte of UTF-8. The note holds the original names and the types of the
+states as a Table Schema, from which they are restored; other programs see the escaped names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTE = "pgmpy_dp:schema"
 
 
 def escaped(text: str, allowed: Callable[[str], bool]) -> str:
-    """Write all characters but the allowed ones, and the percent sign, as %XX; an empty text becomes "%".
+    """Percent-encode all characters that are not allowed, and the percent sign; an empty text becomes "%".
 
     Examples
     --------
@@ -34,10 +34,10 @@ def escaped(text: str, allowed: Callable[[str], bool]) -> str:
 
 
 def identifier(text: str) -> str:
-    """Make a name one that programs take for an identifier: a letter, then letters, digits and underscores of ASCII.
+    """Make a name an identifier: an ASCII letter, then ASCII letters, digits and underscores.
 
-    Others are escaped with underscores in place of percent signs. Two names may become one, which `escaped_schema`
-    refuses.
+    Other characters are escaped with underscores in place of percent signs. Two names may become equal, which
+    `escaped_schema` refuses.
 
     Examples
     --------
@@ -49,14 +49,14 @@ def identifier(text: str) -> str:
 
 
 def escaped_schema(schema: Schema, escape: Callable[[str], str], fold: Callable[[str], str] = str) -> Schema:
-    """Escape the names of a schema, and make all of its states escaped texts.
+    """Escape the names of a schema's variables, and convert its states to escaped texts.
 
     Parameters
     ----------
     escape : callable
-        It makes of a name what the format can hold. States of a variable that become one are refused.
+        Makes a name valid in the format. States of a variable that become equal are refused.
     fold : callable
-        It makes of a variable's name what the format's readers compare. Names that become one are refused.
+        Maps a variable's name to the form that the format's readers compare. Names that become equal are refused.
     """
     states: dict[str, list[State]] = {}
     _require_apart([(variable, fold(escape(variable))) for variable in schema.variables], "Variables", "name")
@@ -78,7 +78,7 @@ def _require_apart(written: Iterable[tuple[State, str]], what: str, kind: str) -
 
 
 def renamed(network: DiscreteBayesianNetwork, old: Schema, new: Schema) -> DiscreteBayesianNetwork:
-    """Give the network the variables and states of another schema of the same shape, in that schema's order."""
+    """Rename variables and states to those of another schema of the same shape, in that schema's order."""
     if set(network.nodes()) != set(old.variables):
         raise SchemaError("its variables are not those of the note on names")
     name = dict(zip(old.variables, new.variables, strict=True))
@@ -88,14 +88,14 @@ def renamed(network: DiscreteBayesianNetwork, old: Schema, new: Schema) -> Discr
 
 
 def note_on(schema: Schema) -> str:
-    """Write the note that brings a schema's names back."""
+    """Write the note from which a schema's names are restored."""
     return f"{_NOTE} = {json.dumps(schema.to_dict(), ensure_ascii=True, allow_nan=False)}"
 
 
 def unescaped(
     network: DiscreteBayesianNetwork, note: str, escape: Callable[[str], str], fold: Callable[[str], str] = str
 ) -> DiscreteBayesianNetwork:
-    """Bring names back if there is a note on them, which other programs do not write."""
+    """Restore the names if the file has a note on them; files of other programs have none."""
     if not note.startswith(_NOTE):
         return network
     schema = Schema.from_dict(parse_json(note[note.index("{") :].encode()))

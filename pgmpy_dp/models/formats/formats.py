@@ -1,4 +1,4 @@
-"""Networks are written and read in the format that the end of a file's name says."""
+"""Networks are written and read in the format given by the file's suffix."""
 
 from __future__ import annotations
 
@@ -38,21 +38,22 @@ def save_network(
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
     path : path
-        Its end says the format: ``.bif``, ``.xmlbif``, ``.xdsl`` (GeNIe) and ``.net`` (Hugin) for Bayesian networks,
-        ``.uai`` and ``.json`` for both, and ``.zip`` for networks that have a release, which the file then carries.
-        Probabilities survive to the last digit. Names that a format cannot hold are escaped, and `load_network` brings
-        them back. UAI holds no names: they go into ``<path>.schema.json``.
+        The suffix selects the format: ``.bif``, ``.xmlbif``, ``.xdsl`` (GeNIe) and ``.net`` (Hugin) for Bayesian
+        networks, ``.uai`` and ``.json`` for both, and ``.zip`` for networks that have a release, which the file then
+        carries. Probabilities are written to full precision. Names that a format cannot hold are escaped, and
+        `load_network` restores them. UAI has no names: they are written to ``<path>.schema.json``.
     guarantee : Guarantee, optional
-        A JSON file notes it, and all others but UAI say where it is NOT PRIVATE; the default is the network's own.
+        By default the network's own. It is stored in JSON; other formats, except UAI, contain a remark if it is NOT
+        PRIVATE.
     filetype : {"bif", "xmlbif", "xdsl", "net", "uai", "json", "zip"}, optional
-        It says the format where the name does not. A name without an end is BIF, as in pgmpy.
+        The format, if the suffix does not give it. Without a suffix it is BIF, as in pgmpy.
 
     Raises
     ------
     SchemaError
-        If the network lacks states, or two names would be one in the format; the message names them.
+        If the network lacks states, or two names become equal in the format; the message names them.
     ValueError
-        If the network is not sound, or the format is unknown or does not hold networks of this kind.
+        If the network is invalid, or the format is unknown or does not support networks of this kind.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def read_network(
 ) -> Iterator[tuple[Network, tuple[Release, ...]]]:
     """Read a network of pgmpy's own class, and the releases that its file carries.
 
-    What goes wrong with it becomes a ReleaseFormatError that names the file.
+    Any error is raised as a ReleaseFormatError that names the file.
     """
     path = Path(path)
     if path.is_dir():
@@ -116,7 +117,7 @@ def read_network(
         yield network, releases
     except ReleaseFormatError as error:
         raise ReleaseFormatError(f"{path}: {error}") from None
-    except Exception as error:  # pgmpy's readers raise whatever their parsers meet
+    except Exception as error:  # pgmpy's readers raise errors of many kinds
         reason = str(error).rstrip(".")
         raise ReleaseFormatError(
             f"{path}: not a sound {suffix} file ({reason}). Save the network anew, or end the name in its format."

@@ -1,8 +1,8 @@
-"""NET, the format of Hugin, is written and read here.
+"""The NET format of Hugin is written and read here.
 
-pgmpy's writer keeps eight decimals and puts names into the file that its reader takes for several, or does not find:
-with blanks, commas, brackets, or letters outside ASCII. Its reader scans the whole file once for each variable. The
-note on names is a comment in the first line, to Hugin by its percent sign and to pgmpy by its slashes.
+pgmpy's writer keeps eight decimals and does not escape names with blanks, commas, brackets or letters outside ASCII,
+which its reader splits or does not find. Its reader scans the whole file once for each variable. The note on names is a
+comment in the first line: for Hugin by its percent sign, for pgmpy by its slashes.
 
 Source: Hugin Expert, "The Hugin NET language", https://download.hugin.com/webdocs/manuals/Htmlhelp/.
 """
@@ -25,7 +25,7 @@ _WORD = re.compile(r'"([^"]*)"|([^\s,"()]+)')
 
 
 def to_net(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
-    """Write the network as NET, with a remark; two names that would become one are a SchemaError."""
+    """Write the network as NET, with a remark; raise SchemaError if two names become equal."""
     safe = escaped_schema(schema, identifier)
     names = dict(zip(schema.variables, safe.variables, strict=True))
     lines = [f"{_START}{note_on(schema)}", *([f"{_START}{remark}"] if remark else []), "net", "{", "}"]
@@ -41,7 +41,7 @@ def to_net(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -
 
 
 def from_net(content: bytes) -> DiscreteBayesianNetwork:
-    """Read what `to_net` or another program wrote; what is not a network of tables is a ValueError."""
+    """Read a NET file of `to_net` or another program; raise ValueError if it is not a network of tables."""
     whole = content.decode("utf-8-sig")
     text = _COMMENT.sub(lambda found: found[1] or "", whole).rstrip()
     states, rows, place = dict[str, list[str]](), [], 0

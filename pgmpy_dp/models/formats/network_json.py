@@ -1,4 +1,4 @@
-"""JSON holds networks of both kinds with all that belongs to them: the types of states, ties and the guarantee."""
+"""JSON stores networks of both kinds with the types of their states, their ties and their guarantee."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def _markov_out(network: DiscreteMarkovNetwork, schema: Schema) -> dict[str, Any
 def _markov_in(stored: Mapping[str, Any], schema: Schema) -> DiscreteMarkovNetwork:
     cliques = [tuple(factor["variables"]) for factor in stored["factors"]]
     logs = [np.array(factor["log_potentials"], dtype=np.float64) for factor in stored["factors"]]
-    with np.errstate(over="ignore"):  # refused where the network is assembled
+    with np.errstate(over="ignore"):  # refused when the network is assembled
         tables = [np.exp(np.where(np.isnan(table), -math.inf, table)) for table in logs]
     return assembled_markov(schema, [(first, second) for first, second in stored["edges"]], cliques, tables)
 
 
 def _ties_out(tied: Any) -> list[Any]:
-    """List pairs of name (or null) and cliques: JSON has no tuples for keys."""
+    """List pairs of a name (or null) and cliques, since keys in JSON cannot be tuples."""
     return [*tied.items()] if isinstance(tied, Mapping) else [[None, group] for group in tied]
 
 

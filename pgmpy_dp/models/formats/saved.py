@@ -1,4 +1,4 @@
-"""A saved model says at its beginning of which kind it is."""
+"""The beginning of a saved model names its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
-    """Find the format that a file names, in JSON or in a zip with its releases; None where it names none.
+    """Return the format that a JSON file, or a zip file with releases, declares, or None.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def require_format(path: str | os.PathLike[str], *forms: str) -> None:
-    """Refuse a file that names a format of another kind of model.
+    """Raise if a file declares the format of another kind of model.
 
     Raises
     ------

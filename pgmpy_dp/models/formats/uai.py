@@ -1,9 +1,9 @@
-"""UAI, the format of the inference competitions, holds numbers alone: names go into a Table Schema file beside it.
+"""UAI, the format of the inference competitions, has no names: these are in a Table Schema file beside it.
 
-Variables stand in schema order. Tables are written as the format asks: the child last in a Bayesian network's scope,
-the last variable running fastest. pgmpy 1.1.2 writes Bayesian tables with the child first and reads them with the
-parents in no fixed order, so its reader returns other CPDs than a file holds; Markov networks it reads rightly, but
-without isolated variables and without exponents in numbers, which are therefore not used here.
+Variables are in schema order. As the format requires, the child is last in the scope of a Bayesian network's table, and
+the last variable varies fastest. pgmpy 1.1.2 writes Bayesian tables with the child first and reads them with the
+parents in no fixed order, so its reader returns wrong CPDs. It reads Markov networks correctly, but without isolated
+variables and without exponents in numbers, which are therefore not used here.
 
 Source: https://uaicompetition.github.io/uci-2022/file-formats/model-format/
 """
@@ -24,7 +24,7 @@ from pgmpy_dp.observed.factors import Network, ordered_table
 from pgmpy_dp.schema import Clique, Schema
 
 _LIMIT = 10**8
-_MOST_UNUSED = 2**16  # states of variables in no table
+_MOST_UNUSED = 2**16  # states of variables without a table
 
 
 def to_uai(network: Network, schema: Schema) -> bytes:
@@ -53,7 +53,7 @@ def to_uai(network: Network, schema: Schema) -> bytes:
 
 
 def from_uai(content: bytes, schema: Schema | None) -> Network:
-    """Read what `to_uai` wrote; without a schema the variables are var_0, var_1, ... and their states 0, 1, ..."""
+    """Read a UAI file; without a schema the variables are var_0, var_1, ... and their states 0, 1, ..."""
     parts = content.decode("utf-8-sig").split()
     words = iter(parts)
     kind = next(words, "")
@@ -83,12 +83,12 @@ def from_uai(content: bytes, schema: Schema | None) -> Network:
 
 
 def _products(cliques: Sequence[Clique], tables: Sequence[Vector]) -> dict[Clique, Vector]:
-    """Multiply tables of the same variables, which the format allows and `PrivateMarkovNetwork` does not."""
+    """Multiply tables over the same variables, which the format allows but `PrivateMarkovNetwork` does not."""
     first: dict[frozenset[str], Clique] = {}
     products: dict[Clique, Vector] = {}
     for clique, table in zip(cliques, tables, strict=True):
         own = first.setdefault(frozenset(clique), clique)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused where the network is assembled
+        with np.errstate(over="ignore", invalid="ignore"):  # refused when the network is assembled
             products[own] = products.get(own, 1.0) * Table(clique, table).margin(own).values
     return products
 

@@ -1,8 +1,8 @@
-"""XDSL, the format of GeNIe and SMILE, is written and read here.
+"""The XDSL format of GeNIe and SMILE is written and read here.
 
-pgmpy's writer keeps 16 decimals, so that small probabilities become 0, and puts names into the file that neither it nor
-GeNIe reads again: with blanks, or states that are no identifiers. Its reader skips nodes without a table and fails on
-their children. The note on names is among the extensions, which programs skip that do not know them.
+pgmpy's writer keeps 16 decimals, so that small probabilities become 0, and writes names that neither its reader nor
+GeNIe accepts: names with blanks, and states that are not identifiers. Its reader skips nodes without a table and fails
+on their children. The note on names is among the extensions, which other programs skip.
 
 Source: https://support.bayesfusion.com/docs/, "XDSL file format".
 """
@@ -21,7 +21,7 @@ from pgmpy_dp.schema import Schema
 
 
 def to_xdsl(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
-    """Write the network as XDSL, with a remark; two names that would become one are a SchemaError."""
+    """Write the network as XDSL, with a remark; raise SchemaError if two names become equal."""
     safe = escaped_schema(schema, identifier)
     names = dict(zip(schema.variables, safe.variables, strict=True))
     root = ElementTree.Element("smile", version="1.0", id="network", numsamples="1000", discsamples="10000")
@@ -43,7 +43,7 @@ def to_xdsl(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") 
 
 
 def from_xdsl(content: bytes) -> DiscreteBayesianNetwork:
-    """Read what `to_xdsl` or another program wrote; what is not a network of tables is a ValueError."""
+    """Read an XDSL file of `to_xdsl` or another program; raise ValueError if it is not a network of tables."""
     root = ElementTree.fromstring(harmless_xml(content))
     states, rows = dict[str, list[str]](), []
     for node in root.iterfind("nodes/*"):

@@ -1,10 +1,10 @@
 """XMLBIF 0.3 is written here and read by pgmpy.
 
-pgmpy's writer replaces all but ASCII letters and digits in a state by underscores, which makes one state of "<5" and
-">5"; its reader takes names as they are. The note on names is a property of the network.
+pgmpy's writer replaces all characters of a state except ASCII letters and digits by underscores, so that "<5" and ">5"
+become equal; its reader does not change names. The note on names is a property of the network.
 
-Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), whose tables run with the variable's own states
-fastest and the last parent's next.
+Source: Cozman, "The Interchange Format for Bayesian Networks" (1998), in whose tables the variable's own states vary
+fastest, then the last parent's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>")
 
 
 def escape(text: str) -> str:
-    """Make a name one that XML can hold: without control characters."""
+    """Escape control characters, which XML cannot hold."""
     return escaped(text, str.isprintable)
 
 
@@ -53,7 +53,7 @@ def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = ""
 
 
 def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
-    """Read what `to_xmlbif` wrote; files of other programs are read as pgmpy reads them."""
+    """Read an XMLBIF file; files of other programs are read as by pgmpy."""
     from pgmpy.readwrite import XMLBIFReader
 
     text = harmless_xml(content)
@@ -62,9 +62,9 @@ def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
 
 
 def harmless_xml(content: bytes) -> str:
-    """Decode XML without its declaration; what declares entities is refused, as their text may be of any size.
+    """Decode XML without its declaration; refuse entities, which may expand to any size.
 
-    All is read as UTF-8: another encoding, declared, would hide entities from this look, and mislead readers.
+    The content is always decoded as UTF-8: another declared encoding could hide entities from this check.
     """
     text = _DECLARATION.sub("", content.decode("utf-8-sig"), count=1)
     if "<!ENTITY" in text:
