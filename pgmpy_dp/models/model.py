@@ -1,4 +1,4 @@
-"""The one face of fitted models: networks, mixtures and households answer the same calls in the same sense."""
+"""Common interface of fitted models: networks, mixtures and households."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ _UNTOLD = Message(
 
 
 class Model(ABC):
-    """What every fitted model answers. All of it is post-processing, and costs no privacy.
+    """Base class of fitted models. All methods are post-processing and cost no privacy.
 
-    A model says in `_fitted` which variables and states it has, and in `_answering` what answers questions about them.
+    A subclass returns its variables and states in `_fitted`, and the object that answers queries in `_answering`.
     """
 
     @abstractmethod
     def _fitted(self) -> Schema:
-        """Return the variables and states, in the order that answers have; refuse a model that is not fitted."""
+        """Return the variables and states, in the order of answers; raise if the model is not fitted."""
 
     @abstractmethod
     def _answering(self, names: Collection[str] | None = None) -> Answering:
-        """Return what answers a question that names these variables, or one about all of them."""
+        """Return the object that answers queries on these variables, or on all of them."""
 
     def _declared(self) -> tuple[Schema, ...]:
-        """List the schemas that the records were read by, if they are known."""
+        """List the schemas of the original records, if they are known."""
         return (self._fitted(),)
 
     def _releases(self) -> tuple[Any, ...]:
-        """List the releases that bounds and the test of fit come from."""
+        """List the releases from which bounds and the test of fit are computed."""
         held = getattr(self, "release_", None)
         if held is None:
             raise ValueError(_NO_RELEASE)
@@ -75,13 +75,13 @@ class Model(ABC):
 
     @abstractmethod
     def _total(self) -> float:
-        """Return the number of records as the release tells it."""
+        """Return the number of records, as the release reports it."""
 
     def _warn_of_misfit(self, bounds: bool = False) -> None:  # noqa: B027
-        """Warn if the release is known to contradict the model; for bounds it is found out."""
+        """Warn if the release is known to contradict the model; with `bounds`, run the test first."""
 
     def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
-        """Say whether the release tells how far an answer is off if the model's structure is wrong."""
+        """Return whether the release determines an answer's error under a wrong model structure."""
         return True
 
     def query(
@@ -97,64 +97,63 @@ class Model(ABC):
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
-            A number stands for the bin that holds it, as in ``{"age": 40}``, and a text among the `missing_values` of
-            the records' schema for the state of missing values. Networks know bins and texts from their release.
+            A number means the bin that contains it, as in ``{"age": 40}``, and a text among the `missing_values` of the
+            records' schema means the state for missing values. Networks take bins and these texts from their release.
         interval : float in (0, 1), optional
-            The truth lies between the bounds with this probability, such as 0.9; without it there are no bounds.
+            The probability that the bounds contain the truth, such as 0.9; by default no bounds are computed.
         target : {"population", "records"}
-            Bounds are for the distribution behind the records, or for the answer that the same records would give
-            without noise. The first are wider, and hold both: they count the chance in which records were sampled.
+            Whether bounds are for the distribution that the records were sampled from, or for the answer of the same
+            records without noise. Population bounds are wider and cover both, since they include the sampling error.
 
         Returns
         -------
         DiscreteFactor, or with `interval` a DataFrame
-            The answer is normalised. The frame has a row for each state (or joint state) and the columns `value`,
-            `lower` and `upper`; a value is always between its bounds. Bounds less than half a record away from 0 or 1
-            are 0 or 1. ``attrs["misfit"]`` and ``attrs["note"]`` say what else is known of their truth.
+            Normalised probabilities. The frame has a row for each state (or joint state) and the columns `value`,
+            `lower` and `upper`; a value always lies between its bounds. Bounds less than half a record away from 0 or 1
+            are set to 0 or 1. ``attrs["misfit"]`` and ``attrs["note"]`` contain caveats.
 
         Raises
         ------
         SchemaError
-            If a variable or state is unknown, or no bin holds a number.
+            If a variable or state is unknown, or no bin contains a number.
         ValueError
-            If the evidence has probability zero, if the interval is not between 0 and 1, or with an interval if the
+            If the evidence has probability zero, the interval is not between 0 and 1, or an interval is given and the
             model has no release.
         TreeTooLargeError, AnswerTooLargeError
-            If tables of what the answer depends on do not fit in memory.
+            If the tables that the answer depends on do not fit in memory.
 
         Warns
         -----
         UserWarning
-            With an interval, if the release does not tell whether the evidence occurs at all. Once, if the release
+            With an interval, if the release does not show whether the evidence occurs at all. Once, if the release
             contradicts the model; see `check_fit`.
 
         Notes
         -----
-        Records count as independent: with several rows a person, the population's bounds are too narrow. What bounds
-        rest on is said at `draws_`.
+        Records are assumed independent: with several rows per person, population bounds are too narrow. See `draws_`
+        for how bounds are computed.
         """
         schema, asked, given = self._question(variables, evidence)
         if interval is not None:
             check_interval(interval)
             found = self._uncertain(schema, asked, given, target)
             return self._noted(_bounded_answer(schema, asked, given, found, interval), self._tells(asked, given))
-        from pgmpy.factors.discrete import DiscreteFactor  # takes time and memory that records do without
+        from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
         states = {variable: list(schema.states[variable]) for variable in asked}
         return DiscreteFactor(asked, list(schema.shape(asked)), self._marginal(schema, asked, given), states)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
-        """Compute the joint probabilities of some variables, an axis for each in the order asked for."""
+        """Compute the joint probabilities of some variables, with one axis for each in the given order."""
         schema, asked, _ = self._question(variables, None)
         return self._marginal(schema, asked, {})
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all that are not given.
+        """Find the most probable joint state of some variables, by default of all without evidence.
 
-        Other variables are summed out first. Of states that are equally probable it is the first, in the order in
-        which variables are asked for.
+        Other variables are summed out first. Ties go to the first state, in the order of `variables`.
 
         Raises
         ------
@@ -172,26 +171,26 @@ class Model(ABC):
         evidence: Mapping[str, Any] | None = None,
         target: str = "population",
     ) -> tuple[dict[str, Any], float]:
-        """Find the most probable joint state of some variables, and how sure the release makes it.
+        """Find the most probable joint state of some variables, and the probability that it is.
 
         Parameters
         ----------
         variables, evidence
-            They are those of `map_query`.
+            See `map_query`.
         target : {"population", "records"}
-            It is that of `query`.
+            See `query`.
 
         Returns
         -------
         state : dict
         probability : float
-            That it is the most probable one, as far as the release tells.
+            The probability that the state is the most probable one, given the release.
 
         Notes
         -----
-        The state is the most probable one in the answer of `query` with an interval, which allows for what the release
-        says beside the model: it may be another than that of `map_query`, which takes the model at its word. Of more
-        than a thousand joint states of a network it is that of `map_query`, and the probability the share of `draws_`
+        The state is the most probable one in the answer of `query` with an interval, which corrects the model by the
+        release; it may differ from the state of `map_query`, which assumes that the model is correct. With more than a
+        thousand joint states of a network, it is the state of `map_query`, and the probability is the share of `draws_`
         that agree.
         """
         schema, asked, given = self._question(variables, evidence)
@@ -207,19 +206,19 @@ class Model(ABC):
         interval: float | None = 0.9,
         target: str = "population",
     ) -> pd.DataFrame:
-        """Find the expected values of numbers attached to states, with bounds.
+        """Compute expected values of numbers assigned to states, with bounds.
 
         Parameters
         ----------
         values : mapping of variable to mapping of state to float
-            Every state has a number, as in ``{"age": {"young": 25, "old": 70}}``.
+            A number for every state, as in ``{"age": {"young": 25, "old": 70}}``.
         evidence, interval, target
-            They are those of `query`; with None for `interval` there are no bounds, and no release is needed.
+            See `query`; without an `interval` there are no bounds, and no release is needed.
 
         Returns
         -------
         DataFrame
-            It has a row for each variable, and columns `value`, `lower` and `upper`.
+            One row per variable, with columns `value`, `lower` and `upper`.
         """
         rows, told = dict[str, dict[str, float]](), True
         if interval is not None:
@@ -246,32 +245,32 @@ class Model(ABC):
         seed: int | None = None,
         **options: Any,
     ) -> pd.DataFrame:
-        """Predict what a frame lacks, by the most probable joint state of it in each row.
+        """Predict missing variables and cells in each row by their most probable joint state.
 
         Parameters
         ----------
         data : DataFrame
-            Public records, or one's own: columns are some of the variables, and cells are evidence as that of `query`.
-            Missing cells (None, NaN) are predicted too.
+            Public records, or one's own: columns are some of the variables, and cells are read like the evidence of
+            `query`. Missing cells (None, NaN) are predicted too.
         algo, n_jobs, **options
-            pgmpy's choice of an algorithm, which has no effect: answers are exact and quick.
+            For compatibility with pgmpy; they have no effect, since predictions are exact and fast.
         stochastic : bool
-            Draw what is lacking from its joint distribution given the row.
+            Draw missing values from their joint distribution given the row.
         seed : int, optional
             The same seed draws the same states.
 
         Returns
         -------
         DataFrame
-            It has the rows and columns of `data`, sorted by the index, and then a column for each other variable.
-            Latent variables are summed out.
+            The rows and columns of `data`, sorted by the index, followed by a column for each other variable. Latent
+            variables are summed out.
 
         Raises
         ------
         SchemaError
             If a column or state is unknown.
         ValueError
-            If nothing is lacking, or the evidence of a row has probability zero.
+            If nothing is missing, or the evidence of a row has probability zero.
         """
         if options and algo is None:
             raise TypeError(f"predict takes no {min(options)!r} without an algorithm of pgmpy that does.")
@@ -281,18 +280,18 @@ class Model(ABC):
         return rows.completed(rows.most_probable(self._answering()))
 
     def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Find the probability of each state of the variables that a frame lacks, for each of its rows.
+        """Compute the probability of each state of the missing variables, for each row of a frame.
 
         Parameters
         ----------
         data : DataFrame
-            It is that of `predict`. A variable with missing cells is lacking; where a row has it, its state has
+            See `predict`. A variable with any missing cell counts as missing; in rows with a value, that state has
             probability 1.
 
         Returns
         -------
         DataFrame
-            It has the rows of `data`, and a column ``variable_state`` for each state of each lacking variable.
+            The rows of `data`, with a column ``variable_state`` for each state of each missing variable.
 
         Raises
         ------
@@ -307,13 +306,13 @@ class Model(ABC):
         return rows
 
     def _predicted(self) -> list[str]:
-        """List the variables that predictions are about."""
+        """List the variables that can be predicted."""
         return self._shown()
 
     def log_likelihood(self, records: Any) -> float:
-        """Compute the mean log-likelihood of records that were not used in the fit, in nats a record.
+        """Compute the mean log-likelihood of records that were not used in the fit, in nats per record.
 
-        The records must be public, or the number kept secret: it is computed from them exactly.
+        The records must be public, or the result kept secret: it is computed exactly, without noise.
 
         Parameters
         ----------
@@ -352,17 +351,18 @@ class Model(ABC):
         Parameters
         ----------
         n_samples : int, optional
-            By default as many as the release says there are.
+            By default the number of records that the release reports.
         evidence : mapping of variable to state, optional
             Records are drawn from the distribution given these states, named as in `query`.
         seed : int, optional
-            The same seed gives the same records. Privacy does not depend on it: the distribution is released already.
+            The same seed gives the same records. Privacy does not depend on it, since the distribution is already
+            released.
         numbers : {"states", "uniform", "midpoint"}
-            Binned variables come back as the labels of their bins, as numbers drawn from within them, or as their
-            middles. Between whole edges numbers are whole; a bin of width 1 gives its lower edge.
+            Whether binned variables are returned as the labels of their bins, as numbers drawn within them, or as their
+            midpoints. Numbers between integer edges are integers; a bin of width 1 gives its lower edge.
         predicting : str, optional
-            A variable that others are to predict. Where records are drawn evenly, tables of three variables of which
-            it is one are kept close too; independent draws keep every table as close as chance leaves it.
+            A variable to be predicted from others. If records are drawn evenly, tables of three variables that include
+            it are preserved too; independent draws preserve every table up to chance.
 
         Returns
         -------
@@ -372,10 +372,10 @@ class Model(ABC):
         Raises
         ------
         ValueError
-            If the number of records is not given, and the model has no release that tells it; if numbers are asked for,
-            and the model has no release, which says the edges of bins; or if the evidence has probability zero.
+            If `n_samples` is not given and the model has no release to take it from; if numbers are requested and the
+            model has no release with the edges of bins; or if the evidence has probability zero.
         SchemaError
-            If a variable or state is unknown, or numbers are asked for and a bin is open.
+            If a variable or state is unknown, or numbers are requested and a bin is open.
         """
         return self._records(n_samples, evidence, seed, numbers, predicting, self._shown())
 
@@ -399,30 +399,30 @@ class Model(ABC):
         return numbered(labelled(codes, schema, shown), declared, numbers, self._within_bins(seed) or generator)
 
     def check_fit(self) -> FitCheck:
-        """Hold the release against the model: could records of this model have given it?
+        """Test whether the release is compatible with the model.
 
-        The release says how noisy it is, so that the misfit of a right model has a known law; see
-        `pgmpy_dp.fitting.checks.misfit`. The result is kept until the model or its release changes.
+        The noise of the release is known, and so is the distribution of the misfit under a correct model; see
+        `pgmpy_dp.fitting.checks.misfit`. The result is cached until the model or its release changes.
 
         Returns
         -------
         FitCheck
-            `p_value`, `z2`, the frames `tables` and `pairs` of what is off and by how much, and `fails`, which is true
-            of at most one release in a hundred if the model is right.
+            `p_value`, `z2`, the frames `tables` and `pairs` of discrepancies, and `fails`, which is true for at most
+            one release in a hundred if the model is correct.
 
         Raises
         ------
         ValueError
             If the model has no release.
         TreeTooLargeError
-            If what the test needs does not fit in memory.
+            If the tables that the test needs do not fit in memory.
 
         Notes
         -----
-        Records are counted as independent; where units have several rows, the test errs to the side of the model.
+        Records are assumed independent; if units have several rows, the test errs in favour of the model.
         """
         self._fitted()
-        self._releases()  # a network that was changed has none, and drops the check
+        self._releases()  # a changed network has none, and drops the check
         return self._check
 
     @cached_property
@@ -431,16 +431,16 @@ class Model(ABC):
 
     @property
     def draws_(self) -> Any:
-        """Return what bounds rest on: drawn from what the release leaves open, unless `sample_draws` was called."""
+        """Return the draws from which bounds are computed, drawn on first use unless `sample_draws` was called."""
         raise NotImplementedError
 
     def sample_draws(self, draws: int = 0, seed: int = 0) -> Any:
-        """Draw `draws_` afresh, and keep them.
+        """Draw and keep new `draws_`.
 
         Parameters
         ----------
         draws : int
-            Bounds have an error from a finite number of draws.
+            The number of draws; bounds have a Monte Carlo error that decreases with it.
         seed : int
             The same seed gives the same draws; privacy does not depend on them.
         """
@@ -448,12 +448,12 @@ class Model(ABC):
 
     @property
     def posterior_(self) -> Any:
-        """Return `draws_`, by the name of an earlier version."""
+        """Return `draws_` (deprecated name)."""
         renamed("posterior_", "draws_")
         return self.draws_
 
     def sample_posterior(self, draws: int = 200, seed: int = 0) -> Any:
-        """Call `sample_draws`, by the name of an earlier version."""
+        """Call `sample_draws` (deprecated name)."""
         renamed("sample_posterior", "sample_draws")
         return self.sample_draws(draws, seed)
 
@@ -471,14 +471,14 @@ class Model(ABC):
         return list(self._fitted().variables)
 
     def _within_bins(self, seed: int | None) -> np.random.Generator | None:
-        """Choose what places numbers within bins; by default what draws the records."""
+        """Return the generator of numbers within bins, or None to use the generator of the records."""
         return None
 
     def _count(self, n_samples: int | None) -> int:
         return max(round(self._total()), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
     def _read_as(self, numbers: Numbers) -> tuple[Schema, ...]:
-        """List the schemas that the records were read by; for numbers they must say the edges of bins."""
+        """List the schemas of the original records; for numbers they must have the edges of bins."""
         schemas, known = self._declared(), self._fitted().states
         if numbers != "states" and not schemas:
             raise ValueError(
@@ -495,7 +495,7 @@ class Model(ABC):
     def _question(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
     ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Refuse what the model does not have; warn where the release is known to contradict it."""
+        """Check a query; warn if the release is known to contradict the model."""
         schema = self._fitted()
         question = checked_question(schema, variables, evidence, self._declared())
         self._warn_of_misfit()
@@ -513,7 +513,7 @@ class Model(ABC):
         target: str,
         numbers: Vector | None = None,
     ) -> Uncertain:
-        """Find an answer with what the release leaves open; warn where the noise decides it."""
+        """Compute an answer with its uncertainty; warn if the noise dominates it."""
         self._warn_of_misfit(bounds=True)
         with named_evidence(given):
             found = self._answering([*asked, *given]).draws(asked, places(schema, given), target, numbers)
@@ -526,7 +526,7 @@ class Model(ABC):
         return found
 
     def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
-        """Note beside answers that the test of fit fails, and where the release does not tell how far they are off."""
+        """Add notes to answers if the test of fit fails or the release does not determine their error."""
         check = vars(self).get("_check")
         if check is not None and check.fails:
             frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
@@ -538,7 +538,7 @@ class Model(ABC):
 def _bounded_answer(
     schema: Schema, asked: Sequence[str], given: Mapping[str, Any], found: Uncertain, interval: float
 ) -> pd.DataFrame:
-    """Put the probabilities of states beside their bounds, which hold them."""
+    """Make a frame of probabilities and bounds, widened where necessary to contain the probability."""
     lower, upper = found.bounds(interval)
     upper = np.where(schema.possible(asked, given).ravel(), upper, 0.0)
     lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
@@ -552,6 +552,6 @@ def places(schema: Schema, given: Mapping[str, Any]) -> Places:
 
 
 def renamed(before: str, now: str) -> None:
-    """Warn of a name of an earlier version, two calls up."""
+    """Warn the caller's caller about a deprecated name."""
     said = f"{before} is called {now} now, and the old name goes with the next version."
     warnings.warn(said, DeprecationWarning, stacklevel=3)

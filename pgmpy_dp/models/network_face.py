@@ -1,4 +1,4 @@
-"""Networks answer by junction trees, keep what they were fitted to, and go into files."""
+"""Queries, releases and files of Bayesian and Markov networks."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from pgmpy_dp.schema import Schema
 
 
 class PrivateNetwork(Model, Provenance):
-    """`PrivateMarkovNetwork` and `PrivateBayesianNetwork` share what they can do once they are fitted."""
+    """Base class of `PrivateMarkovNetwork` and `PrivateBayesianNetwork`, with the methods of a fitted network."""
 
     _posterior: PosteriorNetworks
     _read_by: tuple[Schema, ...]
 
     def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
-        """Add edges, as pgmpy does; a text is none, of which pgmpy would take the first two letters.
+        """Add edges, as pgmpy does; refuse texts, of which pgmpy would take the first two letters.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class PrivateNetwork(Model, Provenance):
         super().add_edges_from(edges, *arguments, **options)  # type: ignore[misc]
 
     def to_junction_tree(self) -> Any:
-        """Make pgmpy's junction tree, whose tables' states go by their names as those of the network."""
+        """Build pgmpy's junction tree, in whose tables states are accessed by name, as in the network."""
         tree = super().to_junction_tree()  # type: ignore[misc]
         tree.factors = [named(factor) for factor in tree.factors]
         return tree
@@ -76,32 +76,33 @@ class PrivateNetwork(Model, Provenance):
 
     @property
     def draws_(self) -> PosteriorNetworks:
-        """Return networks drawn from what the release leaves open: 200, unless `sample_draws` was called.
+        """Return networks drawn from their posterior given the release: 200, unless `sample_draws` was called.
 
-        Bounds are equal-tailed quantiles of their answers, moved and widened by how far the release deviates from the
-        network, and values are the means; see `pgmpy_dp.models.trees.deviations`. Where variables were measured
-        together, that deviation is known. Otherwise it is judged by other pairs of variables that the network does not
-        join, if the release has at least three, as those of ``plan_measurements(..., check=0.15)``; bounds for the
-        records then hold the records' own answer. If it has none, bounds take the structure for right, and say so in
-        ``attrs["note"]``. Where the release hides the evidence they are those of the prior, and no better than it.
+        Values are the means of the networks' answers, and bounds are equal-tailed quantiles, shifted and widened by the
+        deviation of the release from the network; see `pgmpy_dp.models.trees.deviations`. For variables that were
+        measured together this deviation is known. Otherwise it is estimated from other pairs of variables that the
+        network does not join, if the release has at least three, such as those from ``plan_measurements(...,
+        check=0.15)``; bounds for the records then contain the records' own answer. Without such pairs, bounds assume
+        that the structure is correct, and ``attrs["note"]`` says so. If the noise hides the evidence, bounds are only
+        as good as the prior.
         """
-        getattr(self, "release_", None)  # a network that was changed drops its draws
+        getattr(self, "release_", None)  # a changed network drops its draws
         return vars(self).get("_posterior") or self._drawn_afresh(200, 0)
 
     def sample_draws(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
-        """Draw `draws_` afresh, and keep them; see `pgmpy_dp.fitting.readings.posterior_networks.draw_networks`.
+        """Draw and keep new `draws_`; see `pgmpy_dp.fitting.readings.posterior_networks.draw_networks`.
 
         Parameters
         ----------
         draws : int
-            Bounds have an error from a finite number of draws; 20 are the least.
+            The number of draws, at least 20; bounds have a Monte Carlo error that decreases with it.
         seed : int
             The same seed gives the same draws; privacy does not depend on them.
 
         Warns
         -----
         UserWarning
-            If some probability's mean is uncertain though the chain was run longer.
+            If the mean of some probability is uncertain although the chain was extended.
         """
         whole_number("draws", draws, 20)
         posterior = self._drawn_afresh(draws, seed)
@@ -115,7 +116,7 @@ class PrivateNetwork(Model, Provenance):
         return self._posterior
 
     def _drawn_answers(self) -> Drawn:
-        """Return the draws with what answers from them."""
+        """Return the draws with their conditioning and deviations."""
         posterior, held = self.draws_, vars(self).get("_drawn")
         if held is None or held.posterior is not posterior:
             conditioning = Conditioning(posterior.layout)
@@ -132,35 +133,36 @@ class PrivateNetwork(Model, Provenance):
 
     @property
     def fit_checked_(self) -> bool:
-        """Whether `check_fit` was made: answers make it themselves where that takes little work."""
+        """Whether the test of `check_fit` was run; queries run it themselves if it is cheap."""
         return "_check" in vars(self)
 
     def measure_misfit(
         self, data: PrivateDataset, epsilon: float | Fraction, *, delta: float = 0.0, pairs: int = 3
     ) -> NoisyMarginals:
-        """Measure the pairs of variables whose records are farthest from the network, to see whether edges are missing.
+        """Measure the pairs of variables on which records and network differ most, to detect missing edges.
 
-        Pairs that the network does not join are chosen privately, by the distance of their counts from what it expects;
-        half of the privacy loss goes to that, half to their tables. They are attached beside the release: `check_fit`
-        and bounds use them, `guarantee_` promises the sum, and a new fit to `release_` as well.
+        Among pairs that the network does not join, those whose counts are farthest from the network's expected counts
+        are chosen privately; half of the privacy loss is spent on the choice and half on their tables. The tables are
+        attached to the release: `check_fit` and bounds use them, and `guarantee_`, also after a new fit to `release_`,
+        is the sum of both.
 
         Parameters
         ----------
         data : PrivateDataset
-            The records that the network's release is of.
+            The records of the network's release.
         epsilon : float
-            Charged to the data set's ledger; with a delta as one (epsilon, delta) block, which a ledger takes before
-            Gaussian measurements.
+            Charged to the data set's ledger; with a delta as one (epsilon, delta) block, which a ledger accepts only
+            before Gaussian measurements.
         delta : float
             In (0, 1) for Gaussian noise and the exponential mechanism; with 0, Laplace noise and permute-and-flip.
         pairs : int
-            The most that are measured.
+            The maximum number of pairs.
 
         Returns
         -------
         NoisyMarginals
-            The tables of the chosen pairs. Its guarantee counts the network's releases, by which they were chosen;
-            with these together it counts them once.
+            The tables of the chosen pairs. Its guarantee includes the network's releases, on which the choice depends;
+            composed with them, these are counted once.
 
         Raises
         ------
@@ -169,11 +171,11 @@ class PrivateNetwork(Model, Provenance):
         SchemaError
             If the data set has other states.
         ValueError
-            If the network has no release, joins all pairs, or its release is for another change of the records; in an
+            If the network has no release, joins all pairs, or its release is for another neighbouring relation; in an
             attempt of `PrivateDataset.retry`, since the network would keep what failed tries release; and if epsilon,
             delta or pairs are out of range. Nothing is charged.
         TypeError
-            If the records are not behind a `PrivateDataset`.
+            If `data` is not a `PrivateDataset`.
 
         Examples
         --------
@@ -191,8 +193,8 @@ class PrivateNetwork(Model, Provenance):
         """
         schema, releases, promised = self._fitted(), self._releases(), self.guarantee_
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
-        guarantee = compose([promised, measured.guarantee])  # it may count more than the releases do
-        told = [part for release in releases for part in release.payments]  # they say what the pairs are far from
+        guarantee = compose([promised, measured.guarantee])  # it may be larger than that of the releases
+        told = [part for release in releases for part in release.payments]  # the choice of the pairs depends on them
         measured = replace(measured, guarantee=sharing(measured.guarantee, told))
         self.attach_release(*releases, measured)
         self.guarantee_ = guarantee
@@ -207,7 +209,7 @@ class PrivateNetwork(Model, Provenance):
         size = f"{len(network.nodes())} variables, {len(network.edges())} edges"
         return f"{type(self).__name__}({size})\n  {self._promise()}"
 
-    __str__ = __repr__  # networkx's own leaves out the guarantee
+    __str__ = __repr__  # that of networkx omits the guarantee
 
     def _repr_html_(self) -> str:
         network: Any = self
@@ -219,18 +221,19 @@ class PrivateNetwork(Model, Provenance):
         return table(f"{type(self).__name__} of {len(nodes)} variables: {self._promise()}.", heads, rows, most=60)
 
     def attach_release(self, *releases: Release) -> None:
-        """Keep the release, or several of the same records, that bounds are to be drawn from.
+        """Attach the release, or several of the same records, from which bounds are computed.
 
-        Networks that were fitted elsewhere or read from a file need it. `guarantee_` becomes that of all together.
+        This is needed for networks that were fitted elsewhere or read from a file. `guarantee_` becomes the joint
+        guarantee.
 
         Raises
         ------
         TypeError
-            If one is no release of tables or coefficients.
+            If one is not a release of tables or coefficients.
         SchemaError
-            If their states are not those of the network.
+            If their states differ from the network's.
         ValueError
-            If they are exact counts, or their promises differ in more than epsilon and delta.
+            If they are exact counts, or their guarantees differ in more than epsilon and delta.
         """
         for release in releases:
             if not isinstance(release, Release) or not release.cliques:
@@ -248,14 +251,14 @@ class PrivateNetwork(Model, Provenance):
         self.release_ = releases[0] if len(releases) == 1 else releases
 
     def _carrying(self, releases: Sequence[Release]) -> Self:
-        """Attach what the network's file carries, if anything.
+        """Attach the releases that the network's file carries, if any.
 
-        The file's own promise stays where it counts more than they do.
+        The file's own guarantee is kept if its privacy loss is larger than theirs.
 
         Raises
         ------
         ReleaseFormatError
-            If it counts less, or is for something else.
+            If it is smaller, or is for another neighbouring relation or unit.
         """
         if releases:
             promise = vars(self).get("guarantee_")
@@ -283,19 +286,19 @@ class PrivateNetwork(Model, Provenance):
         Parameters
         ----------
         n_samples, evidence, seed, numbers, predicting
-            As for every model.
+            See `Model.simulate`.
         include_latents : bool
-            Latent variables have columns too.
+            Whether to include columns of latent variables.
         show_progress : bool
-            pgmpy has it; nothing takes long enough to show.
+            For compatibility with pgmpy; it has no effect.
         data_sets : int, optional
-            Give a list of this many data frames, each drawn from another network of `draws_`. What is estimated from
-            each, `pgmpy_dp.combine` makes one estimate of, with an interval that counts noise and sampling.
+            Return a list of this many data frames, each drawn from a different network of `draws_`. `pgmpy_dp.combine`
+            combines the estimates from each into one, with an interval that includes noise and sampling error.
 
         Returns
         -------
         DataFrame, or with `data_sets` a list of DataFrame
-            Columns in the order of the release's schema; without a release, in that of the nodes.
+            Columns in the order of the release's schema or, without a release, of the nodes.
         """
         if data_sets is not None:
             return self._data_sets(self._count(n_samples), data_sets, seed, evidence, numbers)
@@ -306,7 +309,7 @@ class PrivateNetwork(Model, Provenance):
     def _data_sets(
         self, count: int, data_sets: int, seed: int | None, evidence: Mapping[str, Any] | None, numbers: Numbers
     ) -> list[pd.DataFrame]:
-        """Draw each data set from another draw of the population, evenly spread over the draws."""
+        """Draw each data set from a different posterior draw, evenly spaced over the draws."""
         schemas, whole = self._read_as(numbers), whole_number("data_sets", data_sets)
         given = checked_evidence(self._fitted(), evidence, schemas)
         self._warn_of_misfit()
@@ -333,14 +336,14 @@ class PrivateNetwork(Model, Provenance):
         return [variable for variable in self._shown() if variable not in self.latents]  # type: ignore[attr-defined]
 
     def _declared(self) -> tuple[Schema, ...]:
-        """List the schemas that the records were read by, if the network has or had a release."""
+        """List the schemas of the original records, if the network has or had a release."""
         return vars(self).get("_read_by", ())  # type: ignore[no-any-return]
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
-        """Write the network as `pgmpy_dp.networks.save_network` does, in the format that the end of the name says.
+        """Write the network as `pgmpy_dp.networks.save_network` does, in the format of the suffix.
 
-        A ``.zip`` file carries the release: bounds, `check_fit` and reports are those of this network again. In other
-        files it is not: `attach_release` brings it back. The guarantee is in ``.zip`` and ``.json`` files alone.
+        A ``.zip`` file carries the release, so that bounds, `check_fit` and reports remain available. With other files,
+        attach it by `attach_release`. Only ``.zip`` and ``.json`` files contain the guarantee.
 
         Raises
         ------
@@ -357,7 +360,7 @@ class PrivateNetwork(Model, Provenance):
         Raises
         ------
         ReleaseFormatError
-            If the file is not of the format its name says, or holds a network of the other kind.
+            If the file does not have the format of its suffix, or holds a network of the other kind.
         """
         with read_network(filename, filetype) as (network, releases):
             if not issubclass(cls, type(network)):
@@ -367,16 +370,16 @@ class PrivateNetwork(Model, Provenance):
 
     @classmethod
     def of(cls, network: Network) -> Self:
-        """Make one with the structure and parameters of another network of the same kind."""
+        """Build one with the structure and parameters of another network of the same kind."""
         raise NotImplementedError
 
     def _keep(self, estimator: Any) -> None:
-        """Keep what an estimator was fitted to, what holds for it, and the posterior if it drew one.
+        """Keep an estimator's release, its guarantee, and the posterior if it drew one.
 
         Warns
         -----
         UserWarning
-            If it promises nothing and its name does not say so, as with pgmpy's own estimators.
+            If it has no guarantee and its name does not say so, as with pgmpy's own estimators.
         """
         self._forget()
         vars(self).pop("_read_by", None)
@@ -388,18 +391,18 @@ class PrivateNetwork(Model, Provenance):
                 stacklevel=3,
             )
         release = getattr(estimator, "release_", None)
-        if release is not None and (isinstance(release, tuple) or release.cliques):  # bounds do not follow from draws
+        if release is not None and (isinstance(release, tuple) or release.cliques):  # no bounds from releases of draws
             self.release_ = release
         if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
             self._posterior = posterior
 
     def _warn_of_misfit(self, bounds: bool = False) -> None:
-        """Warn once if the test of fit fails: for bounds it is made, else where that takes little work."""
+        """Warn once if the test of fit fails; it is run for bounds, and otherwise only if it is cheap."""
         most_work = math.inf if bounds else QUICK
         released = getattr(self, "release_", None) is not None
         if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
             self._tried = most_work
-            with suppress(ValueError):  # tables that are too large, or do not cover the network
+            with suppress(ValueError):  # tables are too large, or do not cover the network
                 self._check = check_network(self, self._releases(), most_work=most_work)
         check = vars(self).get("_check")
         if check is not None and check.fails and "_warned" not in vars(self):
@@ -417,12 +420,12 @@ class PrivateNetwork(Model, Provenance):
             warnings.warn(Message(fact, python, shell), stacklevel=_callers_level())
 
     def _told_by_families(self) -> bool:
-        """Say whether CPDs that are each read from its own table are there to be had, and others than these."""
+        """Return whether every family has its own table, and CPDs from these would differ from the network's."""
         return False
 
 
 def _callers_level() -> int:
-    """Return the stack level of the call from outside the package, as the caller hands it to `warnings.warn`."""
+    """Return the `stacklevel` with which the caller's warning points at code outside the package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("pgmpy_dp."):
         frame, level = frame.f_back, level + 1

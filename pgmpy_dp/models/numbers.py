@@ -1,4 +1,4 @@
-"""States of synthetic records become values of the kinds that the records had."""
+"""Conversion of states of synthetic records to values of the original types."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Numbers = Literal["states", "uniform", "midpoint"]
 
 
 def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
-    """Refuse what cannot be drawn before anything is paid for.
+    """Raise if numbers cannot be drawn, before any privacy is spent.
 
     Raises
     ------
     ValueError
-        If `numbers` is none of "states", "uniform" and "midpoint".
+        If `numbers` is not "states", "uniform" or "midpoint".
     SchemaError
-        If a bin is open and numbers are asked for.
+        If a bin is open and numbers are requested.
     """
     if numbers not in get_args(Numbers):
         raise ValueError(f'numbers must be "states", "uniform" or "midpoint", got {numbers!r}.')
@@ -41,7 +41,7 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
 def decoded(
     schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, generator: np.random.Generator
 ) -> Any:
-    """Give a column of positions its states, or the numbers of its bins.
+    """Convert a column of positions to states, or to numbers within bins.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ def decoded(
     variable : str
     codes : ndarray of shape (records,)
     numbers : {"states", "uniform", "midpoint"}
-        What bins become. Numbers have the decimals that the bins say, and where these say nothing and all edges are
-        whole, so is what is drawn: bins of width 1 give their lower edge, and a spike that was declared as a bin of
-        its own stays exact.
+        What to return for bins. Numbers have the decimals that the bins declare. Without declared decimals, numbers are
+        integers if all edges are: bins of width 1 then give their lower edge, and a spike that was declared as its own
+        bin stays exact.
     generator : numpy.random.Generator
 
     Returns
     -------
     Categorical, ndarray or Series
-        States, or numbers. Missing or other values of a binned variable have states of their own; among numbers they
-        are missing.
+        States, or numbers. Missing or other values of a binned variable have their own states; among numbers they are
+        missing.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def decoded(
 
 
 def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
-    """Make categorical columns of positions of states."""
+    """Convert positions of states to categorical columns."""
     states = {variable: pd.Index(schema.state_names[variable]) for variable in variables}
     return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], states[v]) for v in variables})  # type: ignore[type-var]
 
@@ -95,17 +95,18 @@ def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Seque
 def numbered(
     records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, generator: np.random.Generator
 ) -> pd.DataFrame:
-    """Put the columns of records in the order of the schemas, and numbers for the names of bins.
+    """Order the columns of records as in the schemas, and replace names of bins by numbers.
 
     Parameters
     ----------
     records : DataFrame
         Every column holds states.
     schemas : iterable of Schema
-        They say the bins of some variables, of several for one variable the first; columns of no schema come last.
+        The schemas with the bins of some variables; the first counts if several have a variable. Columns without a
+        schema come last.
     numbers : {"states", "uniform", "midpoint"}
     generator : numpy.random.Generator
-        Of places within bins.
+        Draws the numbers within bins.
 
     Raises
     ------

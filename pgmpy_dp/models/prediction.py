@@ -1,4 +1,4 @@
-"""What the rows of a frame lack is predicted: equal rows once, and those that lack the same variables by one plan."""
+"""Prediction of missing values: once for equal rows, and by one plan for rows with the same missing variables."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Rows:
     data : DataFrame
     schema : Schema
     variables : list of str
-        The columns of the data, and then those that they lack.
+        The columns of the data, followed by the variables without a column.
     codes : ndarray of shape (rows, variables)
-        -1 is what is lacking.
+        Missing values are -1.
     """
 
     data: pd.DataFrame
@@ -41,7 +41,7 @@ class Rows:
 
     @classmethod
     def of(cls, data: pd.DataFrame, schema: Schema, declared: Sequence[Schema], predicted: Sequence[str]) -> Self:
-        """Read a frame as evidence is read.
+        """Read a frame, with cells as in evidence.
 
         Raises
         ------
@@ -50,7 +50,7 @@ class Rows:
         SchemaError
             If a column or state is unknown.
         ValueError
-            If nothing is lacking.
+            If nothing is missing.
         """
         require_public(data)
         if not isinstance(data, pd.DataFrame):
@@ -68,14 +68,14 @@ class Rows:
         return cls(data, schema, variables, codes)
 
     def most_probable(self, answering: Answering) -> Codes:
-        """Fill in the most probable joint state of what each row lacks."""
+        """Fill in the most probable joint state of the missing values of each row."""
         distinct, inverse = _distinct(self.codes)
         for place, asked, found in self._answers(answering.most_probable, distinct):
             distinct[place, asked] = found
         return distinct[inverse]
 
     def drawn(self, answering: Answering, generator: np.random.Generator) -> Codes:
-        """Draw what each row lacks, one variable after the other."""
+        """Draw the missing values of each row, one variable after the other."""
         codes = self.codes.copy()
         for number in range(len(self.variables)):
             lacking = np.flatnonzero(codes[:, number] < 0)
@@ -88,7 +88,7 @@ class Rows:
         return codes
 
     def probabilities(self, answering: Answering) -> pd.DataFrame:
-        """Find the distribution of each variable that some row lacks."""
+        """Compute the distribution of each variable that is missing in some row."""
         distinct, inverse = _distinct(self.codes)
         lacking = [
             number
@@ -112,7 +112,7 @@ class Rows:
         return pd.DataFrame(columns, index=self.data.index)
 
     def completed(self, codes: Codes) -> pd.DataFrame:
-        """Put states beside what was given, which stays as it was."""
+        """Return a frame with missing values replaced by states and given values unchanged."""
         columns = dict[str, Any]()
         for variable, own in zip(self.variables, codes.T, strict=True):
             states = self.schema.states[variable]
@@ -133,7 +133,7 @@ class Rows:
         codes: Codes,
         asked: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, Sequence[int], Any]]:
-        """Ask for what each row lacks, or for some of it; rows that lack the same are asked together."""
+        """Query the missing variables of each row, or those asked for; rows with equal patterns share a query."""
         patterns, members = np.unique(codes < 0, axis=0, return_inverse=True)
         with tqdm(total=len(codes), desc="Predicting", unit="row", delay=1.0, leave=False, disable=None) as bar:
             for number, lacking in enumerate(patterns):

@@ -1,7 +1,7 @@
-"""A guarantee holds for parameters that follow from a release, and bounds for a network that was fitted to it.
+"""The origin of a network's parameters: guarantees hold only for those derived from a release.
 
-Many methods of pgmpy change a network, and numbers in its tables change without any. So it is not methods that are
-watched: what the network holds is compared to what it held when the promise was made.
+Many methods of pgmpy change a network, and its tables can be changed without any method. Therefore the current contents
+of the network are compared with those at the time of the guarantee.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from pgmpy_dp.observed.factors import Network
 from pgmpy_dp.release import Guarantee, Release
 
-# A network and its copies hold under these names what was promised, what bounds come from, and what both were for.
+# Attributes of a network and its copies: the guarantee, the source of bounds, and the contents that both are valid for.
 _PROMISE = ("guarantee_", "_promised")
-# What values of evidence are read by stays when a network is changed: it is public.
+# The schemas that evidence is read by are public, and kept when a network is changed.
 _READING = ("_read_by",)
 _BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_check", "_tried", "_warned")
 
@@ -27,18 +27,18 @@ NO_GUARANTEE = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=Fals
 
 
 class Provenance:
-    """A fitted network knows where its parameters come from.
+    """A fitted network tracks the origin of its parameters.
 
-    Structure is public. Tables that are taken away leave others that still follow from the release; a table that the
-    caller brings may come from anywhere, and takes the guarantee away. Any change takes the release away, from which
-    the bounds of answers are drawn.
+    The structure is public. Removing tables preserves the guarantee, since the others still derive from the release. A
+    table from the caller may have any origin, and removes the guarantee. Any change removes the release, from which
+    bounds are computed.
     """
 
     @property
     def guarantee_(self) -> Guarantee:
-        """Return what holds for the records behind the parameters.
+        """Return the guarantee for the records behind the parameters.
 
-        An estimator that promises nothing, such as pgmpy's own, leaves one by the mechanism "none".
+        After an estimator without a guarantee, such as pgmpy's own, its mechanism is "none".
         """
         self._follow_parameters()
         if "guarantee_" not in vars(self):
@@ -51,7 +51,7 @@ class Provenance:
         vars(self).update(guarantee_=guarantee, _promised=_tables(self))
 
     def _promise(self) -> str:
-        """Say what is promised, or why nothing is."""
+        """Describe the guarantee, or why there is none."""
         self._follow_parameters()
         if "guarantee_" in vars(self):
             return str(vars(self)["guarantee_"])
@@ -59,7 +59,7 @@ class Provenance:
 
     @property
     def release_(self) -> Release | tuple[Release, ...]:
-        """Return what the network was fitted to, and what the bounds of its answers come from."""
+        """Return the release that the network was fitted to, from which bounds are computed."""
         if vars(self).get("_fitted_as") != _network(self):
             self._forget(_BOUNDS)
         if "release_" not in vars(self):
@@ -73,7 +73,7 @@ class Provenance:
         vars(self).update(release_=release, _fitted_as=_network(self), _read_by=read_by)
 
     def _follow_parameters(self) -> None:
-        """Take the guarantee away if one of the tables was not there when it was given."""
+        """Remove the guarantee if a table differs from those that it was given for."""
         held = vars(self).get("guarantee_", NO_GUARANTEE)
         if held.mechanism != "none" and not _tables(self) <= vars(self)["_promised"]:
             self._forget()
@@ -84,19 +84,19 @@ class Provenance:
             )
 
     def _provenance_of(self, network: Network) -> None:
-        """Take over what is known of a network with the same parameters and structure."""
+        """Copy the provenance of a network with the same parameters and structure."""
         held = vars(network)
         vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS, *_READING) if name in held})
-        if "guarantee_" in held and "_promised" not in held:  # it is noted on a plain network by the file's reader
+        if "guarantee_" in held and "_promised" not in held:  # set on a plain network by the file's reader
             self.guarantee_ = held["guarantee_"]
 
     def _forget(self, names: tuple[str, ...] = (*_PROMISE, *_BOUNDS)) -> dict[str, Any]:
-        """Drop what was promised and derived, and return it."""
+        """Remove these attributes, by default the guarantee and the release, and return them."""
         return {name: vars(self).pop(name) for name in names if name in vars(self)}
 
 
 def _tables(network: Network) -> Tables:
-    """Take all that the tables of a network say, as something that can be compared."""
+    """Return the contents of a network's tables in a form that can be compared."""
     tables = network.get_cpds() if hasattr(network, "get_cpds") else network.get_factors()
     return frozenset(
         (tuple((v, tuple(table.state_names[v])) for v in table.variables), np.asarray(table.values).tobytes())

@@ -1,4 +1,4 @@
-"""Questions to a network name variables and states of its schema."""
+"""Validation of queries: their variables, evidence and records."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def checked_question(
     evidence: Mapping[str, Any] | None,
     declared: Sequence[Schema] = (),
 ) -> tuple[list[str], dict[str, Any]]:
-    """Refuse what the schema does not have; by default all variables are asked for that are not given.
+    """Check variables and evidence against a schema; by default the variables are all those without evidence.
 
-    Evidence is that of `checked_evidence`.
+    Evidence is read by `checked_evidence`.
     """
     if isinstance(variables, str):
         raise TypeError(f"Name the variables in a list: [{variables!r}].")
@@ -39,26 +39,25 @@ def checked_question(
 def checked_evidence(
     schema: Schema, evidence: Mapping[str, Any] | None, declared: Sequence[Schema] = ()
 ) -> dict[str, Any]:
-    """Find the states that evidence means.
+    """Convert evidence to states.
 
-    What is no state is read as a cell of the records would be: a number means the bin that holds it, and one of the
-    variable's `missing_values` the state for missing values. The state for other values is meant by its own name alone:
-    else every misspelt state would mean it.
+    A value that is not a state is read like a cell of the records: a number means the bin that contains it, and one of
+    the variable's `missing_values` means the state for missing values. The state for other values must be given by its
+    name; otherwise every misspelt state would mean it.
 
     Parameters
     ----------
     schema : Schema
     evidence : mapping of variable to state, number or text, optional
     declared : sequence of Schema
-        What the records were read by; of several with a variable's states the first counts, and without any the schema
-        does.
+        The schemas of the original records. The first with a variable's states is used, or `schema` if there is none.
 
     Raises
     ------
     TypeError
-        If it is no mapping.
+        If it is not a mapping.
     SchemaError
-        If a variable is unknown, or neither a state is meant nor a bin.
+        If a variable is unknown, or a value is neither a state nor in a bin.
 
     Examples
     --------
@@ -78,9 +77,9 @@ def checked_evidence(
 
 
 def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()) -> pd.DataFrame:
-    """Find the states that the cells of public records mean, each read as `checked_evidence` reads it.
+    """Convert the cells of public records to states, each as in `checked_evidence`.
 
-    Cells that are missing (None, NaN) stay so, for the caller to refuse or predict.
+    Missing cells (None, NaN) stay missing, for the caller to refuse or predict.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Sc
         schema.require([(variable,)])
         meant: dict[tuple[type, Any], Any] = {}
         keys = [
-            (type(value), value) if known else None  # 1 and True are equal and not the same
+            (type(value), value) if known else None  # 1 == True, but they are different values
             for value, known in zip(records[variable].tolist(), records[variable].notna(), strict=True)
         ]
         for key in filter(None, keys):
@@ -106,13 +105,13 @@ def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Sc
 
 
 def reading_schema(schema: Schema, declared: Sequence[Schema], variable: str) -> Schema:
-    """Find the schema that says which state a value of a variable has: the first declared one with its states."""
+    """Find the schema that maps a variable's values to states: the first declared one with its states."""
     states = set(schema.states[variable])
     return next((own for own in declared if variable in own.states and set(own.states[variable]) == states), schema)
 
 
 def _read(schema: Schema, variable: str, value: Any) -> State:
-    """Find the state that a value of the records has."""
+    """Convert a value of the records to its state."""
     reader = Reader.of(schema, variable)
     place: int | None = reader.text_position(value) if isinstance(value, str) else reader.position(value)
     if place == MISSING and value in reader.missing_values:
@@ -126,12 +125,12 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
 
 
 def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]]) -> dict[str, Vector]:
-    """Put the numbers that are attached to states in the order of the states, for every variable.
+    """Put the numbers assigned to states in the order of the states, for every variable.
 
     Raises
     ------
     TypeError, SchemaError, ValueError
-        If there are none, or not one finite number for every state.
+        If there are none, or not exactly one finite number for every state.
     """
     if not isinstance(values, Mapping):
         raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')

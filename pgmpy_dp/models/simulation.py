@@ -1,4 +1,4 @@
-"""Synthetic records are drawn from any network."""
+"""Simulation of records from any network."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def simulate(
     evidence: Mapping[str, Any] | None = None,
     include_latents: bool = False,
 ) -> pd.DataFrame:
-    """Draw independent records exactly, through a junction tree; numpy's global generator is left alone.
+    """Draw independent records exactly by a junction tree, without using numpy's global generator.
 
     Parameters
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
     n_samples : int
     seed : int, optional
-        The same seed gives the same records. No privacy hangs on it: the distribution is released already.
+        The same seed gives the same records. Privacy does not depend on it, since the distribution is already released.
     evidence : mapping of variable to state, optional
         Records are drawn from the distribution given these states.
     include_latents : bool
-        Latent variables have columns too.
+        Whether to include columns of latent variables.
 
     Returns
     -------
     pandas.DataFrame
-        Each variable has a categorical column with all of its states, in the order of the nodes.
+        A categorical column with all states for each variable, in the order of the nodes.
 
     Raises
     ------

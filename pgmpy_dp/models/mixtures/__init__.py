@@ -1,1 +1,1 @@
-"""Answers, bounds and files of mixtures and of households."""
+"""Queries, bounds and files of mixture and household models."""

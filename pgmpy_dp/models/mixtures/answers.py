@@ -1,4 +1,4 @@
-"""A mixture answers by sums over its components, and its bounds rest on refits to simulated releases."""
+"""Queries to a mixture are sums over its components; their bounds come from refits to simulated releases."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import ImpossibleEvidenceError, Places
 from pgmpy_dp.models.bounds import check_target
 
-# Draws of an answer's error, to see how often a state is the most probable one.
+# Number of draws of an answer's error, to estimate how often a state is the most probable one.
 _ERRORS = 1000
 
 
 @dataclass(frozen=True)
 class MixtureAnswers:
-    """A mixture of the variables of a schema answers; see `pgmpy_dp.models.answering`.
+    """Answer queries from a mixture; see `pgmpy_dp.models.answering`.
 
     Attributes
     ----------
     mixture : Mixture
     rules : Rules
     drawn : callable
-        From the variables of a question to the draws that its bounds rest on.
+        Maps the variables of a query to the draws from which its bounds are computed.
     """
 
     mixture: Mixture
@@ -47,10 +47,10 @@ class MixtureAnswers:
         return draws.predict(asked, given, of_records=target == "records", numbers=numbers)
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state, and how often it is that when the answer's error is drawn.
+        """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
 
-        Errors of states are normal with the deviations that bounds have, and sum to about nothing: two states that are
-        close to each other are then apart by twice the error of one.
+        Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
+        difference has twice the error of one of them.
         """
         found = self.draws(asked, given, target)
         best = int(found.values.argmax())

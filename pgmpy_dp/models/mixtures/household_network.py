@@ -1,4 +1,4 @@
-"""Households and persons have a mixture each, which are one: two tables are drawn from it, joined by their key."""
+"""One mixture models households and their persons, and generates two tables that are joined by a key."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ Together = Mapping[Clique, tuple[Vector, float]]
 
 
 class PrivateHouseholdNetwork(Model):
-    """A mixture over a household, its size and a person of it; answers at both levels, and gives two tables.
+    """A mixture over a household, its size and one of its persons, which answers queries at both levels.
 
-    A question that names variables of households alone, or their size, is answered for households; any other, and
-    `log_likelihood`, for persons, each with the variables of the household. `households` and `persons` answer every
-    question at their level.
+    A query that names only variables of households, or their size, is answered for households. Any other query, and
+    `log_likelihood`, is answered for persons, each with the variables of the household. `households` and `persons`
+    answer every query at their level.
 
     Parameters
     ----------
     schema : HouseholdSchema
     mixture : Mixture
-        Over the variables of ``schema.joined``: of a household drawn uniformly, and a person of it drawn uniformly.
+        Over the variables of ``schema.joined``: a household drawn uniformly, and one of its persons drawn uniformly.
     total : float
         The number of households.
     guarantee : Guarantee
-        It holds for the households behind the fit.
+        The guarantee for the households behind the fit.
     together : mapping of clique to (ndarray, float)
-        For pairs of ``schema.together``: numbers of households by what two of their persons are, without "nobody", and
-        the standard deviation of a number's noise.
+        For pairs of ``schema.together``: the number of households by the states of two of their persons, without
+        "nobody", and the standard deviation of the noise in a cell.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class PrivateHouseholdNetwork(Model):
 
     @cached_property
     def households(self) -> PrivateMixtureNetwork:
-        """Return the network whose records are households: their variables and their size."""
+        """Return the network for households: their variables and their size."""
         level = self.schema_.level
         return PrivateMixtureNetwork(level, self.mixture_.only(level.variables), self.total_, self.guarantee_)
 
     @cached_property
     def persons(self) -> PrivateMixtureNetwork:
-        """Return the network whose records are persons: their variables, and those of their household."""
+        """Return the network for persons: their variables and the variables of their household."""
         size = self.schema_.size
         sizes = np.arange(1.0, self.schema_.max_persons + 1)
         total = self.total_ * float(self.mixture_.marginal((size,)) @ sizes)
@@ -112,7 +112,7 @@ class PrivateHouseholdNetwork(Model):
 
     @property
     def draws_(self) -> NoReturn:
-        """Refuse: bounds are not known for households.
+        """Raise: bounds are not available for households.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class PrivateHouseholdNetwork(Model):
         raise NotImplementedError
 
     def sample_draws(self, draws: int = 0, seed: int = 0) -> NoReturn:
-        """Refuse, as `draws_` does."""
+        """Raise, as `draws_` does."""
         self._releases()
         raise NotImplementedError
 
@@ -141,26 +141,26 @@ class PrivateHouseholdNetwork(Model):
         Parameters
         ----------
         n_samples : int, optional
-            The number of households; by default as many as the release says there are.
+            The number of households; by default the number that the release reports.
         evidence, predicting : None
-            Other models have them: `households` and `persons` draw records of one table with them.
+            Not available here; use `households` or `persons` to draw records of a single table with them.
         seed, numbers
             As for every model; see `Model.simulate`.
         n_households : int, optional
-            What `n_samples` was called in an earlier version.
+            Deprecated name of `n_samples`.
 
         Returns
         -------
         households, persons : pandas.DataFrame
-            Columns as declared, the key first. Each key is that of one household, numbered from 1, and of as many
+            Columns as declared, the key first. Each key, numbered from 1, belongs to one household and to as many
             persons as the household's size, at least one.
 
         Notes
         -----
-        Kept are, as far as the release tells them: pairs of variables of households and their size, of persons, and of
-        a person and the household; and pairs of variables of two persons of one household. What three persons have in
-        common beyond their pairs is not, nor what pairs of persons have to do with the household beyond what each of
-        them has.
+        The records preserve, as far as the release determines them, the two-way tables of household variables and size,
+        of person variables, of a person and the household, and of two persons of one household. They do not preserve
+        dependence among three persons beyond their pairs, or between a pair of persons and the household beyond that of
+        each person.
         """
         if n_households is not None:
             renamed("n_households", "n_samples")
@@ -195,7 +195,7 @@ class PrivateHouseholdNetwork(Model):
         Raises
         ------
         ValueError
-            If the name ends in ``.zip``: the network has no release that the file could carry.
+            If the name ends in ``.zip``: the network has no release for the file to carry.
         """
         together = [
             {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}
@@ -212,7 +212,7 @@ class PrivateHouseholdNetwork(Model):
         FileNotFoundError
             If there is no such file.
         ReleaseFormatError
-            If the file is no network of households, or is damaged.
+            If the file is not a network of households, or is damaged.
         """
         with reading_model(path, HOUSEHOLDS, "network of households") as (stored, _):
             schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])

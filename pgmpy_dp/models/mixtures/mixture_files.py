@@ -1,4 +1,4 @@
-"""Networks that rest on a mixture go into files: strict JSON, alone or with the release."""
+"""Mixture and household networks are saved as strict JSON, alone or with the release."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from pgmpy_dp.release.carrying import SUFFIX, carries, read_carrying, write_carr
 from pgmpy_dp.schema import Schema
 
 _VERSION = 1
-# How a mixture was fitted.
+# Settings with which a mixture was fitted.
 _SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
 
 
 def write_model(
     path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: Tables | None = None
 ) -> None:
-    """Write a network's schema, guarantee, total and mixture, and what is its own; a .zip file carries the release.
+    """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def write_model(
 
 @contextmanager
 def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterator[tuple[Any, tuple[Release, ...]]]:
-    """Give what `write_model` wrote; what goes wrong with it becomes a ReleaseFormatError that names the file."""
+    """Yield what `write_model` wrote; any error is raised as a ReleaseFormatError that names the file."""
     require_format(path, form)
     content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
     try:
@@ -77,7 +77,7 @@ def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterato
 
 
 def mixture_content(mixture: Mixture) -> dict[str, Any]:
-    """Give what a file says of a mixture."""
+    """Return the JSON content of a mixture."""
     content: dict[str, Any] = {
         "weights": mixture.weights.tolist(),
         "blocks": [
@@ -91,7 +91,7 @@ def mixture_content(mixture: Mixture) -> dict[str, Any]:
 
 
 def mixture_of(schema: Schema, stored: Any) -> Mixture:
-    """Read what `mixture_content` gave."""
+    """Build a mixture from its `mixture_content`."""
     blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
     tables = [
         numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
@@ -115,13 +115,13 @@ def total_of(stored: Any) -> float:
 
 
 def settings_content(fit: MixtureFit) -> dict[str, Any]:
-    """Give what a file says of how a mixture was fitted."""
+    """Return the JSON content of the settings with which a mixture was fitted."""
     return {name: getattr(fit, name) for name in _SETTINGS}
 
 
 def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
-    """Read what `settings_content` gave."""
-    stored = {"covering": 1, "alike": False} | stored  # files of earlier versions have no rules, and no such states
+    """Build a fit from its `settings_content`."""
+    stored = {"covering": 1, "alike": False} | stored  # files of earlier versions lack these settings
     size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
     sound = min(penalty, width) >= 0 and isinstance(stored["alike"], bool)
@@ -131,7 +131,7 @@ def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixture
 
 
 def numbers_of(values: Any) -> Vector:
-    """Take a list of numbers as a file holds them; texts and truth values are none."""
+    """Convert a list of numbers from a file; texts and booleans are refused."""
     found = np.array(values)
     if found.dtype.kind not in "iuf":
         raise ValueError("it holds something else where numbers belong")

@@ -1,4 +1,4 @@
-"""A mixture of products answers like a network, gives records, and goes into a file."""
+"""A mixture of products that answers queries like a network, generates records, and can be saved."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class PrivateMixtureNetwork(Model):
     """A mixture over all variables of a schema, fitted to a release; no graph is needed.
 
-    Each record is taken to come from one of the mixture's components, within which small blocks of variables are
-    independent. Answers are exact, by sums over the components. Everything is post-processing and costs no privacy.
+    Each record is assumed to come from one component of the mixture, within which small blocks of variables are
+    independent. Queries are exact sums over the components. They are post-processing and cost no privacy.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ class PrivateMixtureNetwork(Model):
     mixture : Mixture
         Over the variables of the schema.
     total : float
-        The number of records behind the fit, as the release tells it.
+        The number of records behind the fit, as the release reports it.
     guarantee : Guarantee
-        It holds for the records behind the fit.
+        The guarantee for the records behind the fit.
 
     Attributes
     ----------
     schema_, mixture_, total_, guarantee_
         As the parameters.
     release_ : NoisyMarginals or InformedMarginals
-        What an estimator fitted it to, or `attach_release` attached: bounds need it.
+        The release that the mixture was fitted to, or that `attach_release` attached; bounds require it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class PrivateMixtureNetwork(Model):
 
     @classmethod
     def fitted(cls, schema: Schema, fit: MixtureFit, release: Tables) -> Self:
-        """Keep what bounds are drawn from beside the mixture: how it was fitted, and the release."""
+        """Build a network that keeps the fit's settings and the release, which bounds require."""
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
         network._fit, network.release_ = fit, release
         return network
@@ -104,26 +104,26 @@ class PrivateMixtureNetwork(Model):
 
     @property
     def draws_(self) -> MixtureDraws:
-        """Return refits to simulated releases, on which bounds rest: 8, unless `sample_draws` was called.
+        """Return refits to simulated releases, from which bounds are computed: 8, unless `sample_draws` was called.
 
-        Records are drawn from the mixture, their tables get the noise of the release, and a mixture is fitted to them;
-        how far its answers are from those of the drawn records is the error to expect. So the noise counts, what a fit
-        blurs, and the chance in what three variables do together, of which pairs tell little. Where a question has more
-        than two variables, evidence included, the release cannot show that the records are no mixture like this one:
-        there half of the variance between fits from different starts is taken for the mixture's own error, and twice
-        the variance of independent records is added, in what pairs leave open. These two numbers come from other data,
-        not from the release: such bounds are no guarantee.
+        For each refit, records are drawn from the mixture, the noise of the release is added to their tables, and a
+        mixture is fitted to these. The differences between its answers and those of the drawn records estimate the
+        error: noise, bias of the fit, and chance variation in the dependence of three variables, about which pairs say
+        little. For queries on more than two variables, evidence included, the release cannot show that the model is
+        wrong. There half of the variance between fits from different starts is taken as the mixture's own error, and
+        twice the variance of independent records is added for what pairs do not determine. These two factors come from
+        other data, not from the release, so such bounds are not guaranteed.
         """
         held: MixtureDraws | None = vars(self).get("_draws")
         return held or self.sample_draws()
 
     def sample_draws(self, draws: int = 8, seed: int = 0) -> MixtureDraws:
-        """Draw `draws_` afresh, and keep them: each takes as long as the fit of a member.
+        """Draw and keep new `draws_`; each takes as long as the fit of a member.
 
         Parameters
         ----------
         draws : int
-            Bounds of few draws are wider; 4 are the least.
+            Fewer draws give wider bounds; at least 4.
         seed : int
             The same seed gives the same draws; privacy does not depend on them.
         """
@@ -142,16 +142,16 @@ class PrivateMixtureNetwork(Model):
         return check_mixture(self.mixture_, self.schema_, release)
 
     def attach_release(self, release: Tables) -> None:
-        """Keep the release that the network was fitted to, for bounds. Networks that were read from a file need it.
+        """Attach the release that the network was fitted to, which bounds require after loading from a file.
 
         Raises
         ------
         TypeError
-            If it is no release of tables.
+            If it is not a release of tables.
         SchemaError
-            If its variables or states are not those of the network.
+            If its variables or states differ from the network's.
         ValueError
-            If it does not promise what the network does.
+            If its guarantee differs from the network's.
         """
         if not isinstance(release, Tables):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
@@ -173,14 +173,14 @@ class PrivateMixtureNetwork(Model):
         predicting: str | None = None,
         target: str | None = None,
     ) -> pd.DataFrame:
-        """Draw synthetic records, evenly: their tables are as close to the mixture's as those of whole records can be.
+        """Draw synthetic records whose tables are as close to the mixture's as integer counts allow.
 
         Parameters
         ----------
         n_samples, evidence, seed, numbers, predicting
-            As for every model; see `Model.simulate`.
+            See `Model.simulate`.
         target : str, optional
-            What `predicting` was called in an earlier version.
+            Deprecated name of `predicting`.
 
         Returns
         -------
@@ -189,8 +189,8 @@ class PrivateMixtureNetwork(Model):
 
         Notes
         -----
-        Records are no independent draws: a mean over them is closer to the mixture's own than that of as many
-        independent draws. How far the mixture is from the records behind it, they do not show.
+        The records are not independent draws: their mean is closer to the mixture's than the mean of as many
+        independent draws. They do not show how far the mixture is from the original records.
         """
         if target is not None:
             renamed("target", "predicting")
@@ -198,11 +198,12 @@ class PrivateMixtureNetwork(Model):
         return super().simulate(n_samples, evidence=evidence, seed=seed, numbers=numbers, predicting=predicting)
 
     def to_bayesian_network(self) -> PrivateBayesianNetwork:
-        """Write the mixture as a Bayesian network: a latent root, the component, with every block below it.
+        """Convert the mixture to a Bayesian network: the component is a latent root with every block below it.
 
-        A variable that follows from another is its child, and a finer variable that of its coarser one. pgmpy's
-        variable elimination and files then work on it. It has the mixture's guarantee, reads numbers in the mixture's
-        bins, and predicts with the component summed out; its bounds are those of the mixture, which has the release.
+        A variable that is a function of another is its child, and a finer variable is the child of its coarser one.
+        pgmpy's variable elimination and files support the network. It has the mixture's guarantee, reads numbers in the
+        mixture's bins, and predicts with the component summed out. Bounds are available from the mixture only, which
+        has the release.
 
         Raises
         ------
@@ -221,15 +222,15 @@ class PrivateMixtureNetwork(Model):
         >>> sorted(network.edges()), network.latents
         ([('component', 'bronc'), ('component', 'lung')], {'component'})
         """
-        from pgmpy_dp.networks.latent_root import latent_root_network  # pgmpy takes half a second and 40 MB
+        from pgmpy_dp.networks.latent_root import latent_root_network  # importing pgmpy takes 0.5 s and 40 MB
 
         return latent_root_network(self.mixture_, self.schema_, self.guarantee_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.
 
-        A file whose name ends in ``.zip`` carries the release too, for bounds. In others it is not: `attach_release`
-        brings it back.
+        A file whose name ends in ``.zip`` also carries the release, for bounds. With other files, attach it by
+        `attach_release`.
 
         Raises
         ------
@@ -248,7 +249,7 @@ class PrivateMixtureNetwork(Model):
         FileNotFoundError
             If there is no such file.
         ReleaseFormatError
-            If the file is no mixture network, or is damaged.
+            If the file is not a mixture network, or is damaged.
         """
         with reading_model(path, MIXTURE, "mixture network") as (stored, releases):
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])

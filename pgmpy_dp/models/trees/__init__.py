@@ -1,1 +1,1 @@
-"""Answers of networks by junction trees, and how far a release deviates from them."""
+"""Queries to networks by junction trees, and deviations of a release from a network."""

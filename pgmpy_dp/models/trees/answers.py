@@ -1,4 +1,4 @@
-"""A network answers by junction trees; its bounds rest on networks drawn from what the release leaves open."""
+"""Queries to a network by junction trees; bounds are computed from networks drawn from the posterior."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.trees.deviations import Deviations
 from pgmpy_dp.schema import Schema
 
-# Joint states of which the whole table is drawn to find the surest.
+# Maximum number of joint states for which `surest` draws the whole table.
 _FEW_STATES = 1000
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Networks that were drawn from their posterior, what conditions them, and how far records deviate from them."""
+    """Networks drawn from their posterior, with their conditioning and the deviations of the records."""
 
     posterior: PosteriorNetworks
     conditioning: Conditioning
@@ -37,13 +37,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class DrawnAnswers:
-    """An answer was found in each draw; see `pgmpy_dp.models.answering.Uncertain`.
+    """The answer in each draw; see `pgmpy_dp.models.answering.Uncertain`.
 
     Attributes
     ----------
     drawn : ndarray of shape (draws, answers)
     counts : ndarray of shape (draws,)
-        Numbers of records with the evidence.
+        The number of records with the evidence.
     records : float
         Their mean.
     """
@@ -63,18 +63,18 @@ class DrawnAnswers:
 
 @dataclass(frozen=True)
 class TreeAnswers:
-    """Log-potentials in a layout answer; see `pgmpy_dp.models.answering`.
+    """Answer queries from log-potentials in a layout; see `pgmpy_dp.models.answering`.
 
     Attributes
     ----------
     schema : Schema
-        Its states are in the order of the layout's tables.
+        States are in the order of the layout's tables.
     layout : Layout
     logs : ndarray of shape (layout.size,)
     drawn : callable
-        Gives what bounds rest on.
+        Returns the draws from which bounds are computed.
     normalised : bool
-        The tables multiply to probabilities.
+        Whether the product of the tables is a probability distribution.
     """
 
     schema: Schema
@@ -97,7 +97,7 @@ class TreeAnswers:
         counts = posterior.totals * shares
         records = float(np.mean(counts if given else posterior.totals))
         answers = drawn.deviations.applied(answers, asked, places, records, target)
-        if posterior.schema.rules:  # deviations know of no rules
+        if posterior.schema.rules:  # deviations ignore rules
             states = {v: posterior.schema.states[v][place] for v, place in places.items()}
             answers = answers * posterior.schema.possible(asked, states)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
@@ -108,7 +108,7 @@ class TreeAnswers:
         return DrawnAnswers(answers.mean(axis=0).ravel(), answers.reshape(len(answers), -1), counts, records)
 
     def _ordered(self, answers: Vector, asked: Sequence[str], own: Schema) -> Vector:
-        """Put the states of draws, which are in the releases' order, into that of the network."""
+        """Reorder the states of draws from the releases' order to the network's."""
         for axis, variable in enumerate(asked, 1):
             if own.states[variable] != self.schema.states[variable]:
                 order = [own.states[variable].index(state) for state in self.schema.states[variable]]
@@ -137,7 +137,7 @@ class TreeAnswers:
         return (plan.most_probable(given) for plan, given in self._planned(asked, givens))
 
     def _planned(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[Reduction, Places]]:
-        """Give evidence on the same variables one plan."""
+        """Share one plan among evidence on the same variables."""
         plans = dict[frozenset[str], Reduction]()
         for given in givens:
             known = frozenset(given)
@@ -166,5 +166,5 @@ class TreeAnswers:
 
 
 def slowly(mean: str, draws: int) -> Message:
-    """Say that a mean is uncertain for a chain of this many draws, and which call gives more."""
+    """Build the message that a mean is uncertain after this many draws, with the call that draws more."""
     return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds", f"--draws {4 * draws}")

@@ -1,4 +1,4 @@
-"""Networks with the same tables are conditioned on evidence by one junction tree, with a calibration for each."""
+"""Networks with the same scopes share a junction tree for conditioning, which is calibrated for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgmpy_dp.schema import Clique
 
 
 class Conditioning:
-    """A conditioning answers from vectors of log-potentials in one layout.
+    """Conditional distributions from vectors of log-potentials in one layout.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Conditioning:
     def distributions(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Places
     ) -> tuple[Vector, Vector]:
-        """Find the joint distribution of some variables given the states of others, in each network.
+        """Compute the joint distribution of some variables given the states of others, in each network.
 
         Returns
         -------
         answers : ndarray of shape (networks, states of the first variable, ...)
         probabilities : ndarray of shape (networks,)
-            The evidence has them, where the potentials are normalised.
+            Probabilities of the evidence, if the potentials are normalised.
 
         Raises
         ------
@@ -54,19 +54,19 @@ class Conditioning:
             calibration = _calibrated(tree, logs + mask)
             answers.append(tree.marginal(calibration, variables))
             partitions.append(calibration.log_partition)
-        with np.errstate(over="ignore"):  # factors from a file may have any scale
+        with np.errstate(over="ignore"):  # factors in a file may have any scale
             return np.array(answers), np.exp(partitions)
 
     def marginals(self, potentials: Iterable[Vector], scopes: Sequence[Sequence[str]]) -> Vector:
-        """Put marginals of tables of the layout, or of parts of them, end to end; the shape is (networks, cells)."""
+        """Concatenate marginals on scopes of the layout or subsets of them; the shape is (networks, cells)."""
         tree = self._tree(())
         calibrations = (tree.calibrate(logs) for logs in potentials)
         return np.array([np.concatenate([tree.marginal(c, scope).ravel() for scope in scopes]) for c in calibrations])
 
     def pairs(self, logs: Vector, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Vector]:
-        """Find the tables of pairs of variables in one network, also of those that no clique holds.
+        """Compute the tables of pairs of variables in one network, including pairs in no clique.
 
-        Each state of a first variable takes one calibration, which tells of all second ones.
+        Each state of a first variable takes one calibration, which gives the tables with all second variables.
         """
         tree = self._tree(())
         whole = tree.calibrate(logs)
@@ -83,14 +83,14 @@ class Conditioning:
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Places
     ) -> list[tuple[int, ...]]:
-        """Find the numbers of the states that are most probable together, in each network; of equal ones the first.
+        """Find the positions of the most probable joint state in each network; ties go to the first.
 
         Raises
         ------
         ImpossibleEvidenceError
             If a network forbids the evidence.
         TreeTooLargeError
-            If all variables but these and the given ones cannot be summed out in memory.
+            If the remaining variables cannot be summed out in memory.
         """
         maximisation = Maximisation.plan(self.layout, variables, evidence)
         try:
@@ -101,14 +101,14 @@ class Conditioning:
     def sample(
         self, logs: Vector, evidence: Places, count: int, generator: np.random.Generator
     ) -> dict[str, NDArray[np.int32]]:
-        """Draw independent records from one network given the evidence, as state numbers of every variable."""
+        """Draw independent records from one network given the evidence, as positions of states."""
         tree = self._tree(())
         calibration = _calibrated(tree, logs + self._mask(evidence))
         codes = sample(tree, calibration, count, generator)
         return {variable: codes[:, number] for number, variable in enumerate(tree.variables)}
 
     def log_partition(self, logs: Vector, evidence: Places) -> float:
-        """Compute the logarithm of the mass that one network gives the evidence; minus infinity where it is none."""
+        """Compute the log-mass of the evidence in one network; minus infinity if it is impossible."""
         tree = self._tree(())
         try:
             return tree.calibrate(logs + self._mask(evidence)).log_partition
@@ -122,7 +122,7 @@ class Conditioning:
         return self._trees[key]
 
     def _mask(self, evidence: Places) -> Vector:
-        """Give the cells that contradict the evidence minus infinity, and all others 0."""
+        """Return minus infinity for cells that contradict the evidence, and 0 for others."""
         tables = []
         for scope, shape in zip(self.layout.scopes, self.layout.shapes, strict=True):
             table = np.zeros(shape)
@@ -135,10 +135,10 @@ class Conditioning:
 
 
 class Reduction:
-    """What an answer depends on where some variables are given: one plan for all of their states.
+    """The part of a network that a query depends on given some variables: one plan for all of their states.
 
-    Tables that share no variable with what is asked for matter only where they may forbid the evidence. Given variables
-    need no place in the tree, and answers are kept: many records agree in what one depends on.
+    Tables that are not connected to the queried variables matter only if they may forbid the evidence. Given variables
+    are not in the tree. Answers are cached, since many records agree in the evidence that an answer depends on.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class Reduction:
         self._found = dict[tuple[int, ...], Any]()
 
     def joint(self, given: Places) -> Vector:
-        """Compute the joint distribution of what is asked for.
+        """Compute the joint distribution of the queried variables.
 
         Raises
         ------
@@ -180,11 +180,11 @@ class Reduction:
         return tree.marginal(_calibrated(tree, self._logs(given)), self._asked)
 
     def marginals(self, given: Places) -> list[Vector]:
-        """Compute the distribution of each variable that is asked for; errors as `joint`."""
+        """Compute the distribution of each queried variable; errors as in `joint`."""
         return self._once(given, self._each)  # type: ignore[no-any-return]
 
     def most_probable(self, given: Places) -> tuple[int, ...]:
-        """Find the most probable joint state of what is asked for; errors as `joint`."""
+        """Find the most probable joint state of the queried variables; errors as in `joint`."""
         return self._once(given, self._states)  # type: ignore[no-any-return]
 
     def _once(self, given: Places, find: Callable[[Vector], Any]) -> Any:
@@ -221,7 +221,7 @@ class Reduction:
         return self._layout.flatten(_slice(table, scope, given) for _, scope, table in self._own)
 
     def _require_possible(self, given: Places) -> None:
-        """Refuse evidence that tables forbid on which the answer does not depend."""
+        """Refuse evidence that is forbidden by tables on which the answer does not depend."""
         sliced = [(left, _slice(table, scope, given)) for left, scope, table in self._forbidding]
         kept = [(left, table) for left, table in sliced if np.isneginf(table).any()]
         if any(not left for left, _ in kept):

@@ -1,13 +1,14 @@
-"""How far records are from a network is learned from their release, and answers are moved and widened by it.
+"""Deviations of records from a network, estimated from a release; answers are shifted and widened by them.
 
-A network's answers are wrong where its structure is, by far more than noise. The release tells where: a measured table
-deviates from the network's by noise of known size, by the sampling of records, and by misfit. Misfit is a random
-effect: the relative deviation of a cell is normal, with a scale for each table. The distribution of scales is what best
-explains all tables of a kind (nonparametric empirical Bayes): pairs of variables that the network joins, or others.
+If a network's structure is wrong, the error of its answers can be much larger than the noise. The release shows where:
+a measured table deviates from the network's by noise of known variance, by the sampling of records, and by misfit.
+Misfit is modelled as a random effect: the relative deviation of a cell is normal, with a scale for each table. The
+distribution of the scales is estimated by maximum likelihood (nonparametric empirical Bayes), separately for pairs of
+variables that the network joins and for other pairs.
 
-An answer about variables that were measured together is moved to what the release says of them, as far as the noise
-allows. To any other answer every pair of an asked and another variable adds an effect: if the pair was measured, what
-is known of its own; otherwise a new one, of the scale of any pair that the network does not join.
+An answer about variables that were measured together is shrunk towards their released table, the more so the smaller
+the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the query: the
+posterior of the pair's own effect if it was measured, otherwise a new effect with the scale of pairs of its kind.
 """
 
 from __future__ import annotations
@@ -30,41 +31,41 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique
 
-# Scales of effects: standard deviations of the logarithm of a cell's ratio to the network's.
+# Grid of scales of effects: standard deviations of a cell's log ratio to the network's.
 _SCALES = np.concatenate([[1e-4], np.geomspace(0.02, 2.0, 18)])
-# Within a table some cells deviate more than the others: so many times, in so many of them.
+# Within a table some cells deviate more than others: factors of the scale, and the shares of cells with each factor.
 _FACTORS, _SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.02])
-# Pairs do not tell what three variables do together. On census and health records (the benchmark real_coverage.py)
-# bounds hold what they say if such effects are taken for so many times those of pairs.
+# Scale of three-way effects relative to pairs, which do not determine them. On census and health records (the benchmark
+# real_coverage.py) bounds reach their nominal coverage with this factor.
 _HIGHER = 0.4
-# Fewer pairs outside the network do not tell what the others are like, and so many tell enough.
+# Numbers of measured pairs outside the network: the minimum to estimate the scales of others, and the maximum used.
 _FEWEST, _MOST = 3, 100
-# The distribution of scales is learned as if there were so many tables more. Of pairs that the network joins these have
-# no effects; of others their scales are spread evenly, so that few pairs leave more open than many.
+# Numbers of pseudo-tables in the prior of the distribution of scales. For pairs that the network joins they have no
+# effects; for others their scales are uniform over the grid, so that few pairs leave more uncertainty than many.
 _JOINED_TABLES, _OTHER_TABLES = 0.5, 2.0
 _ROUNDS = 200
-_FITTED_DRAWS = 6  # of the posterior, whose mean tables are held against the release
+_FITTED_DRAWS = 6  # posterior draws; their mean tables are compared with the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
-_TINY = 1e-12  # variances that are no effect
-_MOST_VARIANCE = 4.0  # relative; noisier cells do not say how large effects are
+_TINY = 1e-12  # variance that counts as zero
+_MOST_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
 
 
 @dataclass(frozen=True)
 class _Effect:
-    """One measured table beside the network's.
+    """A measured table compared with the network's.
 
     Attributes
     ----------
     expected : ndarray
-        Counts of the network's table.
+        Expected counts in the network.
     ratio : ndarray
-        Measured over expected counts, less 1.
+        Measured over expected counts, minus 1.
     noise, sampling : ndarrays
-        Variances of `ratio` by the mechanism's noise, and by the sampling of records.
+        Variances of `ratio` due to the mechanism's noise and to the sampling of records.
     freedom : ndarray
-        The part of a cell's effect that is left when tables are normalised: little where a state is nearly certain.
+        The fraction of a cell's effect that remains after normalisation; it is small if a state is nearly certain.
     likelihood : ndarray of shape (scales,)
-        Of the effects' scale.
+        Log-likelihood of each scale of the effects.
     """
 
     expected: Vector
@@ -75,7 +76,7 @@ class _Effect:
     likelihood: Vector
 
     def at(self, place: tuple[Any, ...]) -> _Effect:
-        """Take the part of the table in which some variables have given states."""
+        """Return the slice of the table in which some variables have given states."""
         return replace(
             self,
             expected=self.expected[place],
@@ -87,15 +88,15 @@ class _Effect:
 
 
 class Deviations:
-    """Deviations of records from a network, as releases of the records tell them.
+    """Deviations of records from a network, estimated from releases of the records.
 
     Parameters
     ----------
     posterior : PosteriorNetworks
     releases : sequence of Release
-        Those that the posterior was drawn from.
+        The releases that the posterior was drawn from.
     conditioning : Conditioning
-        Of the posterior's networks.
+        The conditioning of the posterior's networks.
     """
 
     def __init__(self, posterior: PosteriorNetworks, releases: Sequence[Release], conditioning: Conditioning) -> None:
@@ -106,11 +107,11 @@ class Deviations:
         self._joined = joined_pairs(posterior.layout.scopes)
 
     def tell(self, asked: Sequence[str], given: Places) -> bool:
-        """Say whether the release tells how far an answer is off if the network's structure is wrong."""
+        """Return whether the release determines an answer's error under a wrong network structure."""
         return self._outside is not None or self._held((*asked, *given))
 
     def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
-        """Move and widen draws of an answer by what is known of deviations.
+        """Shift and widen draws of an answer by the estimated deviations.
 
         Parameters
         ----------
@@ -119,13 +120,13 @@ class Deviations:
         asked : sequence of str
         given : mapping of variable to int
         records : float
-            The number of records that the answer is about: those with the evidence.
+            The number of records with the evidence.
         target : {"records", "population"}
 
         Returns
         -------
         ndarray
-            Of the same shape; the same each time.
+            Draws of the same shape; the result is deterministic.
         """
         generator = np.random.default_rng(0)
         scope, of_records = self._ordered((*asked, *given)), target == "records"
@@ -162,7 +163,7 @@ class Deviations:
         return any(set(scope) <= set(clique) for release in self._releases for clique in release.cliques)
 
     def _effect(self, scope: Clique) -> _Effect:
-        """Hold the least noisy table of a scope, its variables in the schema's order, against the network's."""
+        """Compare the least noisy table of a scope, in the schema's order, with the network's."""
         if scope not in self._effects:
             holding = (r for r in self._releases if any(set(scope) <= set(clique) for clique in r.cliques))
             counts, variance = min((release.marginal(scope) for release in holding), key=lambda table: table[1])
@@ -182,13 +183,13 @@ class Deviations:
 
     @property
     def _few(self) -> Vector:
-        """Take some of the posterior's draws, whose mean tables are held against the release."""
+        """Return some of the posterior's draws, whose mean tables are compared with the release."""
         logs = self.posterior.records
         return logs[:: max(1, len(logs) // _FITTED_DRAWS)]
 
     @cached_property
     def _joint(self) -> dict[Clique, Vector]:
-        """Compute the network's tables of all variables and pairs that it joins, by one tree."""
+        """Compute the network's tables of all single variables and joined pairs, by one tree."""
         ones = [(variable,) for variable in self._schema.variables]
         pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair)]
         flat = self._conditioning.marginals(self._few, [*ones, *pairs]).mean(axis=0)
@@ -206,7 +207,7 @@ class Deviations:
         of_records: bool,
         generator: np.random.Generator,
     ) -> Vector | None:
-        """Draw logarithms of what the cells of a table are multiplied by; one axis a variable asked for."""
+        """Draw the log factors of the cells of a table; one axis for each queried variable."""
         kind = self._inside if self._joins(scope) else self._beside
         if not self._held(scope):
             if not self._joins(scope) and self._outside is None:
@@ -232,31 +233,31 @@ class Deviations:
 
     @cached_property
     def _others(self) -> Sequence[Clique]:
-        """List measured pairs that the network does not join, but those that were chosen for being far from it."""
+        """List measured pairs that the network does not join, except those chosen for their distance from it."""
         held = joined_pairs(c for release in self._releases for c in release.cliques if c not in release.chosen_among)
         pairs = combinations(self._schema.variables, 2)
         return [pair for pair in pairs if not self._joins(pair) and frozenset(pair) in held][:_MOST]
 
     @cached_property
     def _beside(self) -> Vector:
-        """Weigh the scales of measured pairs that the network does not join."""
+        """Estimate the distribution of scales of measured pairs that the network does not join."""
         return self._weigh(self._others, np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
 
     @property
     def _outside(self) -> Vector | None:
-        """Weigh those of any pair that the network does not join, if enough were measured."""
+        """Return the distribution of scales of any pair that the network does not join, if enough were measured."""
         return None if len(self._others) < _FEWEST else self._beside
 
     @cached_property
     def _inside(self) -> Vector:
-        """Weigh the scales of tables that the network could fit."""
+        """Estimate the distribution of scales of tables that the network could fit."""
         pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair) and self._held(pair)]
         nothing = np.zeros(_SCALES.size)
         nothing[0] = 1.0
         return self._weigh(pairs, _JOINED_TABLES * nothing)
 
     def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
-        """Maximise the likelihood of all pairs, and of further tables that have the prior's scales, by EM."""
+        """Maximise the likelihood of all pairs and of the prior's pseudo-tables by EM."""
         logs = np.array([self._effect(pair).likelihood for pair in pairs]).reshape(-1, _SCALES.size)
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights = np.full(_SCALES.size, 1.0 / _SCALES.size)
@@ -268,7 +269,7 @@ class Deviations:
 
 
 def _freedom(table: Vector) -> Vector:
-    """Find the variance that independent effects of variance 1 leave in a cell when each axis is normalised."""
+    """Compute the variance that independent effects of variance 1 retain in a cell after each axis is normalised."""
     freedom = np.ones_like(table)
     for axis in range(table.ndim):
         shares = table / np.maximum(table.sum(axis=axis, keepdims=True), 1e-300)
@@ -281,15 +282,15 @@ def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vect
 
 
 def _least(expected: Vector) -> Vector:
-    """Bound what an effect leaves of a cell: some part of a record."""
+    """Return the least ratio that an effect may leave in a cell: a fraction of a record."""
     least: Vector = np.minimum(_LEAST_KEPT / expected, 0.5)
     return least
 
 
 def _log_odds(ratio: Vector, variances: Vector, noise: Vector, least: Vector) -> Vector:
-    """Find the log-likelihood of effects' variances: they are normal, cut off where less than `least` would be left.
+    """Compute the log-likelihood of variances of effects, which are normal and truncated at `least`.
 
-    A ratio far below -1 is then one of noise, whatever the variance.
+    A ratio far below -1 is then attributed to noise, whatever the variance.
     """
     total = variances + noise
     kept = variances / total
@@ -300,15 +301,15 @@ def _log_odds(ratio: Vector, variances: Vector, noise: Vector, least: Vector) ->
 
 
 def _normal_above(least: Vector, mean: Vector, spread: Vector, generator: np.random.Generator) -> Vector:
-    """Draw from normal distributions that are cut off below: a count that noise made negative is small, not known."""
+    """Draw from normals truncated below: a count that noise made negative is small, but not known."""
     spread = np.maximum(spread, math.sqrt(_TINY))
-    kept = log_ndtr((mean - least) / spread)  # the probability of what is not cut off
+    kept = log_ndtr((mean - least) / spread)  # log-probability of the part that is kept
     drawn = mean - spread * ndtri_exp(kept + np.log1p(-generator.random(mean.shape)))
     return np.asarray(np.maximum(drawn, least))
 
 
 def _spread(effect: Vector, variables: Sequence[str], asked: Sequence[str]) -> Vector:
-    """Put the axes of an effect where those of the answer are."""
+    """Align the axes of an effect with those of the answer."""
     order = sorted(range(len(variables)), key=lambda place: asked.index(variables[place]))
     moved = effect.transpose(0, *(place + 1 for place in order))
     sizes = iter(moved.shape[1:])

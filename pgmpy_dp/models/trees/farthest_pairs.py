@@ -1,8 +1,8 @@
-"""Pairs of variables are measured whose records are farthest from what a fitted network expects.
+"""Private choice and measurement of the pairs of variables that a fitted network describes worst.
 
-Most pairs say nothing of an edge that is missing, and those that do say it loudly: a twentieth of a nat between two
-variables moves a tenth of the records. So the pairs are chosen by the records, privately, and few tables then share
-what is left of the budget. That they were chosen is part of what tests of fit know of them.
+Most pairs give no evidence of a missing edge, and the others give strong evidence: mutual information of 0.05 nat
+between two variables moves a tenth of the records. Therefore the pairs are chosen privately from the records, and few
+tables share the rest of the budget. Tests of fit account for this selection.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ def measure_farthest(
 ) -> NoisyMarginals:
     """Choose pairs that a network does not join, and measure them.
 
-    Sensitivity: that of `pgmpy_dp.data.mechanisms.steps`. The references, of the network and of the number of records
-    that its releases tell, are public.
+    The sensitivity is derived in `pgmpy_dp.data.mechanisms.steps`. The references depend only on the network and on the
+    number of records that its releases report, and are therefore public.
 
     Parameters
     ----------
     network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
-        Fitted to the releases.
+        The network, fitted to the releases.
     schema : Schema
-        Its states.
+        The network's schema.
     releases : sequence of Release
     data : PrivateDataset
-        The same records.
+        The records of the releases.
     epsilon, delta : float
     pairs : int
-        The most that are measured.
+        The maximum number of pairs.
 
     Raises
     ------
     TypeError
-        If the records are not behind a `PrivateDataset`.
+        If `data` is not a `PrivateDataset`.
     SchemaError
         If the data set lacks a variable of the network, or has other states.
     ValueError
-        If the releases are for another change of the records, the network joins all pairs, or the data set is that
-        of one try (`PrivateDataset.retry`).
+        If the releases are for another neighbouring relation, the network joins all pairs, or the data set is that of
+        an attempt (`PrivateDataset.retry`).
     """
     if not isinstance(data, PrivateDataset):
         raise TypeError(
@@ -78,7 +78,7 @@ def measure_farthest(
         )
     change = data.neighbours, data.unit, data.max_rows
     for guarantee in (release.guarantee for release in releases):
-        if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no one promise would hold for both
+        if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no guarantee would hold for both
             raise ValueError(
                 "The data set protects another change of the records than the network's release, which is for "
                 f"neighbours={guarantee.neighbours!r}, unit={guarantee.unit!r} and max_rows={guarantee.max_rows!r}."

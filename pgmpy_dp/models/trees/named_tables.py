@@ -1,7 +1,7 @@
-"""States of a network's tables go by their names: pgmpy's inference takes what is no state for a position.
+"""Tables whose states are accessed only by name; pgmpy takes a value that is not a state for a position.
 
-`DiscreteFactor.reduce` of pgmpy reads a 2 as the third state where no state is called 2, so that the number of a bin's
-variable, such as an age, silently means another bin. Tables of our networks let pgmpy's own refusal through.
+`DiscreteFactor.reduce` of pgmpy reads 2 as the third state if no state is named 2, so that a number for a binned
+variable, such as an age, silently selects a wrong bin. The tables of this package raise instead.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Table = TypeVar("Table", DiscreteFactor, TabularCPD)
 
 
 class NamedFactor(DiscreteFactor):
-    """A factor whose states go by their names."""
+    """A factor whose states are accessed only by name."""
 
     def reduce(self, values: Any, inplace: bool = True, show_warnings: bool = True) -> Any:
-        """Reduce to some variables' states.
+        """Reduce to given states of some variables.
 
         Raises
         ------
@@ -31,26 +31,26 @@ class NamedFactor(DiscreteFactor):
         if not isinstance(pair, tuple) or pair[0] not in self.variables:
             return pair  # pgmpy refuses it
         variable, state = pair
-        if hasattr(pair, "state"):  # a `State` of pgmpy's Gibbs sampler, which numbers them
+        if hasattr(pair, "state"):  # a `State` of pgmpy's Gibbs sampler holds a position
             return variable, self.get_state_names(variable, state)
         self.get_state_no(variable, state)
         return pair
 
 
 class NamedCPD(NamedFactor, TabularCPD):
-    """A CPD whose states go by their names, as do those of its copies and factors."""
+    """A CPD whose states are accessed only by name, also in its copies and factors."""
 
     def copy(self) -> TabularCPD:
-        """Make an independent table."""
+        """Return an independent copy."""
         return named(super().copy())
 
     def to_factor(self) -> DiscreteFactor:
-        """Make a factor of the same table."""
+        """Return a factor with the same table."""
         return named(super().to_factor())
 
 
 def named(table: Table) -> Table:
-    """View a table of pgmpy as one whose states go by their names: a change of either is one of both.
+    """View a table of pgmpy with access by name only; a change of either table changes both.
 
     Examples
     --------
