@@ -1,4 +1,4 @@
-"""Bayesian and Markov networks of pgmpy that keep the release that they were fitted to."""
+"""Bayesian and Markov networks of pgmpy that keep their release."""
 
 from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
 from pgmpy_dp.models.simulation import simulate

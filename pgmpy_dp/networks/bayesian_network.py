@@ -1,4 +1,4 @@
-"""A Bayesian network keeps the release that it was fitted to."""
+"""Bayesian networks that keep their release."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from pgmpy_dp.schema import Schema
 
 
 class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
-    """A pgmpy `DiscreteBayesianNetwork` keeps its release here, so that its answers come with bounds.
+    """A pgmpy `DiscreteBayesianNetwork` that keeps its release, so that its answers have bounds.
 
-    It is made as pgmpy's own network is. Everything after `fit` is post-processing: queries cost no privacy.
+    It is constructed like pgmpy's own network. Everything after `fit` is post-processing: queries cost no privacy.
 
-    Its variables are those that its edges name, and those of `add_node` and `add_nodes_from`: a variable of the records
-    that no edge names is left out, as pgmpy does, and takes none of their privacy.
-    ``network.add_nodes_from(schema.variables)`` keeps all of a schema.
+    Its variables are those with edges, and those added by `add_node` and `add_nodes_from`. As in pgmpy, other variables
+    of the records are left out; they cost no privacy. ``network.add_nodes_from(schema.variables)`` adds all variables
+    of a schema.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        It holds for the records behind the fit.
+        The guarantee for the records behind the fit.
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-        The network was fitted to it. Bounds of answers come from ``draws_``, networks drawn from what it leaves open.
+        The release that the network was fitted to. Bounds are computed from ``draws_``, networks drawn from their
+        posterior given this release.
 
     Examples
     --------
@@ -79,14 +80,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         Parameters
         ----------
         data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset or data frame
-            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
+            One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
         estimator : "auto", or an estimator of this package or of pgmpy
-            "auto" stands for `AutoMLE()`. Bounds need one that releases tables or coefficients.
+            "auto" means `AutoMLE()`. Bounds require an estimator that releases tables or coefficients.
         sample_weight : None
-            pgmpy has it; no private estimator takes weights.
+            For compatibility with pgmpy; private estimators do not support weights.
         public : mapping of clique to table, optional
-            Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
-            cost no privacy; see `InformedMarginals`.
+            Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
+            privacy; see `InformedMarginals`.
         """
         if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = AutoMLE()
@@ -98,7 +99,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             else:
                 require_informable(estimator).fit(self, data, sample_weight=sample_weight, public=public)
                 self.add_cpds(*estimator.parameters_)
-        except BaseException:  # with its old parameters it has its old promise
+        except BaseException:  # the old parameters keep their guarantee
             self._forget()
             self.__dict__.update(held)
             raise
@@ -106,7 +107,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return self
 
     def _answering(self, names: Collection[str] | None = None) -> TreeAnswers:
-        """Answer from the CPDs of variables and their ancestors: those of others sum to one."""
+        """Answer from the CPDs of the variables and their ancestors, since all others sum out to one."""
         schema = self._fitted()
         kept = self.nodes() if names is None else {*names}.union(*(nx.ancestors(self, name) for name in names))
         cards = {variable: card for variable, card in schema.cardinalities().items() if variable in kept}
@@ -117,35 +118,35 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return TreeAnswers(schema, layout, logs, self._drawn_answers, normalised=True)
 
     def _told_by_families(self) -> bool:
-        with suppress(TypeError, ValueError):  # no table holds a family, or there are no tables
+        with suppress(TypeError, ValueError):  # no table contains a family, or there are no tables
             own = PrivateMLE().fit(self, self._releases()).parameters_
             return any(self.get_cpds(cpd.variable) != cpd for cpd in own)
         return False
 
     def add_cpds(self, *cpds: TabularCPD) -> None:
-        """Add CPDs or replace them; others than those of the fit take the guarantee away.
+        """Add or replace CPDs; the guarantee is removed if they differ from those of the fit.
 
-        In the network their states go by their names: pgmpy's inference refuses positions.
+        In the network their states are accessed by name: pgmpy's inference refuses positions.
 
         Warns
         -----
         UserWarning
-            If the network had a guarantee and has none any more.
+            If the network loses its guarantee.
         """
         super().add_cpds(*(named(cpd) if isinstance(cpd, TabularCPD) else cpd for cpd in cpds))
         self._follow_parameters()
 
     def remove_node(self, node: Any) -> None:
-        """Remove a node; its children's CPDs become means over its states, which follow from the release too."""
+        """Remove a node; its children's CPDs become means over its states, which also derive from the release."""
         held = getattr(self, "guarantee_", None)
         super().remove_node(node)
         if held is not None:
             self.guarantee_ = held
 
     def do(self, nodes: Any, inplace: bool = False) -> PrivateBayesianNetwork:
-        """Cut nodes off their parents, as pgmpy does.
+        """Remove the edges from the parents of nodes, as pgmpy does.
 
-        The guarantee holds for the result. It has no bounds: no release was drawn from such a network.
+        The result keeps the guarantee, but has no bounds, since no release was drawn from such a network.
         """
         held = getattr(self, "guarantee_", None)
         network: PrivateBayesianNetwork = super().do(nodes, inplace=inplace)
@@ -154,13 +155,13 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return network
 
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
-        """Give every entry of P(node | parents) its bounds; `interval` and `target` are those of `query`.
+        """Compute bounds for every entry of P(node | parents); see `query` for `interval` and `target`.
 
         Returns
         -------
         DataFrame
-            It has a row for each state of the node and configuration of its parents (levels in that order), and columns
-            `value`, `lower` and `upper`. Where a configuration hardly occurs, bounds are the prior's: nearly 0 and 1.
+            One row per state of the node and configuration of its parents (levels in that order), with columns `value`,
+            `lower` and `upper`. For a rare configuration, bounds are those of the prior: nearly 0 and 1.
         """
         schema = self._fitted()
         schema.require([(node,)])
@@ -176,11 +177,12 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
 
     def simulate(self, n_samples: int | None = None, *, seed: int | None = None, **options: Any) -> Any:
-        """Draw independent synthetic records exactly; see `Model.simulate` and `PrivateNetwork.simulate`.
+        """Draw independent synthetic records; see `Model.simulate` and `PrivateNetwork.simulate`.
 
-        All options of pgmpy work too. Its own method draws where one of ``do``, ``virtual_evidence``,
-        ``virtual_intervention``, ``missing_prob``, ``partial_samples`` and ``return_full`` is given, or a junction tree
-        does not fit in memory. In any case numpy's global generator is left alone.
+        All options of pgmpy are supported. pgmpy's method is used if ``do``, ``virtual_evidence``,
+        ``virtual_intervention``, ``missing_prob``, ``partial_samples`` or ``return_full`` is given, or a junction tree
+        does not fit in memory; otherwise records are drawn exactly. The state of numpy's global generator is not
+        changed.
         """
         options = {name: option for name, option in options.items() if option is not None}
         ours = {"evidence", "include_latents", "show_progress", "data_sets", "numbers", "predicting"}
@@ -192,7 +194,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
         self._warn_of_misfit()
-        options.pop("predicting", None)  # every table of independent draws is kept
+        options.pop("predicting", None)  # independent draws preserve every table
         numbers, n_samples = options.pop("numbers", "states"), self._count(n_samples)
         schemas = self._read_as(numbers)
         schema = self._fitted()
@@ -219,7 +221,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         )
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
-        """Read partial samples; pgmpy's sampler takes positions for states, in the order of the tables."""
+        """Convert partial samples to positions of states in the tables, as pgmpy's sampler expects."""
         states = self._states(records)
         if states.isna().any(axis=None):
             raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
@@ -227,16 +229,16 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return names, pd.DataFrame({v: states[v].map(names[v].index) for v in names}, index=states.index)
 
     def _states(self, records: pd.DataFrame) -> pd.DataFrame:
-        """Read the cells of public records as evidence is read."""
+        """Convert the cells of public records to states, as in evidence."""
         require_public(records)
         return checked_records(self._fitted(), records, self._declared())
 
     def get_state_probability(self, states: Mapping[str, Any]) -> float:
-        """Find the probability of some variables' states, which are read as the evidence of `query`."""
+        """Compute the probability of some variables' states, which are read like the evidence of `query`."""
         return float(super().get_state_probability(checked_evidence(self._fitted(), states, self._declared())))
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refuse: pgmpy's method adds exact counts of records.
+        """Raise: pgmpy's method adds exact counts of records.
 
         Raises
         ------
@@ -248,7 +250,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         )
 
     def edge_strength(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refuse: pgmpy's strengths are exact statistics of records.
+        """Raise: pgmpy's edge strengths are exact statistics of records.
 
         Raises
         ------
@@ -260,12 +262,12 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         )
 
     def copy(self) -> PrivateBayesianNetwork:
-        """Make an independent network with the same structure, CPDs and release."""
+        """Return an independent network with the same structure, CPDs and release."""
         return type(self).of(self)
 
     @classmethod
     def of(cls, network: DiscreteBayesianNetwork) -> Self:
-        """Make one with the structure and CPDs of another network; `attach_release` gives it bounds.
+        """Build one with the structure and CPDs of another network; for bounds, call `attach_release`.
 
         Examples
         --------

@@ -1,8 +1,7 @@
-"""pgmpy's variable elimination, with evidence read as a network's own `query` reads it, and answers that sum to 1.
+"""pgmpy's variable elimination with the evidence of a network's own `query`, and answers that sum to 1.
 
-On a Markov network pgmpy 1.1.2 multiplies its factors and leaves out the normalisation, so that evidence gives
-P(b, a=1) in place of P(b | a=1), and it ignores virtual evidence there. Without variables, `map_query` ignores the
-evidence on every network.
+On a Markov network pgmpy 1.1.2 multiplies the factors without normalising, so that evidence gives P(b, a=1) instead of
+P(b | a=1), and it ignores virtual evidence. Without variables, its `map_query` ignores the evidence on every network.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from pgmpy_dp.schema import Schema
 
 
 class VariableElimination(Elimination):
-    """Variable elimination of pgmpy whose answers are conditional distributions on every model.
+    """pgmpy's variable elimination with conditional distributions as answers on every model.
 
     Parameters
     ----------
     model : PrivateBayesianNetwork, PrivateMarkovNetwork, PrivateMixtureNetwork or a network of pgmpy
-        A mixture is asked as the network of its `to_bayesian_network`.
+        A mixture is converted by its `to_bayesian_network`.
 
     Examples
     --------
@@ -56,15 +55,15 @@ class VariableElimination(Elimination):
         joint: bool = True,
         show_progress: bool = True,
     ) -> DiscreteFactor | dict[str, DiscreteFactor]:
-        """Find the distribution of some variables given the states of others.
+        """Compute the distribution of some variables given the states of others.
 
         Parameters
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
-            Read as that of `PrivateBayesianNetwork.query`: states, numbers in bins and texts of missing values.
+            States, numbers in bins or texts of missing values, as in `PrivateBayesianNetwork.query`.
         virtual_evidence, elimination_order, joint, show_progress
-            They are pgmpy's.
+            As in pgmpy.
 
         Returns
         -------
@@ -96,15 +95,15 @@ class VariableElimination(Elimination):
         elimination_order: Any = "MinFill",
         show_progress: bool = True,
     ) -> dict[str, Any]:
-        """Find the most probable joint state of some variables, by default of all observed ones that are not given.
+        """Find the most probable joint state of some variables, by default of all observed ones without evidence.
 
-        Parameters and errors are those of `query`.
+        See `query` for parameters and errors.
         """
         asked, given = self._checked(variables, evidence)
         if virtual_evidence is not None:
             weighted, given = self._weighted(virtual_evidence, given)
             return weighted.map_query(asked, given, None, elimination_order, show_progress)
-        if isinstance(elimination_order, str) and elimination_order == "greedy":  # pgmpy has it for `query` alone
+        if isinstance(elimination_order, str) and elimination_order == "greedy":  # pgmpy supports it only in `query`
             answer: Any = self.query(asked, given)
         else:
             answer = self._eliminated(asked, "marginalize", given, elimination_order, show_progress)
@@ -120,7 +119,7 @@ class VariableElimination(Elimination):
     ) -> float:
         """Compute the largest entry of the normalised max-marginals of some variables, as pgmpy does.
 
-        Parameters and errors are those of `map_query`.
+        See `map_query` for parameters and errors.
         """
         asked, given = self._checked(variables, evidence)
         return float(np.max(self._eliminated(asked, "maximize", given, elimination_order, show_progress).values))
@@ -150,7 +149,7 @@ class VariableElimination(Elimination):
     def _weighted(
         self, virtual_evidence: Sequence[TabularCPD | DiscreteFactor], given: dict[str, Any]
     ) -> tuple[VariableElimination, dict[str, Any]]:
-        """Make an elimination on the network with that evidence; pgmpy's own leaves the Markov network as it is."""
+        """Build an elimination on the network with that evidence, which pgmpy ignores on a Markov network."""
         self._check_virtual_evidence(virtual_evidence)
         states = self.model.states
         likelihoods = []
@@ -160,7 +159,7 @@ class VariableElimination(Elimination):
             likelihoods.append(DiscreteFactor([variable], table.shape, table, own))
         bayesian = isinstance(self.model, DiscreteBayesianNetwork)
         network = (PrivateBayesianNetwork if bayesian else PrivateMarkovNetwork).of(self.model)
-        network._forget()  # the guarantee is not for these tables
+        network._forget()  # the guarantee does not cover these tables
         weighted = VariableElimination(network)
         if isinstance(network, PrivateMarkovNetwork):
             network.add_factors(*likelihoods)

@@ -1,4 +1,4 @@
-"""A mixture as pgmpy writes one: a latent root, with every block below it."""
+"""A mixture as a Bayesian network: a latent root with every block below it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
 _COMPONENT = "component"
-# Joint tables of the latent root, in cells: pgmpy's inference multiplies them.
+# Maximum number of cells of a joint table with the latent root, since pgmpy's inference multiplies these tables.
 _MOST_CELLS = 2**26
 
 
 def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) -> PrivateBayesianNetwork:
-    """Write a mixture as a Bayesian network; errors as `PrivateMixtureNetwork.to_bayesian_network`."""
+    """Convert a mixture to a Bayesian network; errors as in `PrivateMixtureNetwork.to_bayesian_network`."""
     states, root = schema.state_names, _COMPONENT
     while root in states:
         root += "_"
@@ -52,7 +52,7 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
     for variable, finer in mixture.refined.items():
         sizes = [len(names[finer.coarser])]
         values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
-        values[:, ~values.any(axis=0)] = 1 / finer.states  # of groups that cannot be
+        values[:, ~values.any(axis=0)] = 1 / finer.states  # of impossible groups
         kept = {name: names[name] for name in (variable, finer.coarser)}
         cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
     edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]

@@ -1,4 +1,4 @@
-"""A file says itself which kind of network it holds."""
+"""Loading of models of any kind, which is detected from the file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `save` wrote, of any kind: a network in any format, a mixture, or households.
+    """Read a model of any kind that `save` wrote: a network in any format, a mixture, or households.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ReleaseFormatError
-        If the file holds no model, or is damaged.
+        If the file does not hold a model, or is damaged.
     ValueError
-        If the end of its name says no known format.
+        If the suffix is not that of a known format.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | Priva
     FileNotFoundError
         If there is no such file.
     ReleaseFormatError
-        If the file is not of the format its name says.
+        If the file does not have the format of its suffix.
     ValueError
-        If the end of its name says no known format.
+        If the suffix is not that of a known format.
     """
     with read_network(path) as (network, releases):
         markov = isinstance(network, DiscreteMarkovNetwork)

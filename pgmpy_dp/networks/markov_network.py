@@ -1,4 +1,4 @@
-"""A Markov network keeps the release that it was fitted to; its cliques may share tables."""
+"""Markov networks that keep their release, and whose cliques may share tables."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
-    """A pgmpy `DiscreteMarkovNetwork` is fitted from private records or from a release.
+    """A pgmpy `DiscreteMarkovNetwork` that is fitted to private records or to a release.
 
-    Factors that are fitted have partition function 1, so pgmpy's own inference gives probabilities; those of another
-    program's file stay as they are. Everything after `fit` is post-processing: queries cost no privacy.
+    Fitted factors have partition function 1, so that pgmpy's own inference gives probabilities; factors from another
+    program's file are not changed. Everything after `fit` is post-processing: queries cost no privacy.
 
     Parameters
     ----------
     edges : iterable of pairs of str, optional
-        They are undirected. A variable of the records that no edge names is left out, as pgmpy does; `add_node` keeps
-        it.
+        Undirected edges. As in pgmpy, a variable of the records without an edge is left out unless it is added by
+        `add_node`.
     tied : iterable of groups, or mapping of name to group, optional
-        A group is a list of edges or nodes, as tuples, that share one table of log-potentials, axis by axis: all
-        steps of a chain, say. An edge or node may lie in one group.
+        A group is a list of edges or nodes, as tuples, that share one table of log-potentials, axis by axis, such as
+        all steps of a chain. An edge or node belongs to at most one group.
 
-        In a mapping the name is the clique under which the group was measured, as one table of all its places: so is
-        ``{("now", "next"): [("x1", "x2"), ("x2", "x3")]}`` for records of single steps. That adds much less noise than
-        a table for each place. With ``unit="person_id"``, the steps of a person weigh 1 together.
+        In a mapping, the name is the clique under which the group was measured, as one table for all its members: for
+        instance ``{("now", "next"): [("x1", "x2"), ("x2", "x3")]}`` for records of single steps. This adds much less
+        noise than a table for each member. With ``unit="person_id"``, the steps of a person have a total weight of 1.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        It holds for the records behind the fit.
+        The guarantee for the records behind the fit.
     schema_ : Schema
-        It has the variables and their states.
+        The variables and their states.
     release_ : NoisyMarginals or NoisyCoefficients
-        The network was fitted to it. Bounds of answers come from ``draws_``, networks drawn from what it leaves open.
+        The release that the network was fitted to. Bounds are computed from ``draws_``, networks drawn from their
+        posterior given this release.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         self.tied = self._checked_groups(() if tied is None else tied)
 
     def _checked_groups(self, tied: Any) -> tuple[tuple[Clique, ...], ...] | dict[Clique, tuple[Clique, ...]]:
-        """Refuse groups whose cliques are not the network's, lie in two of them, or have unlike axes."""
+        """Refuse groups with cliques that are not in the network or are in two groups, or with unequal axes."""
         names = [tuple(name) for name in tied] if isinstance(tied, Mapping) else None
         groups = [tuple(tuple(c) for c in g) for g in (tied.values() if isinstance(tied, Mapping) else tied)]
         seen: set[frozenset[str]] = set()
@@ -92,17 +93,17 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         return tuple(groups) if names is None else dict(zip(names, groups, strict=True))
 
     def fit(self, data: Any, estimator: Any = None, public: Any = None) -> PrivateMarkovNetwork:
-        """Fit the factors and replace those of an earlier fit.
+        """Fit the factors, replacing those of an earlier fit.
 
         Parameters
         ----------
         data : NoisyMarginals, list of them, PrivateDataset or data frame
-            A release costs nothing, nor do several of the same records; a data set is charged the estimator's epsilon.
+            One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
         estimator : CollectiveEM, NaiveMLE or NotPrivateMLE, optional
-            The default is `CollectiveEM()`.
+            By default `CollectiveEM()`.
         public : mapping of clique to table, optional
-            Tables that are published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They
-            cost no privacy; see `InformedMarginals`.
+            Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
+            privacy; see `InformedMarginals`.
         """
         estimator = CollectiveEM() if estimator is None else estimator
         require_estimator(estimator)
@@ -115,12 +116,12 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee | None = None) -> None:
-        """Replace the factors, which must cover all nodes; the guarantee is what holds for the records behind them.
+        """Replace the factors, which must cover all nodes; the guarantee is for the records behind them.
 
         Warns
         -----
         UserWarning
-            If the network had a guarantee, and these factors are without one.
+            If the network had a guarantee, and these factors have none.
         """
         if len({frozenset(factor.variables) for factor in factors}) < len(factors):
             raise ValueError("Two factors have the same variables: multiply them first.")
@@ -133,20 +134,20 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             self.guarantee_ = guarantee
 
     def add_factors(self, *factors: DiscreteFactor) -> None:
-        """Multiply by factors; others than those of the fit take the guarantee away.
+        """Multiply by factors; the guarantee is removed if they differ from those of the fit.
 
-        In the network their states go by their names: pgmpy's inference refuses positions.
+        In the network their states are accessed by name: pgmpy's inference refuses positions.
 
         Warns
         -----
         UserWarning
-            If the network had a guarantee and has none any more.
+            If the network loses its guarantee.
         """
         super().add_factors(*map(named, factors))
         self._follow_parameters()
 
     def copy(self) -> PrivateMarkovNetwork:
-        """Make an independent network with the same structure, factors and release; pgmpy's own makes a plain one."""
+        """Return an independent network with the same structure, factors and release."""
         return copy.deepcopy(self)
 
     def _fitted(self) -> Schema:
@@ -156,14 +157,14 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
     @classmethod
     def of(cls, network: DiscreteMarkovNetwork) -> Self:
-        """Make one with the structure and factors of another network; `attach_release` gives it bounds."""
+        """Build one with the structure and factors of another network; for bounds, call `attach_release`."""
         fresh = cls()
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
         fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
         fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
         if not all(np.all(factor.values) for factor in fresh.get_factors()):
-            fresh._log_partition()  # refuses zeros that leave nothing possible
+            fresh._log_partition()  # refuses factors whose product is zero
         return fresh
 
     def _log_partition(self) -> float:

@@ -97,7 +97,7 @@ def read_network(
 ) -> Iterator[tuple[Network, tuple[Release, ...]]]:
     """Read a network of pgmpy's own class, and the releases that its file carries.
 
-    Any error is raised as a ReleaseFormatError that names the file.
+    Errors in the file are raised as a ReleaseFormatError that names it.
     """
     path = Path(path)
     if path.is_dir():

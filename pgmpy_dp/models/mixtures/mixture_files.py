@@ -60,7 +60,7 @@ def write_model(
 
 @contextmanager
 def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterator[tuple[Any, tuple[Release, ...]]]:
-    """Yield what `write_model` wrote; any error is raised as a ReleaseFormatError that names the file."""
+    """Yield what `write_model` wrote; errors in it are raised as a ReleaseFormatError that names the file."""
     require_format(path, form)
     content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
     try:
