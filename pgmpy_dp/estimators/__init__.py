@@ -1,6 +1,6 @@
-"""Estimators: one file a method; they take releases, data sets or records and fit pgmpy networks."""
+"""Estimators, one per file, which fit models to releases, data sets or records."""
 
 import lazy_loader
 
-# The names are listed in __init__.pyi: a mixture needs no pgmpy, which takes half a second and 40 MB.
+# Names are loaded lazily from __init__.pyi: mixtures do not need pgmpy, whose import takes 0.5 s and 40 MB.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

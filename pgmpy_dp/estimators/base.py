@@ -1,8 +1,8 @@
-"""`fit` is written once, as steps: source, plan, measure, observe, read, finish.
+"""Base classes of estimators, whose `fit` takes the steps source, plan, measure, observe, read and finish.
 
-An estimator is a data class of its parameters. It states what is its own: the mechanism that it asks for (`_plan`) and
-how it reads what was released (`_read`). A release costs nothing; the ledger of a private data set is charged; for
-records with declared states a private data set is made for the one fit.
+An estimator is a data class of its parameters. It defines the mechanism that it requests (`_plan`) and how it is fitted
+to the release (`_read`). Fitting a release costs nothing; fitting a private data set charges its ledger; for records
+with declared states, a private data set is created for this fit alone.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _SECTION = re.compile(r"(?<=Parameters\n----------\n).*?(?=\n\n|\Z)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Plan:
-    """What an estimator would measure, and how noisy it would be: known before any record is read.
+    """The mechanism of an estimator and its noise, known before any record is read.
 
     Attributes
     ----------
     mechanism : Mechanism
-        For `PrivateDataset.release`; of tables, its `cliques` and `weights` say which there are.
+        The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
     quote : Quote
         The charge and the guarantee.
     """
@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release would promise."""
+        """The guarantee of the release."""
         found: Guarantee = self.quote.guarantee
         return found
 
@@ -70,7 +70,7 @@ class Plan:
 
 
 def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
-    """Add to the parameters of a docstring those of the bases that it does not describe itself."""
+    """Add the parameters of the base classes to a docstring, except those that it describes itself."""
     own = _entries(doc)
     missing: dict[str, str] = {}
     for entries in reversed(shared):
@@ -85,7 +85,7 @@ def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
 
 
 def _entries(doc: str | None) -> dict[str, str]:
-    """Read the parameters of a docstring, each with its lines."""
+    """Parse the parameters of a docstring, each with its description."""
     found = _SECTION.search(inspect.cleandoc(doc or ""))
     entries = re.split(r"\n(?=\S)", found[0]) if found else []
     return {name: entry for entry in entries for name in entry.partition(" :")[0].partition("\n")[0].split(", ")}
@@ -94,15 +94,15 @@ def _entries(doc: str | None) -> dict[str, str]:
 class Estimator:
     """A data class of parameters, with constraints on some of them, and the steps of `fit`.
 
-    Its representation shows numbers and names, and the type alone of all other parameters: records may be among them.
-    A class's docstring describes its own parameters; those of its bases are added to it.
+    Its representation shows numbers and names, but only the type of other parameters, which may contain records. A
+    class's docstring describes its own parameters; those of its base classes are added.
     """
 
     _repr_html_ = None
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
-    _informable: ClassVar[bool] = False  # whether it has a use for public tables
-    _is_copy: ClassVar[bool] = False  # True on copies that scikit-learn made
-    delta: float = 0.0  # of estimators without these parameters
+    _informable: ClassVar[bool] = False  # whether it can use public tables
+    _is_copy: ClassVar[bool] = False  # True for copies made by scikit-learn
+    delta: float = 0.0  # for estimators without these parameters
     state_names: Any = None
     release_: Any
 
@@ -118,7 +118,7 @@ class Estimator:
         vars(self).update(given)  # pgmpy's own __init__ resets the states
 
     def __sklearn_clone__(self) -> Any:
-        """Make an unfitted copy, which shares the ledger if there is one, and knows that it is a copy."""
+        """Make an unfitted copy, marked as a copy, which shares the ledger if there is one."""
         names = inspect.signature(type(self)).parameters
         kept = {name: getattr(self, name) for name in names if name == "budget"}
         copied = {name: clone(getattr(self, name), safe=False) for name in names if name not in kept}
@@ -151,15 +151,15 @@ class Estimator:
         return self
 
     def _check_parameters(self) -> None:
-        """Check the parameters, before a model or records are seen.
+        """Check the parameters, before the model and the records.
 
         Raises
         ------
         TypeError
-            If a model or records are in the place of one, as in pgmpy's old style of making estimators. The message
-            shows their type alone.
+            If a parameter is a model or records, as in pgmpy's old style of constructing estimators. The message shows
+            only their type.
         ValueError
-            If one breaks its constraint.
+            If a parameter violates its constraint.
         """
         name = type(self).__name__
         for parameter in inspect.signature(type(self)).parameters.values():
@@ -174,45 +174,45 @@ class Estimator:
             constraint(parameter_name, getattr(self, parameter_name))
 
     def _structure(self, model: Any) -> Any:
-        """Check the model that is to be fitted, and return what the other steps need of it."""
+        """Check the model, and return the structure that the other steps need."""
         return model
 
     def _variables(self, structure: Any, data: Any) -> Sequence[str]:
-        """Name the variables of the model: those of the data, where there is no network."""
+        """List the variables of the model or, without a network, of the data."""
         return variables_of(data, self.state_names)
 
     def _require_held(self, structure: Any, schema: Schema) -> None:
-        """Refuse rules of a schema that what is fitted would break silently."""
+        """Refuse a schema with rules that the fitted model would violate."""
 
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
-        """Find the release that `fit` was given, joined with public tables, or else the source to measure.
+        """Return the release given to `fit`, joined with public tables, or else the source to measure.
 
         Raises
         ------
         SchemaError
-            If a variable is not declared, a rule cannot be held, or a public table does not fit.
+            If a variable is not declared, a rule cannot be enforced, or a public table does not match the schema.
         ValueError
             If epsilon is given with a release, or missing without one.
         """
         raise NotImplementedError
 
     def _plan(self, structure: Any, public: Any) -> Any:
-        """Choose the mechanism, from a source or a `PublicTable`; what can be refused is refused here, unpaid."""
+        """Choose the mechanism, from a source or a `PublicTable`; all checks are made here, before the charge."""
         raise NotImplementedError
 
     def _measure(self, structure: Any, source: Any, public: Any) -> Any:
-        """Charge the source, and return what it releases, joined with public tables."""
+        """Charge the source, and return its release, joined with public tables."""
         self.release_ = informed(source.release(self._plan(structure, source)), public)
-        self.guarantee_ = self.release_.guarantee  # both are paid for, should the reading fail
+        self.guarantee_ = self.release_.guarantee  # kept if `_read` fails, since they are paid for
         return self.release_
 
     def _observe(self, structure: Any, release: Any) -> None:
-        """Warn where what was released contradicts itself or its rules."""
+        """Warn if the release contradicts itself or its rules."""
         warn_of_contradictions(several(release))
         warn_of_broken_rules(several(release))
 
     def _read(self, structure: Any, release: Any) -> Any:
-        """Compute what is fitted from what was released."""
+        """Compute the fitted model from the release."""
         raise NotImplementedError
 
     def _finish(self, structure: Any, release: Any, found: Any) -> None:
@@ -223,7 +223,7 @@ class Estimator:
 
 @dataclass(eq=False, repr=False)
 class PrivateEstimator(Estimator):
-    """What estimators share that are fitted at a price.
+    """Base class of estimators whose fit costs privacy.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class PrivateEstimator(Estimator):
         return release
 
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
-        """Take the data set that `fit` was given, or make one of records for this fit alone."""
+        """Return the data set given to `fit`, or create one from records for this fit alone."""
         if self.epsilon is None:
             if isinstance(data, (str, os.PathLike)):
                 raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
@@ -280,12 +280,12 @@ class PrivateEstimator(Estimator):
         return PrivateDataset(data, schema, self._budget(), neighbours=self.neighbours or "add_remove")
 
     def _budget(self) -> PrivacyBudget:
-        """Make the ledger of a fit to raw records."""
+        """Create the ledger of a fit to raw records."""
         assert self.epsilon is not None
         return PrivacyBudget(self.epsilon, self.delta)
 
     def _planned(self, structure: Any, public: Schema | Public) -> Plan:
-        """Say what would be measured of a structure, and how noisy."""
+        """Return the plan of a fit to a structure."""
         self._check_parameters()
         structure = self._structure(structure)
         if isinstance(public, Schema):
@@ -299,18 +299,18 @@ class PrivateEstimator(Estimator):
 
 @dataclass(eq=False, repr=False)
 class TableEstimator(PrivateEstimator):
-    """What estimators share that measure noisy tables, or are fitted to a release of them.
+    """Base class of estimators that measure noisy tables or are fitted to a release of them.
 
     Parameters
     ----------
     epsilon : float, optional
-        Privacy loss of what is measured, for records or a `PrivateDataset`. Leave it out to fit a release.
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
     delta : float
         0 for Laplace noise, in (0, 1) for Gaussian noise.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian exactly where delta > 0, charged as one block where units have one row.
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
     """
 
     delta: float = 0.0
@@ -342,7 +342,7 @@ def several(release: Any) -> tuple[Release, ...]:
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:
-    """Refuse weighted records: they have another sensitivity than counted ones."""
+    """Refuse weighted records, whose sensitivity differs from that of counts."""
     if sample_weight is not None:
         raise ValueError(
             f"{type(estimator).__name__} does not support sample_weight: the noise is scaled to unweighted records."
@@ -350,7 +350,7 @@ def refuse_weights(estimator: object, sample_weight: Any) -> None:
 
 
 def require_estimator(estimator: Any, known: str = "None") -> None:
-    """Refuse a name or a class in the place of an estimator.
+    """Refuse a name or a class instead of an estimator.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
 
 
 def require_informable(estimator: Any) -> Any:
-    """Refuse an estimator that has no use for public tables, before it charges anything.
+    """Refuse an estimator that cannot use public tables, before any charge.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Estimators that iterate over records: one plan, charged before the first step, and one loop."""
+"""Base class of iterative estimators: one plan, charged before the first step, and one loop."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from pgmpy_dp.release import Release
 
 Learned = TypeVar("Learned")
 
-# Of learning rates: they stay in (0, 1], and do not fall so quickly that later steps hardly count.
+# Constraints of learning rates: they stay in (0, 1] and do not decrease too fast for later steps to count.
 DELAY, FORGETTING = number(least=1.0), number(above=0.0, most=1.0)
 
 
 @dataclass(eq=False, repr=False)
 class Iterated(PrivateEstimator):
-    """What estimators share that take noisy sums over random samples of the records, step by step.
+    """Base class of estimators whose steps take noisy sums over random samples of the records.
 
-    A subclass states how many numbers a step sums (`_width`), and the steps themselves (`_steps`): an iterator over
-    what has been learned after each.
+    A subclass defines `_learner`, with the steps and the number of entries of their sums.
 
     Parameters
     ----------
     epsilon : float, optional
-        Privacy loss of all steps together, charged before the first as one block. None charges what `noise_multiplier`
-        costs.
+        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
+        `noise_multiplier` is charged.
     delta : float
-        In (0, 1): the noise is Gaussian.
+        In (0, 1), since the noise is Gaussian.
     steps : int
     sampling_rate : float
-        Probability of a record to be in a step's sample.
+        Probability that a record is in a step's sample.
     batch_size : int, optional
-        Size of a sample in place of the rate, for neighbours "replace_one".
+        Size of a sample, instead of the rate, for neighbours "replace_one".
     noise_multiplier : float, optional
-        Standard deviation of the noise over the sensitivity of a sum; by default the least that epsilon allows.
+        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
+        allows.
     """
 
     epsilon: float | None = 1.0
@@ -76,7 +76,7 @@ class Iterated(PrivateEstimator):
         return learner, source.begin(self._sums(learner))
 
     def _observe(self, structure: Any, release: Any) -> None:
-        """Each step observes its own sum."""
+        """Do nothing: each step checks its own sum."""
 
     def _read(self, structure: Any, release: tuple[Learner, NoisySums]) -> Any:
         learner, sums = release
@@ -89,7 +89,7 @@ class Iterated(PrivateEstimator):
         self.guarantee_, self.noise_multiplier_ = sums.guarantee, sums.noise_multiplier
 
     def _learner(self, structure: Any, public: Any) -> Learner:
-        """Prepare the steps from what is public of the records; nothing is charged yet."""
+        """Prepare the steps from public information on the records; nothing is charged yet."""
         raise NotImplementedError
 
     def _sums(self, learner: Learner) -> SampledSums:
@@ -105,13 +105,13 @@ class Learner:
     Attributes
     ----------
     width : int or tuple of int
-        How many numbers a step sums, or the shape of its moments.
+        Number of entries of a step's sum, or the shape of its moments.
     steps : callable
-        From the sums that are paid for to an iterator over what has been learned after each step.
+        Maps the charged sums to an iterator over the learned state after each step.
     finish : callable
-        Sets the fitted attributes from what was learned.
+        Sets the fitted attributes from the learned state.
     variables : tuple of str, optional
-        Columns of the records that steps read, in order.
+        Columns of the records that the steps read, in order.
     """
 
     width: int | tuple[int, int, int]
@@ -121,20 +121,20 @@ class Learner:
 
 
 def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
-    """Weigh step t = 0, 1, ... in a running average: by 1, and then by (delay + t)^(-forgetting)."""
+    """Return the weight of step t = 0, 1, ... in a running average: 1, then (delay + t)^(-forgetting)."""
     tau, kappa = float(delay), float(forgetting)
     return lambda step: (tau + step) ** -kappa if step else 1.0
 
 
 def run(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, int]:
-    """Take all steps of a plan under a progress bar; a user who interrupts keeps what was learned.
+    """Run all steps of a plan with a progress bar; on an interrupt, return what was learned.
 
     Returns
     -------
     learned
-        After the last finished step.
+        The state after the last finished step.
     number : int
-        Of finished steps.
+        Number of finished steps.
     """
     epsilon = sums.guarantee.epsilon
     done, learned = 0, None

@@ -1,4 +1,4 @@
-"""What `fit` may be given: releases, which are joined, private data sets, and records with declared states."""
+"""Data for `fit`: releases, which are joined, private data sets, and records with declared states."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def informed(release: Release, public: Any) -> Release:
     Raises
     ------
     SchemaError, ValueError
-        If they do not fit its schema.
+        If they do not match its schema.
     TypeError
-        If it is no release of tables.
+        If it is not a release of tables.
     """
     if public is None:
         return release
@@ -32,7 +32,7 @@ def informed(release: Release, public: Any) -> Release:
 
 
 def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
-    """Name the variables of a release, of a data set, or those that are declared for records."""
+    """List the variables of a release or a data set, or those declared for records."""
     if isinstance(data, Release):
         return data.variables
     states = data.schema if isinstance(data, PrivateDataset) else state_names
@@ -40,7 +40,7 @@ def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> t
 
 
 def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) -> None:
-    """Refuse a schema's rules, for estimators that cannot hold them: what they fit would break them silently.
+    """Refuse a schema with rules, for estimators whose fitted models would silently violate them.
 
     Raises
     ------
@@ -59,17 +59,17 @@ def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) ->
 
 
 def joined(data: Any) -> Any:
-    """Join releases of the same records that have noise of one kind; other data are returned as they are.
+    """Join releases of the same records with the same kind of noise; return other data unchanged.
 
     Returns
     -------
     Release, or list of Release
-        Several where their noise is of several kinds, or coefficients are among them.
+        Several if their noise is of several kinds, or if they include coefficients.
 
     Raises
     ------
     TypeError
-        If a list holds releases and something else.
+        If a list contains releases and other objects.
     SchemaError, ValueError
         If they cannot be joined; see `NoisyMarginals.join`.
     """
@@ -88,12 +88,12 @@ def joined(data: Any) -> Any:
 
 
 def together(data: Any) -> Any:
-    """Join several releases of the same records into one, and return other data as they are.
+    """Join several releases of the same records into one, and return other data unchanged.
 
     Raises
     ------
     TypeError, SchemaError, ValueError
-        As `joined`; also if the releases have noise of several kinds, or coefficients are among them.
+        As in `joined`; also if the releases have noise of several kinds or include coefficients.
     """
     found = joined(data)
     if isinstance(found, list) and isinstance(found[0], Release):
@@ -110,7 +110,7 @@ def together(data: Any) -> Any:
 def require_agreement(
     held: Release | PrivateDataset, relation: str, variables: Sequence[str], neighbours: str | None, state_names: Any
 ) -> None:
-    """Refuse an option that says otherwise than the data: it is a mistake, not something to pass over."""
+    """Refuse options that contradict the data."""
     require_same("neighbours", neighbours, relation)
     if state_names is not None:
         named = declared(state_names, variables)
@@ -123,13 +123,13 @@ def require_agreement(
 
 
 def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> None:
-    """Refuse an option that says otherwise than the data; None says nothing."""
+    """Refuse an option that contradicts the data, unless it is None."""
     if asked not in (None, held):
         raise ValueError(f"The estimator asks for {name}={asked!r}, but the {holder} {held!r}: leave it out.")
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
-    """The schema of the model's variables, from a dict of states or a schema and in its order.
+    """Return the schema of the model's variables, from a dict of states or a schema, in its order.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
 
 
 def require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:
-    """Refuse variables of a model that nothing declares."""
+    """Refuse variables of a model that are not declared."""
     missing = [variable for variable in variables if variable not in schema.states]
     if missing:
         names = ", ".join(repr(variable) for variable in missing)

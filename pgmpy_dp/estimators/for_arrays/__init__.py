@@ -1,1 +1,1 @@
-"""Estimators in scikit-learn's manners: fit(X), with components or coefficients."""
+"""Estimators with scikit-learn's interface: fit(X), with components or coefficients."""

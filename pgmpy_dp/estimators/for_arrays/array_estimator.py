@@ -1,4 +1,4 @@
-"""Estimators of arrays have scikit-learn's manners: `fit(X)`, searches that copy them, public records afterwards."""
+"""Base classes of estimators with scikit-learn's interface: `fit(X)`, cloning, and prediction for public records."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from pgmpy_dp.privacy import PrivacyBudget
 
 @dataclass(eq=False, repr=False)
 class ArrayEstimator(Iterated):
-    """What iterated estimators of arrays share.
+    """Base class of iterative estimators of arrays.
 
     Parameters
     ----------
     budget : PrivacyBudget, optional
-        For raw records, a ledger that every fit is charged to, that of copies too, such as those that `GridSearchCV`
-        makes. Without it each fit has a budget of its own.
+        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
+        `GridSearchCV`. Without it, each fit has its own budget.
     """
 
     _: KW_ONLY
     budget: PrivacyBudget | None = None
 
     def _budget(self) -> PrivacyBudget:
-        """Take the ledger that fits to raw records share, or make one for this fit alone.
+        """Return the common ledger of fits to raw records, or create one for this fit alone.
 
         Warns
         -----
         UserWarning
-            If the estimator is a copy that scikit-learn made: searches fit many.
+            If the estimator is a copy made by scikit-learn, since a search fits many copies.
         """
         if self._is_copy:
             tied = "They share a ledger." if self.budget else "budget=dp.PrivacyBudget(...) ties all to one ledger."
@@ -53,12 +53,12 @@ class Components:
 
 
 class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """What transformers share: they are fitted to private records, and transform public ones."""
+    """Base class of transformers that are fitted to private records and transform public ones."""
 
     components_: Any
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NoReturn:
-        """Refuse: the same records would be private and public. Call `fit`, then `transform` on public records.
+        """Raise, since the same records would be private and public: call `fit`, then `transform` public records.
 
         Raises
         ------

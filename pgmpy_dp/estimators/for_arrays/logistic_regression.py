@@ -1,4 +1,4 @@
-"""Bayesian logistic regression learns from noisy sums, by variational Bayes with Polya-Gamma variables."""
+"""Bayesian logistic regression from noisy sums, by variational Bayes with Polya-Gamma variables."""
 
 from __future__ import annotations
 
@@ -28,56 +28,57 @@ from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 @dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Private logistic regression, of two classes or more, with its posterior.
+    """Private Bayesian logistic regression for two or more classes.
 
-    A scikit-learn classifier. A step takes a random sample of the records, weighs each by the current posterior, and
-    moves the posterior by noisy sums over them.
+    A scikit-learn classifier. A step takes a random sample of the records, weights each by the current posterior, and
+    updates the posterior by noisy sums over them.
 
     Parameters
     ----------
     bounds : pair of float or array of shape (d,)
-        Public lower and upper bounds of the features, for raw records. Values beyond are set to the bound.
+        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
     classes : sequence
-        Public classes, for raw records; which occur in the records is private.
+        Public classes, for raw records; which of them occur in the records is private.
     steps : int
-        One in four measures the Fisher information, for the covariance; below four, none does, and covariances are too
-        small by what variational Bayes makes them.
+        Every fourth step measures the Fisher information, for the covariance. With fewer than four steps none does, and
+        covariances are too small, as usual in variational Bayes.
     clip_norm : float, optional
-        Bound on the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; those of longer ones are
-        scaled down. By default sqrt(d), which no record exceeds. Where most are much shorter, a smaller bound means
-        less noise, which goes with its square.
+        Bound of the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; longer vectors are scaled
+        down. By default sqrt(d), which no record exceeds. If most norms are much smaller, a smaller bound reduces the
+        noise, which is proportional to its square.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     prior_shape, prior_rate : float
-        Of the Gamma prior of the precision of the coefficients.
+        Shape and rate of the Gamma prior on the precision of the coefficients.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         As declared, not sorted.
     coef_ : ndarray of shape (n_classes - 1, d)
-        Posterior means. Row k - 1 belongs to the log-odds of class k against all classes declared before it; for two
+        Posterior means. Row k - 1 is for the log-odds of class k against all classes declared before it; for two
         classes, of the second against the first.
     intercept_ : ndarray of shape (n_classes - 1,)
     covariance_ : ndarray of shape (n_classes - 1, d + 1, d + 1)
-        Posterior covariances of each row of `coef_` followed by its intercept; what the noise hides is counted in.
+        Posterior covariances of each row of `coef_` followed by its intercept, including the uncertainty due to noise.
     guarantee_ : Guarantee
     noise_multiplier_ : float
     n_steps_ : int
         Steps taken; fewer than `steps` if the user interrupted.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where the features have names.
+        Defined if the features have names.
 
     Notes
     -----
-    More than two classes are told apart by a chain of independent binary regressions: is the record of the last class;
-    if not, of the one before; and so on (Linderman, Johnson and Adams 2015 break a stick in this way). This is a proper
-    likelihood, of which the order of the classes is part. A record says nothing about regressions after its own.
+    More than two classes are modelled by a sequence of independent binary regressions: whether the record is of the
+    last class; if not, of the one before; and so on (stick breaking, Linderman, Johnson and Adams 2015). This is a
+    proper likelihood, which depends on the order of the classes. A record does not inform the regressions after that of
+    its class.
 
-    Released are the sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x'), under one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, `pgmpy_dp.estimators.for_arrays.polya_gamma` for
-    the posterior. Probabilities are averages over the posterior (MacKay 1992).
+    The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.for_arrays.polya_gamma`
+    for the posterior. Probabilities are averages over the posterior (MacKay 1992).
 
     Examples
     --------
@@ -115,7 +116,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         X : PrivateFeatures, or array or frame of shape (n, d)
             A data set with its classes (charged), or features (with declared bounds and classes).
         y : array of shape (n,)
-            Classes; none with a `PrivateFeatures`.
+            Classes; None with a `PrivateFeatures`.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         Raises
         ------
         SchemaError
-            If the records do not agree with what is declared.
+            If the records do not agree with the declared bounds and classes.
         BudgetExceededError
             If the data set's ledger has too little left; nothing is charged.
         ValueError
@@ -147,10 +148,11 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
             precision = np.ones((sticks, features + 1))
             for number in range(sums.steps):
                 rounds, turn = divmod(number, 4)
-                fisher, learned = turn == 3, number - rounds  # one step in four; steps before that were for the mean
+                fisher, learned = turn == 3, number - rounds  # one step in four; the others are for the mean
                 moments = partial(design.moments, posterior=posterior, fisher=fisher)
                 noisy = sums.noisy_moments(moments, design.bound)
-                # (y - 1/2) x has the same sum in all steps, as F in all that measure it; w x x' follows the posterior.
+                # The sum of (y - 1/2) x is the same in all steps, and F in all that measure it; w x x' depends on the
+                # posterior.
                 share = 1.0 / (rounds + 1.0) if fisher else rate(learned)
                 averages.add(noisy, 1.0 / (number + 1.0), share, fisher=fisher)
                 posterior = averages.posterior(posterior, precision)
@@ -170,7 +172,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         return Learner((features + 1, sticks, sticks), steps, finish)
 
     def predict_proba(self, X: Any) -> Vector:
-        """Predict probabilities of the classes, averaged over the posterior, of public records; shape (n, classes)."""
+        """Predict class probabilities of public records, averaged over the posterior; shape (n, classes)."""
         check_is_fitted(self)
         require_public(X)
         values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
@@ -189,7 +191,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         return logs
 
     def decision_function(self, X: Any) -> Vector:
-        """Give the log-odds of the second class, shape (n,); of several classes their log-probabilities."""
+        """Return the log-odds of the second of two classes, shape (n,), or the log-probabilities of several classes."""
         logs = self.predict_log_proba(X)
         scores: Vector = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         return scores
@@ -201,7 +203,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         return found
 
     def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
-        """Take the data set that was handed in, or make one for this fit alone."""
+        """Return the given data set, or create one for this fit alone."""
         X, y = data
         if isinstance(X, PrivateFeatures):
             given = {"y": y, "bounds": self.bounds, "classes": self.classes, "budget": self.budget}
@@ -224,7 +226,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Design:
-    """From records to scaled features with a constant 1, and back from their coefficients."""
+    """Conversion of records to scaled features with a constant 1, and of coefficients to the original units."""
 
     middle: Vector
     half: Vector
@@ -250,7 +252,7 @@ class _Design:
         return Moments(x, None, signs, 4.0 * weights * reached)
 
     def original(self, posterior: Gaussian) -> Gaussian:
-        """Turn the posterior into the features' own units."""
+        """Convert the posterior to the original units of the features."""
         back = np.diag(np.append(1.0 / self.half, 1.0))
         back[-1, :-1] = -self.middle / self.half
         return Gaussian(posterior.mean @ back.T, back @ posterior.covariance @ back.T)

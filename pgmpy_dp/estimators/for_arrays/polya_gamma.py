@@ -1,17 +1,17 @@
 """Bayesian regressions with logistic responses, from noisy moments: one Gaussian posterior for each response.
 
 A logistic likelihood is Gaussian given Polya-Gamma variables w (Polson, Scott and Windle 2013): with kappa = y - 1/2,
-the response kappa / w is a normal variable of mean x' theta and variance 1 / w. So all that is learned of theta goes
-through J = sum w x x' and h = sum kappa x, of which h given theta has mean J theta and variance J. Variational Bayes
-takes w at its expectation under the posterior before (Foulds, Park, Chaudhuri and Welling 2020).
+the response kappa / w is normal with mean x' theta and variance 1 / w. Therefore J = sum w x x' and h = sum kappa x are
+sufficient for theta; given theta, h has mean J theta and variance J. Variational Bayes replaces w by its expectation
+under the previous posterior (Foulds, Park, Chaudhuri and Welling 2020).
 
-Mean-field covariances are too small: J^-1, where the Fisher information F = sum p (1 - p) x x' is the derivative of
-h - J theta, and its variance as well. The posterior that is kept has F in the place of J (linear response, Giordano,
-Broderick and Jordan 2015); it takes steps of its own to measure.
+The mean-field covariance J^-1 is too small: the derivative of h - J theta, and its variance too, is the Fisher
+information F = sum p (1 - p) x x'. The final posterior uses F in place of J (linear response, Giordano, Broderick and
+Jordan 2015); F is measured in separate steps.
 
-Noise is part of the model (as in Bernstein and Sheldon 2019, for linear regression): the h that is seen differs from
-J theta by h's own variance, by the noise on h, and by that on J times theta. A symmetric noise matrix E of variance s2
-on the diagonal and s2 / 2 beside it has Cov(E theta) = s2 / 2 (|theta|^2 I + theta theta').
+Noise is part of the model (as in Bernstein and Sheldon 2019, for linear regression): the observed h differs from
+J theta by the sampling variance of h, by the noise on h, and by the noise on J times theta. A symmetric noise matrix E
+with variance s2 on the diagonal and s2 / 2 off the diagonal has Cov(E theta) = s2 / 2 (|theta|^2 I + theta theta').
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from pgmpy_dp.inference.tables.layout import Vector
 
 
 def expected_weight(squares: Vector) -> Vector:
-    """E[w] of Polya-Gamma(1, xi) variables, tanh(xi / 2) / (2 xi), from xi squared; 1/4 at 0."""
+    """Compute E[w] of Polya-Gamma(1, xi) variables, tanh(xi / 2) / (2 xi), from xi squared; 1/4 at 0."""
     half = np.sqrt(np.maximum(squares, 0.0)) / 2.0
     return np.where(half > 1e-6, np.tanh(half) / np.maximum(4.0 * half, 1e-300), 0.25)
 
 
 def fisher_weight(psi: Vector) -> Vector:
-    """Variance p (1 - p) of a response with log-odds psi."""
+    """Compute the variance p (1 - p) of a response with log-odds psi."""
     weight: Vector = expit(psi) * expit(-psi)
     return weight
 
@@ -58,15 +58,15 @@ class Gaussian:
 
 
 class Average:
-    """A running average of noisy sums, and the variance of what is left of their noise.
+    """A running average of noisy sums, and the variance of its noise.
 
     Attributes
     ----------
     mean : ndarray of float
     variance : float
-        Of an entry with the deviation that `add` is told.
+        Variance of the noise of an entry, from the standard deviations given to `add`.
     shares : float
-        Sum of the squared shares of what was added.
+        Sum of the squared weights of the added sums.
     """
 
     def __init__(self) -> None:
@@ -74,19 +74,19 @@ class Average:
         self.variance = self.shares = 0.0
 
     def add(self, sums: Vector, deviation: float, share: float) -> None:
-        """Replace a share of the average, in (0, 1]."""
+        """Update the average with the weight `share`, in (0, 1]."""
         self.mean = (1.0 - share) * self.mean + share * sums
         self.variance = (1.0 - share) ** 2 * self.variance + (share * deviation) ** 2
         self.shares = (1.0 - share) ** 2 * self.shares + share**2
 
 
 class Averages:
-    """Averages of a plan's noisy moments: h, J, and F where it is measured.
+    """Averages of a plan's noisy moments: h, J, and F if it is measured.
 
     Parameters
     ----------
     sampling_rate : float
-        By which sums are divided.
+        The sums are divided by this rate.
     """
 
     def __init__(self, sampling_rate: float) -> None:
@@ -94,9 +94,9 @@ class Averages:
         self.first, self.weighted, self.fisher = Average(), Average(), Average()
 
     def add(self, noisy: NoisyMoments, first: float, second: float, *, fisher: bool = False) -> None:
-        """Take in a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4.
+        """Add a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4.
 
-        They replace the shares `first` and `second` of their averages; all of them in the first step.
+        They enter their averages with the weights `first` and `second`, which are 1 in the first step.
         """
         half, quarter = 0.5 / self._rate, 0.25 / self._rate
         self.first.add(half * noisy.first, half * noisy.first_deviation, first)
@@ -104,11 +104,11 @@ class Averages:
         into.add(quarter * noisy.second, quarter * noisy.second_deviation, second)
 
     def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
-        """Posterior of the coefficients, given the precisions of their prior, shape (k, d).
+        """Compute the posterior of the coefficients, given the precisions of their prior, shape (k, d).
 
         With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean
         J theta and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean
-        P^-1 J (J + V)^-1 h. A sample in place of all records adds (1 - rate) / rate of J in each step.
+        P^-1 J (J + V)^-1 h. Sampling the records adds (1 - rate) / rate of J in each step.
         """
         information = positive_part(self.weighted.mean)
         gain, covariance = self._gain(information, previous, precision)
@@ -116,12 +116,12 @@ class Averages:
         return Gaussian((covariance @ gain @ first)[..., 0], covariance)
 
     def calibrated(self, posterior: Gaussian, precision: Vector) -> Gaussian:
-        """The posterior with the covariance that follows from the Fisher information."""
+        """Return the posterior with the covariance derived from the Fisher information."""
         information = positive_part(self.fisher.mean)
         return Gaussian(posterior.mean, self._gain(information, posterior, precision)[1])
 
     def _gain(self, information: Vector, at: Gaussian, precision: Vector) -> tuple[Vector, Vector]:
-        """J (J + V)^-1, and the inverse of P."""
+        """Compute J (J + V)^-1 and the inverse of P."""
         identity = np.eye(information.shape[-1])
         second = at.second
         lengths = np.trace(second, axis1=1, axis2=2)[:, None, None]
@@ -133,7 +133,7 @@ class Averages:
 
 
 def positive_part(matrices: Vector) -> Vector:
-    """Symmetric matrices without their negative eigenvalues."""
+    """Set the negative eigenvalues of symmetric matrices to zero."""
     values, vectors = np.linalg.eigh(matrices)
     positive: Vector = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
     return positive

@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation, a topic model, learns from noisy sums."""
+"""Latent Dirichlet allocation, a topic model, from noisy sums."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional
 
 Matrix = NDArray[np.float64]
 
-# Of the length of a document: what Foulds et al. clip by.
+# Default clip norm as a fraction of the document length (Foulds et al.).
 _CLIPPED = 0.1
 _LENGTH = 500
 
@@ -36,26 +36,26 @@ _LENGTH = 500
 class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
-    A step takes a random sample of the documents, infers what each is about under the current topics, and moves the
-    topics towards the noisy sum of the words that each topic is expected to have. Options are named as those of
-    scikit-learn's `LatentDirichletAllocation`.
+    A step takes a random sample of the documents, infers the topics of each under the current model, and moves the
+    topics towards the noisy sum of their expected word counts. Parameters are named as in scikit-learn's
+    `LatentDirichletAllocation`.
 
     Parameters
     ----------
     n_components : int
         Number of topics.
     sampling_rate : float
-        Probability of a document to be in a step's sample; its product with `steps` is the number of epochs.
+        Probability that a document is in a step's sample; its product with `steps` is the number of epochs.
     document_length : int, optional
-        Words that raw documents are resampled to, 500 by default; `PrivateDocuments` have their own.
+        Number of words that raw documents are resampled to, 500 by default; `PrivateDocuments` have their own.
     clip_norm : float, optional
-        Bound on the norm of a document's expected counts; a tenth of the documents' length by default.
+        Bound of the norm of a document's expected counts; by default a tenth of the documents' length.
     doc_topic_prior, topic_word_prior : float, optional
         Dirichlet parameters alpha and eta, 1 / n_components by default.
     learning_offset, learning_decay : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     random_state : int
-        Of the public start, which sets the topics apart. No privacy hangs on it.
+        Seed of the public start, which distinguishes the topics. Privacy does not depend on it.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
     doc_topic_prior_, topic_word_prior_ : float
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        The public vocabulary, where documents came with one.
+        The public vocabulary, if the documents have one.
     guarantee_ : Guarantee
     noise_multiplier_ : float
     n_steps_ : int
@@ -73,27 +73,27 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
 
     Notes
     -----
-    Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to one length, so that no document
-    is much longer than others, and the norms of their expected counts are clipped; both happen behind the wall
+    Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to the same length, so that no
+    document dominates, and the norms of their expected counts are clipped; both are part of the private mechanism
     (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`).
 
-    Sensitivity. A document's matrix of expected counts c_w phi_kw has no negative entries and is cut to the norm C.
-    Adding or removing a document moves a sum by at most C. Replacing one moves it by at most sqrt(2) C, as two such
-    matrices have a non-negative inner product; documents without common words reach it. The paper states C for the
-    replacement of a document: its epsilon of 2.38 (samples of 20,000 of 400,000 documents, 20 steps, noise of 1.24 C,
-    delta = 1e-4) is 4.23 in truth, by the same accounting (`pgmpy_dp.papers.price`).
+    Sensitivity. A document's matrix of expected counts c_w phi_kw has no negative entries and is clipped to the norm C.
+    Adding or removing a document changes a sum by at most C. Replacing one changes it by at most sqrt(2) C, since two
+    such matrices have a non-negative inner product; documents without common words attain this bound. The paper states
+    C for the replacement of a document: its epsilon of 2.38 (samples of 20,000 of 400,000 documents, 20 steps, noise of
+    1.24 C, delta = 1e-4) is actually 4.23, by the same accounting (`pgmpy_dp.papers.price`).
 
-    Noisy sums are averaged before negative ones are cut off, so that noise cancels: s <- (1 - rho_t) s + rho_t S_t,
-    where S_t is a step's sum over the sampling rate, and the Dirichlet parameters are eta + max(s, 0). The paper cuts
-    off first, which turns noise into words. The first sum replaces the start. Documents' topics are inferred anew in
-    each step from released parameters alone: no private state crosses steps.
+    Noisy sums are averaged before negative values are truncated, so that noise cancels: s <- (1 - rho_t) s + rho_t S_t,
+    where S_t is a step's sum divided by the sampling rate, and the Dirichlet parameters are eta + max(s, 0). The paper
+    truncates first, which turns noise into words. The first sum replaces the start. In each step, the topics of
+    documents are inferred from released parameters alone: no private state is carried over between steps.
 
-    A step's noise on each word of each topic has the deviation `noise_multiplier_` * clip_norm (sqrt(2) times that
-    where a document is replaced), to be seen beside sampling_rate * documents * length / (topics * words) on average.
-    Where it is far above, take fewer topics and words, shorter documents and larger samples: the paper has 400,000
-    documents for 50 topics of 8,000 words.
+    A step's noise on each word of each topic has the standard deviation `noise_multiplier_` * clip_norm (sqrt(2) times
+    that for neighbours that replace a document); compare it with the mean count, sampling_rate * documents * length /
+    (topics * words). If it is much larger, use fewer topics and words, shorter documents and larger samples: the paper
+    has 400,000 documents for 50 topics of 8,000 words.
 
-    What single documents are about is not part of the release: `transform` and `perplexity` are for documents that are
+    The topics of single documents are not part of the release: `transform` and `perplexity` are for documents that are
     public, or one's own.
 
     Examples
@@ -133,8 +133,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         Parameters
         ----------
         counts : PrivateDocuments, scipy sparse array or ndarray, shape (documents, words)
-            Documents behind a ledger (charged), or raw counts of words, of which this fit is all that is released. The
-            number of columns is public.
+            Documents with a ledger (charged), or raw word counts, of which nothing but this fit is released. The number
+            of columns is public.
         y : None
             Ignored.
 
@@ -145,9 +145,9 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         Raises
         ------
         SchemaError
-            If counts are negative or no whole numbers; nothing is charged.
+            If counts are negative or not integers; nothing is charged.
         BudgetExceededError
-            If the ledger has too little left; the message says what the plan costs, and the noise multiplier that
+            If the ledger has too little left; the message states the cost of the plan, and a noise multiplier that
             fits. Nothing is charged.
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
@@ -181,7 +181,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         return Learner(topics * words, steps, finish)
 
     def transform(self, counts: Any) -> Matrix:
-        """Infer what public documents are about: expected shares of the topics, shape (documents, n_components).
+        """Infer expected topic shares of public documents, shape (documents, n_components).
 
         Parameters
         ----------
@@ -198,21 +198,21 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         return shares
 
     def perplexity(self, counts: Any, total_documents: float | None = None) -> float:
-        """Bound the perplexity of a word of public, held-out documents.
+        """Compute an upper bound of the perplexity per word of public, held-out documents.
 
         Parameters
         ----------
         counts : scipy sparse array or ndarray, shape (documents, words)
-            The number is not private: of private documents it would be a leak.
+            Public documents: the result is exact, and would leak private ones.
         total_documents : float, optional
-            Number of documents that the divergence of the topics from their prior is spread over, as in the bound of
-            Hoffman, Blei and Bach (2010) for a training corpus. It is left out by default: topics are given for
-            documents that had no part in them.
+            Number of documents over which the divergence of the topics from their prior is spread, as in the bound of
+            Hoffman, Blei and Bach (2010) for a training corpus. By default the divergence is left out, since held-out
+            documents did not contribute to the topics.
 
         Returns
         -------
         float
-            1 at best, the number of words where nothing is known.
+            1 at best; the number of words for a uniform distribution.
 
         Raises
         ------
@@ -232,7 +232,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         return math.exp(-bound / words)
 
     def score(self, counts: Any, y: None = None) -> float:
-        """Bound the log-likelihood of public, held-out documents from below, in nats: higher is better."""
+        """Compute a lower bound of the log-likelihood of public, held-out documents, in nats."""
         return float(self._topics().bound(self._public(counts)))
 
     def _priors(self) -> tuple[Matrix, float]:
@@ -241,7 +241,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         return np.full(self.n_components, alpha), eta
 
     def _source(self, structure: None, counts: Any, public: Any) -> PrivateDocuments:
-        """Take the documents behind a ledger that were handed in, or put raw ones behind one of their own."""
+        """Return the given documents with a ledger, or create a ledger for raw ones."""
         if not isinstance(counts, PrivateDocuments):
             if self.epsilon is None:
                 raise ValueError(

@@ -1,1 +1,1 @@
-"""Estimators in pgmpy's manners: fit(model, data)."""
+"""Estimators with pgmpy's interface: fit(model, data)."""

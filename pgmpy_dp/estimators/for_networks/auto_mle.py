@@ -1,4 +1,4 @@
-"""`AutoMLE` reads a release by inference as far as the network explains it, else family by family."""
+"""`AutoMLE` fits a release by inference if the network explains it, otherwise family by family."""
 
 from __future__ import annotations
 
@@ -25,36 +25,37 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class AutoMLE(NetworkEstimator, TableEstimator):
-    """The default: a release is read as by `CollectiveEM` where it agrees with the network, else as by `PrivateMLE`.
+    """Default estimator: like `CollectiveEM` if the release agrees with the network, else like `PrivateMLE`.
 
-    `CollectiveEM` fits one distribution to all noisy tables: the best reading of a right network. Where edges are
-    missing it distorts families to explain tables that no such network has, and each family's own table, which
-    `PrivateMLE` reads, is the better source. The release tells which: what the network does not explain of it exceeds
-    its noise. This decision costs no privacy.
+    `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are
+    missing, it distorts families to explain tables that the network cannot represent, and each family's own table, as
+    in `PrivateMLE`, is the better source. The release shows whether this is so: the residuals of the network then
+    exceed the noise. This decision costs no privacy.
 
     Attributes
     ----------
     parameters_ : list of TabularCPD
-        One a node, in the order of the model's nodes.
+        One CPD per node, in the order of the model's nodes.
     state_names_ : dict
     release_ : NoisyMarginals
     guarantee_ : Guarantee
     reading_ : {"inference", "family", "both"}
     family_weight_ : float
-        Share of the family's own table in every CPD: 0 by inference, 1 by family.
+        Weight of the family's own table in every CPD: 0 for inference, 1 for family.
     squared_residual_ : float
-        Mean squared residual of the release against the network that inference finds, in units of the variance of noise
-        and sampling, without tables that only test the network. NaN where its junction tree does not fit in memory.
+        Mean squared residual of the release under the network fitted by inference, in units of the variance of noise
+        and sampling, without tables that only test the network. NaN if its junction tree does not fit in memory.
     allocation_ : pandas.DataFrame
-        As of `PrivateMLE`.
+        See `PrivateMLE`.
 
     Notes
     -----
-    Up to a squared residual of 1 the reading is by inference, from 2 by family. Between them CPDs are averaged with
-    weight ``squared_residual_ - 1`` for the family's; the divergence of the average is no larger than the average of
-    the divergences. A right network has less than 1, since its parameters absorb a part of the noise. Where inference
-    could only be approximate, because no junction tree fits in memory, the reading is by family: loopy belief
-    propagation was up to ten times and more as far off, and never closer by more than a tenth.
+    CPDs are estimated by inference for a squared residual of at most 1, and by family for at least 2. In between they
+    are averaged, with weight ``squared_residual_ - 1`` for the family's; the divergence of the average is not larger
+    than the average of the divergences. A correct network has a residual below 1, since its parameters absorb a part of
+    the noise. If no junction tree fits in memory, so that inference could only be approximate, CPDs are estimated by
+    family: the error of loopy belief propagation was up to ten times as large or more, and never smaller by more than a
+    tenth.
 
     Examples
     --------

@@ -30,26 +30,26 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class CollectiveEM(NetworkEstimator, TableEstimator):
-    """One distribution, of a Bayesian or Markov network, is fitted to all noisy tables and coefficients together.
+    """Fit of one distribution, of a Bayesian or Markov network, to all noisy tables and coefficients.
 
-    `PrivateMLE` reads each family from its own table; here every measured table or Fourier coefficient, of whatever
-    cliques, informs every family, as a noisy observation of marginals of one distribution. The estimator finds the
-    network whose marginals explain all of them best under the likelihood of the noise, kept from over-fitting by a
-    prior that needs no tuning. It grew out of EM in collective graphical models (Bernstein et al.
-    2017): there the maximum over noiseless counts, run to convergence, fits the noise.
+    `PrivateMLE` estimates each family from its own table. Here every measured table or Fourier coefficient, of any
+    clique, informs every family, as a noisy observation of marginals of one distribution. The estimator maximises the
+    likelihood of the noise over the network's marginals, with a prior that prevents over-fitting and needs no tuning.
+    It is derived from EM in collective graphical models (Bernstein et al. 2017), where the maximum over noiseless
+    counts, run to convergence, fits the noise.
 
     Parameters
     ----------
     inference : {"auto", "junction_tree", "loopy"}
-        "auto" takes a junction tree where its tables fit in memory, else loopy belief propagation, with a warning: it
-        is approximate, and so is the partition function 1 of a Markov network that it fits.
+        "auto" uses a junction tree if its tables fit in memory, otherwise loopy belief propagation, with a warning: it
+        is approximate, and so is the partition function 1 of a fitted Markov network.
     max_iter : int
-        Most iterations of the last round of optimisation; a warning says where they were too few.
+        Maximum number of iterations of the last round of optimisation; a warning is issued if they do not suffice.
     prior_scale : float, optional
-        Scale of the prior on the log-potentials of a Markov network; learned from the release by default.
+        Scale of the prior on the log-potentials of a Markov network; by default it is estimated from the release.
     check : float
-        This share of epsilon goes to tables of variables that the network does not join, so that `check_fit` can tell
-        whether edges are missing; see `plan_measurements`.
+        Share of epsilon for tables of variables that the network does not join, with which `check_fit` can detect
+        missing edges; see `plan_measurements`.
 
     Attributes
     ----------
@@ -57,26 +57,26 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
         CPDs in the order of the nodes, or factors with partition function 1.
     state_names_ : dict
     release_ : NoisyMarginals, or tuple of releases
-        Several where their noise is of several kinds.
+        Several if their noise is of several kinds.
     guarantee_ : Guarantee
     objective_ : float
-        What was optimised, in nats, up to a constant.
+        Value of the objective, in nats, up to a constant.
     prior_scale_ : float
-        For Markov networks, the scale in use.
+        For Markov networks, the scale of the prior.
 
     Notes
     -----
-    On a Bayesian network it gains over `PrivateMLE` where the noise is strong or tables overlap. Where noise is weak
-    and the records contradict the network's independences, CPDs read table by table can be the closer ones.
+    On a Bayesian network it improves on `PrivateMLE` if the noise is strong or tables overlap. If the noise is weak and
+    the records contradict the network's independences, CPDs estimated table by table can be closer to the truth.
 
-    The likelihood is that of Gaussian or Laplace noise. Of Laplace noise of scale b, the corner of |y - n| / b is
-    rounded off within .6 b for a Markov network, so that quasi-Newton steps see a curvature; for a Bayesian network it
-    is averaged over what sampling and the noise leave open of n. Releases with noise of different kinds each have their
+    The likelihood is that of Gaussian or Laplace noise. For Laplace noise of scale b and a Markov network, |y - n| / b
+    is smoothed within .6 b of zero, so that it has a curvature for quasi-Newton steps; for a Bayesian network it is
+    averaged over the uncertainty of n due to sampling and noise. Releases with different kinds of noise each have their
     own likelihood.
 
     Bayesian networks: see `pgmpy_dp.fitting.readings.directed.fit_directed`. Markov networks: see
-    `pgmpy_dp.fitting.readings.undirected.fit_undirected`. Of records, the tables measured are for a Markov network its
-    edges and isolated nodes, for a Bayesian network its families, merged where that lowers the total noise
+    `pgmpy_dp.fitting.readings.undirected.fit_undirected`. Given records, the measured tables are the edges and isolated
+    nodes of a Markov network, or the families of a Bayesian network, merged where that lowers the total noise
     (`pgmpy_dp.fitting.plans.planning`).
 
     Examples
@@ -114,7 +114,7 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
         return self._several(structure, joined(data), public)
 
     def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """Plan the tables; a tree that is asked for and will not fit is refused here, before the charge."""
+        """Plan the tables; a requested junction tree that does not fit in memory is refused before the charge."""
         if isinstance(structure, Tying):
             return structure.plan(schema)
         cliques, weights = plan_measurements(structure, schema, self.check, self._noise)
@@ -154,7 +154,7 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
         return self._factors(engine, self._kept(fit), schema)
 
     def _kept(self, fit: Any) -> Vector:
-        """Keep what a fit of a Markov network tells beside its potentials."""
+        """Set the attributes of a Markov network's fit, and return its potentials."""
         self._warn_unless(fit.finished)
         self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
         return fit.potentials  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Estimators of networks have pgmpy's manners: `fit(model, data)`, and CPDs or factors that hold the schema's rules."""
+"""Base class of estimators with pgmpy's interface, whose CPDs or factors obey the schema's rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
 
 
 class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[misc]
-    """What estimators of networks share."""
+    """Base class of estimators of networks."""
 
     _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": False, "supports_weighted_data": False}
 
@@ -42,15 +42,15 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
-            Of the kind that the estimator is for.
+            A network of a kind that the estimator supports.
         data : release, list of releases, PrivateDataset or data frame
             A release, or several of the same records (free), a data set (its ledger is charged), or records (with
-            epsilon and declared states). Some estimators need records; see the class.
+            epsilon and declared states). Some estimators require records; see the class.
         sample_weight : None
             Not supported: the noise is scaled to unweighted records.
         public : mapping of clique to table, optional
-            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
-            For estimators that can use them.
+            Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`. Only for
+            estimators that can use them.
 
         Returns
         -------
@@ -63,20 +63,20 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         BudgetExceededError
             If the data set's ledger has too little left; nothing is charged.
         TypeError, ValueError
-            If an argument is of the wrong kind or out of range, or a release says nothing of a variable. Nothing is
-            charged for what can be known beforehand.
+            If an argument is of the wrong kind or out of range, or a release lacks a variable. Nothing is charged if
+            the error can be detected beforehand.
         """
         refuse_weights(self, sample_weight)
         return self._fit(model, data, public)
 
     def plan(self, model: Any, public: Any) -> Plan:
-        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged.
+        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
         public : Schema
-            Of the records.
+            The schema of the records.
 
         Returns
         -------
@@ -103,9 +103,9 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         return structure.variables if isinstance(structure, Tying) else list(structure.nodes())
 
     def _several(self, structure: Any, data: Any, public: Any) -> Any:
-        """Find releases that each keep their own noise, or else the source as other estimators do.
+        """Return several releases without joining them, or else the source as in other estimators.
 
-        Between them, releases must hold the variables. Public tables join the first release of tables.
+        Together, the releases must contain all variables. Public tables are joined to the first release of tables.
         """
         if not isinstance(data, (list, tuple)) or len(data) < 2 or not all(isinstance(part, Release) for part in data):
             return super()._source(structure, data, public)
@@ -113,7 +113,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         for release in data:
             self._paid(release, [node for node in self._variables(structure) if node in release.schema.states])
         self._require_held(structure, agreed_schema(data, self._variables(structure)))
-        compose_releases(data)  # refuses promises that differ, before the fit
+        compose_releases(data)  # refuses guarantees that differ, before the fit
         place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
         return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
 
@@ -124,12 +124,12 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
             require_held(structure, schema)
 
     def _schema(self, structure: Any, release: Any) -> Schema:
-        """Find the states of the network's nodes."""
+        """Return the schema of the network's nodes."""
         schema = agreed_schema(several(release), self._variables(structure))
         return structure.node_schema(schema) if isinstance(structure, Tying) else schema
 
     def _finish(self, structure: Any, release: Any, found: Any) -> None:
-        """Set the fitted attributes; `found` is the CPDs or factors."""
+        """Set the fitted attributes; `found` are the CPDs or factors."""
         super()._finish(structure, release, found)
         schema = self._schema(structure, release)
         if schema.rules and isinstance(found[0], TabularCPD):
@@ -140,10 +140,10 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
     def _factors(
         self, engine: Any, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
     ) -> list[DiscreteFactor]:
-        """Make factors with partition function 1, one for each of the scopes: by default all tables of the engine.
+        """Build factors with partition function 1, one per scope; by default for all tables of the engine.
 
-        Tables that are not among the scopes must have potentials of zero. pgmpy refuses factors whose variables are no
-        clique of the graph, and measured tables need not be.
+        Tables outside the scopes must have potentials of zero. pgmpy refuses factors whose variables are not a clique
+        of the graph, which measured tables need not be.
         """
         if isinstance(engine, TiedTree):
             engine, potentials = engine.tree, engine.expand(potentials)
@@ -158,7 +158,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         return markov_factors(layout, potentials[places], calibration.log_partition, schema.states)
 
     def _warn_unless(self, converged: bool, what: str = "The fit") -> None:
-        """Warn that a fit did not converge: it is private all the same, but not what it should be."""
+        """Warn that a fit did not converge: it is private, but may be inaccurate."""
         if not converged:
             warnings.warn(
                 Message(
@@ -172,12 +172,12 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:
-    """Read the groups of a Markov network whose cliques share parameters, if it has any.
+    """Return the tying of a Markov network with groups of cliques that share parameters, or the network itself.
 
     Raises
     ------
     ValueError
-        If they are to be fitted otherwise than on a junction tree.
+        If a network with such groups is to be fitted by other inference than a junction tree.
     """
     tying = Tying.of(network) if isinstance(network, DiscreteMarkovNetwork) else None
     if tying is not None and estimator.inference == "loopy":

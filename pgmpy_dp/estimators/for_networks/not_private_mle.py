@@ -1,4 +1,4 @@
-"""Maximum likelihood without privacy is there to compare with."""
+"""Maximum likelihood without privacy, as a baseline."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class NotPrivateMLE(NetworkEstimator):
-    """NOT PRIVATE: the likelihood of exact counts is maximised, for Markov and Bayesian networks.
+    """NOT PRIVATE: maximum likelihood for exact counts, for Markov and Bayesian networks.
 
-    The baseline that private fits are compared with. Its `guarantee_` says that nothing is promised.
+    It is a baseline for private fits. Its `guarantee_` states that there is no privacy.
 
     Parameters
     ----------
     state_names : mapping or Schema
-        Declared states, as for the private estimators.
+        Declared states, as in the private estimators.
     regularization : float
-        For Markov networks, weight of the squared norm of the log-potentials per record: counts of zero would send
-        them to minus infinity.
+        For Markov networks, the weight per record of the squared norm of the log-potentials, which would otherwise
+        diverge to minus infinity for zero counts.
     cliques : sequence of tuples of str
-        For Markov networks, variables, all joined by edges, whose tables carry log-potentials as well as those of the
-        edges: pairs alone cannot say that one variable is the exclusive or of two others.
+        For Markov networks, cliques of the graph with log-potentials in addition to the edges. For instance, pairs
+        alone cannot represent that a variable is the exclusive or of two others.
     inference : {"auto", "junction_tree", "loopy"}
         For Markov networks.
     max_iter : int
@@ -115,4 +115,4 @@ class NotPrivateMLE(NetworkEstimator):
 
     def _finish(self, structure: Structure, release: Any, found: list[Any]) -> None:
         super()._finish(structure, release, found)
-        del self.release_  # exact counts stay behind the wall
+        del self.release_  # exact counts are not released

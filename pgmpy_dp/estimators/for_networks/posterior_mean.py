@@ -1,4 +1,4 @@
-"""`PosteriorMean` fits the network of least expected divergence under the posterior of a release."""
+"""`PosteriorMean` fits the network with the least expected divergence under the posterior given a release."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ _REGULARIZATION = 1e-9
 
 @dataclass(eq=False, repr=False)
 class PosteriorMean(NetworkEstimator, TableEstimator):
-    """Given all that one or several releases say, this network's expected divergence from the truth is least.
+    """Network with the least expected divergence from the truth, given one or several releases.
 
-    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and the network
-    fitted to the mean of their marginals: of all networks of this structure it has the least mean KL divergence from
-    the draws. It
-    takes seconds, on large junction trees a minute or more, where `PrivateMLE` takes a tenth of one, is closer to the
-    truth where the noise is strong.
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and a network is
+    fitted to the mean of their marginals. Of all networks of this structure, it has the least mean KL divergence from
+    the draws. It takes seconds, or a minute or more with large junction trees, compared with a tenth of a second for
+    `PrivateMLE`, and is closer to the truth if the noise is strong.
 
     Parameters
     ----------
     draws : int
-        Networks to draw.
+        Number of networks to draw.
 
     Attributes
     ----------
     parameters_ : list of TabularCPD or DiscreteFactor
     posterior_ : PosteriorNetworks
-        The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` reads its bounds.
+        The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` computes its bounds.
     state_names_ : dict
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
     guarantee_ : Guarantee
-        Of several releases, of all together.
+        The joint guarantee of all releases.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`PrivateMLE` reads CPDs off noisy tables of families."""
+"""`PrivateMLE` estimates CPDs from noisy tables of families."""
 
 from __future__ import annotations
 
@@ -47,57 +47,58 @@ NOT_TABLES = Message(
 
 @dataclass(eq=False, repr=False)
 class PrivateMLE(NetworkEstimator, TableEstimator):
-    """Each CPD of a Bayesian network is read off the noisy table of its own family, without inference over the network.
+    """Estimate of each CPD of a Bayesian network from the noisy table of its own family, without inference.
 
-    A drop-in for pgmpy's `DiscreteMLE`. It measures tables that hold all families, and finds for each family the counts
-    that explain its table best, given how noisy it is. It is quick, and missing edges distort no other family;
-    `CollectiveEM` is closer where the network is right and noise is strong, and `AutoMLE` chooses between the two.
+    A drop-in replacement for pgmpy's `DiscreteMLE`. It measures tables that contain all families, and estimates the
+    counts of each family from its table and noise. It is fast, and a missing edge does not distort other families.
+    `CollectiveEM` is more accurate if the network is correct and the noise is strong, and `AutoMLE` chooses between the
+    two.
 
     Parameters
     ----------
     allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
-        What is measured and how it shares the budget. Each family that lies in no other has its table, with a share by
-        the square root of its cells (`SizeAllocation`, the default), an equal one (`UniformAllocation`), or one decided
-        from a first, noisier release (`DataDependentAllocation`, for Laplace noise). "planned" merges families into
-        common tables where that lowers the noise (`PlannedAllocation`).
+        The measured tables and their shares of the budget. Each family that is not contained in another has its own
+        table. Shares depend on the square root of the number of cells (`SizeAllocation`, the default), are equal
+        (`UniformAllocation`), or are determined from a first, noisier release (`DataDependentAllocation`, for Laplace
+        noise). "planned" merges families into common tables where that lowers the noise (`PlannedAllocation`).
     tables : {"joint", "paper"}
-        "joint" measures one table a family. "paper" measures two, the family's and its parents', with half of the
-        share each, and reads them as Chowdhury et al. (2020) do; it is there to compare with.
+        "joint" measures one table per family. "paper" measures two, the family's and its parents', with half of the
+        share each, and combines them as in Chowdhury et al. (2020), for comparison.
     consistency : {"mutual", "inference", None}
-        "mutual" first makes the tables agree where they overlap (`mutual_consistency`), then reads each family on its
-        own. "inference" finds the one network that explains all tables, as `CollectiveEM`: better where noise is strong
-        or the network is right. None reads the tables as they are.
+        "mutual" first makes overlapping tables consistent (`mutual_consistency`), then estimates each family
+        separately. "inference" fits one network to all tables, as `CollectiveEM`, which is better if the noise is
+        strong or the network is correct. None uses the tables unchanged.
     consistency_weights : {"inverse_variance", "epsilon"}
-        Of "mutual".
+        Weights of the tables for "mutual".
 
     Attributes
     ----------
     parameters_ : list of TabularCPD
-        One a node, in the order of the model's nodes.
+        One CPD per node, in the order of the model's nodes.
     state_names_ : dict
     release_ : NoisyMarginals
-        What was measured and fitted, or the release that was handed in.
+        The release that was measured or given.
     stage1_release_ : NoisyMarginals or None
-        What a data-dependent allocation measured first.
+        The first release of a data-dependent allocation.
     guarantee_ : Guarantee
-        Of both stages together.
+        The joint guarantee of both stages.
     allocation_ : pandas.DataFrame
-        One row a node: `table`, the measured clique that its family is read from; `cells` of the family; `height` (the
-        longest path to a leaf) and `out_degree`; of a data-dependent allocation the `sensitivity`, the `weight` W_i and
-        `dbar`, the mean error of its parameters times the epsilon; the `epsilon` that its tables had (not for Gaussian
-        noise), and their `share` of the budget. Families read from one table repeat it.
+        One row per node: `table`, the measured clique from which its family is estimated; `cells` of the family;
+        `height` (the longest path to a leaf) and `out_degree`; for a data-dependent allocation the `sensitivity`, the
+        `weight` W_i and `dbar`, the mean error of its parameters times the epsilon; the `epsilon` of its tables (not
+        for Gaussian noise), and their `share` of the budget. Families with a common table repeat its values.
 
     Notes
     -----
-    With ``tables="joint"`` and without inference, the CPD of a family is read off its table as follows. Of a table y
-    with noise of scale b, the counts n maximise
+    With ``tables="joint"`` and without inference, the CPD of a family is estimated from its table as follows. Given a
+    table y with noise of scale b, the estimated counts n maximise
 
         sum_i E[log p(y_i | n_i')] + (1 / r) sum_i log n_i    subject to    sum_i n_i = N,
 
-    n_i' being normal about n_i with the variance of sampling, and for Laplace noise b^2 beside it, and r the number of
-    states of the child: one pseudo-record a row (Perks 1947). The objective is concave and solved exactly. N is public
-    or estimated from the release. Where noise hides a cell the pseudo-record keeps it positive; elsewhere it vanishes
-    beside the data.
+    where n_i' is normal with mean n_i and the variance of sampling, plus b^2 for Laplace noise, and r is the number of
+    states of the child: one pseudo-record per row (Perks 1947). The objective is concave and solved exactly. N is
+    public or estimated from the release. If noise hides a cell, the pseudo-record keeps it positive; otherwise its
+    effect is negligible.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
         return super()._source(structure, data, public)
 
     def _tables(self, structure: DAG, schema: Schema) -> Plan:
-        """Choose what to measure first, and see whether it can be made consistent."""
+        """Choose the tables of the first stage, and check that they can be made consistent."""
         allocation = resolve_allocation(self.allocation, self.tables)
         cliques, weights = first_plan(structure, schema, allocation, self.tables, self._noise)
         if self.consistency == "inference":
@@ -163,10 +164,11 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
     def _measure_in_two_stages(
         self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation
     ) -> tuple[NoisyMarginals, pd.DataFrame, NoisyMarginals]:
-        """Charge epsilon as a whole, measure stage I, allocate by its features, measure stage II.
+        """Charge the total epsilon, measure stage I, allocate by its features, and measure stage II.
 
-        Stage I costs its share by amplification on the sample, stage II the rest, chosen from stage I alone: together
-        they cost epsilon by (adaptive) composition. Scales of stage II tell of stage I: its release promises both.
+        Stage I costs its share, by amplification through sampling. Stage II, which is chosen from stage I's release
+        alone, costs the rest: together they cost epsilon by adaptive composition. The noise scales of stage II reveal
+        information on stage I, so the guarantee of its release covers both.
         """
         schema, scopes = dataset.schema, families(network)
         cliques, weights = self._tables(network, schema)
@@ -194,7 +196,7 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
         return [tabular_cpd(scope, table, states) for scope, table in zip(scopes, rows, strict=True)]
 
     def _rows(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
-        """Read P(node | parents) of each family."""
+        """Estimate P(node | parents) of each family."""
         if self.consistency == "inference":
             fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")
             return [fit.tables[scope] for scope in scopes]

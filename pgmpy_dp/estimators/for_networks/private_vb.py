@@ -31,24 +31,24 @@ from pgmpy_dp.schema import Schema
 class PrivateVB(Iterated, NetworkEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
-    Learns all CPDs of a discrete Bayesian network, also of latent variables (the model's `latents`), which no record
-    shows. Every row of a CPD has a Dirichlet distribution. A step takes a random sample of the records, infers their
-    latent variables under the current distribution (exactly, by a junction tree), and moves the Dirichlet parameters
-    towards the noisy sum of the records' expected family tables.
+    It learns all CPDs of a discrete Bayesian network, including those of latent variables (the model's `latents`),
+    which are not in the records. Every row of a CPD has a Dirichlet distribution. A step takes a random sample of the
+    records, infers their latent variables under the current distribution (exactly, by a junction tree), and moves the
+    Dirichlet parameters towards the noisy sum of the records' expected family tables.
 
     Parameters
     ----------
     state_names : mapping of variable to states, or Schema
-        States of the latent variables, and for raw records of all variables.
+        States of the latent variables or, for raw records, of all variables.
     clip_norm : float, optional
-        Bound on the norm of a record's stacked family tables; by default the square root of the number of families,
+        Bound of the norm of a record's stacked family tables; by default the square root of the number of families,
         which no record exceeds.
     prior : float
         Pseudo-count of every cell.
     delay, forgetting : float
         tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
     random_state : int
-        Of the public start, which sets the latent states apart. No privacy hangs on it.
+        Seed of the public start, which distinguishes the latent states. Privacy does not depend on it.
 
     Attributes
     ----------
@@ -66,14 +66,14 @@ class PrivateVB(Iterated, NetworkEstimator):
     -----
     Foulds, Park, Chaudhuri and Welling (2020). Natural parameters are averaged: with S_t the noisy sum over the
     sampling rate, an unbiased estimate of the expected statistics of all records, s <- (1 - rho_t) s + rho_t S_t, and
-    the Dirichlet parameters are prior + max(s, 0). Averaging before cutting off negative counts lets noise cancel. The
-    first step's statistics replace the start. Latent variables are inferred anew in each step from released parameters
-    alone: no private state crosses steps.
+    the Dirichlet parameters are prior + max(s, 0). Averaging before negative counts are truncated lets noise cancel.
+    The first step's statistics replace the start. In each step, latent variables are inferred from released parameters
+    alone: no private state is carried over between steps.
 
     Each family's part of a record's statistics is a distribution over the family's cells, of norm at most 1. All
-    entries are non-negative, so replacing a record moves a sum by at most sqrt(2) times the clip norm.
+    entries are non-negative, so replacing a record changes a sum by at most sqrt(2) times the clip norm.
 
-    Latent states are exchangeable: which is called what is for the public start to say.
+    Latent states are exchangeable; the public start determines their labels.
 
     Examples
     --------
@@ -132,14 +132,14 @@ class PrivateVB(Iterated, NetworkEstimator):
         hidden = self._latent_states(nodes, set(nodes).difference(observed))
         states = {**public.schema.select(observed).states, **hidden}
         cards = {node: len(states[node]) for node in nodes}
-        completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # too large: before the charge
+        completion = Completion(cards, scopes, observed, MAX_TABLE_CELLS)  # raises before the charge if too large
         layout = completion.layout
         rows = Rows(layout)
-        # Nearly uniform rows: far apart, the latent states end in poor optima more often.
+        # Nearly uniform rows: with latent states far apart, poor optima are more frequent.
         start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
 
         def steps(sums: NoisySums) -> Iterator[Vector]:
-            average = start / rows.sums(start)  # as of one record a row: the prior outweighs it once statistics come in
+            average = start / rows.sums(start)  # as of one record per row; later outweighed by the prior
             for number in range(sums.steps):
                 current = prior + np.maximum(average, 0.0) if number else average + 1.0
                 log_rows = psi(current) - psi(rows.sums(current))
@@ -158,7 +158,7 @@ class PrivateVB(Iterated, NetworkEstimator):
         return Learner(layout.size, steps, finish, tuple(observed))
 
     def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
-        """Find the declared states of the latent variables."""
+        """Return the declared states of the latent variables."""
         named = self.state_names.states if isinstance(self.state_names, Schema) else (self.state_names or {})
         without = [node for node in nodes if node in latents and node not in named]
         if without:
@@ -170,7 +170,7 @@ class PrivateVB(Iterated, NetworkEstimator):
         return dict(Schema(hidden).states) if hidden else {}
 
     def _observed_states(self, latents: set[str]) -> dict[str, Any] | Schema | None:
-        """Find the rest of what state_names declares, None if nothing."""
+        """Return the declared states of the observed variables, or None."""
         if isinstance(self.state_names, Schema):
             rest = [variable for variable in self.state_names.variables if variable not in latents]
             return self.state_names.select(rest) if rest else None

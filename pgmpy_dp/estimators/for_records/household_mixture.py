@@ -1,4 +1,4 @@
-"""Two tables are measured once, and a mixture for both levels is fitted to what is released."""
+"""A mixture for households and their persons, fitted to noisy tables of both."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 @dataclass(eq=False, repr=False)
 class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
-    """A mixture for households and one for their persons, joined, fitted to noisy tables of pairs.
+    """A joint mixture for households and their persons, fitted to noisy tables of pairs.
 
     The unit of privacy is a household with all of its persons.
 
     Parameters
     ----------
     schema : HouseholdSchema, optional
-        Needed for tables and for a release; `PrivateHouseholds` have theirs.
+        Required for tables and for a release; `PrivateHouseholds` have their own.
     components, members : int
-        As of :class:`~pgmpy_dp.PairwiseMixture`.
+        See :class:`~pgmpy_dp.PairwiseMixture`.
     mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian exactly where delta > 0, charged by zCDP; Laplace noise, for pure epsilon, is
-        far more over so many tables.
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged by zCDP; Laplace noise, for pure epsilon, is
+        much larger for this number of tables.
 
     Attributes
     ----------
@@ -45,22 +45,22 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     release_ : NoisyMarginals
     guarantee_ : Guarantee
     penalty_ : float
-        As of :class:`~pgmpy_dp.PairwiseMixture`.
+        See :class:`~pgmpy_dp.PairwiseMixture`.
 
     Notes
     -----
-    Measured is what :func:`~pgmpy_dp.plan_households` lists, in one release at one price: every variable, and all pairs
-    of variables of households, of their size, and of persons, within a level and across; and all pairs of a variable of
-    one person and one of another person of the household. A household adds a weight of 1 to each table, however many
-    persons it has. The other way, to count persons, up to `max_persons` a household, needs noise so many times larger,
-    and is closer only where nearly all households have that many. What weights hide, that persons of large households
-    count for more, the size brings back: it is a variable, and paired with every other.
+    The release contains the tables of :func:`~pgmpy_dp.plan_households`: every variable; all pairs of variables of
+    households, their size and persons, within a level and across; and all pairs of a variable of one person and a
+    variable of another person of the household. A household has a total weight of 1 in each table, whatever its number
+    of persons. The alternative, counting persons, up to `max_persons` per household, requires noise that is larger by
+    this factor, and is more accurate only if nearly all households have that many. The weights hide that large
+    households have more persons; the size, a variable that is paired with every other, restores this.
 
-    One mixture is fitted to the pairs of households, sizes and persons, as
-    :class:`~pgmpy_dp.PairwiseMixture` does. Its margin is the mixture of households; given a household it is that of
-    persons; so both levels agree. Pairs of two persons are no part of it: given the household, persons are drawn
-    independently of each other, and then change places between households until these pairs are as released, as far as
-    noise lets them (see `PrivateHouseholdNetwork.simulate` for what is kept).
+    One mixture is fitted to the pairs of households, sizes and persons, as by :class:`~pgmpy_dp.PairwiseMixture`. Its
+    marginal is the mixture of households, and its conditional given a household that of persons, so that both levels
+    agree. Pairs of two persons are not part of it: persons are drawn independently given the household, and then
+    exchanged between households until these pairs match the release, as far as the noise allows (see
+    `PrivateHouseholdNetwork.simulate` for what is preserved).
 
     Examples
     --------
@@ -86,7 +86,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "mechanism": NOISE,
     }
 
-    _steps: ClassVar[int] = 400  # of the optimiser
+    _steps: ClassVar[int] = 400  # number of steps of the optimiser
     state_names: ClassVar[None] = None  # type: ignore[misc]  # the schema has them
 
     schema: HouseholdSchema | None = None
@@ -94,14 +94,14 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     members: int = 12
 
     def fit(self, data: Any, persons: Any = None) -> Self:
-        """Measure the tables, unless they are released, and fit the mixture.
+        """Measure the tables, unless a release is given, and fit the mixture.
 
         Parameters
         ----------
         data : table of households, PrivateHouseholds, NoisyMarginals or list of NoisyMarginals
-            A release costs nothing, and has tables of `plan_households`. `PrivateHouseholds` are charged.
+            A release of the tables of `plan_households` costs nothing. `PrivateHouseholds` are charged.
         persons : table of persons, optional
-            Beside a table of households; of the kinds that :class:`~pgmpy_dp.PrivateHouseholds` reads.
+            Required with a table of households; see :class:`~pgmpy_dp.PrivateHouseholds` for supported types.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return self._fit(own, data if persons is None else (data, persons))
 
     def plan(self) -> Plan:
-        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged."""
+        """Return what `fit` would measure, and its noise; this needs no records and charges nothing."""
         schema = self._structure(self.schema)
         relation = self.neighbours or "add_remove"
         return self._planned(schema, PublicTable.of(schema.measured, self.delta, relation, schema.key))

@@ -1,4 +1,4 @@
-"""Pairs once, an ensemble of mixtures behind them: a model of records for owners without a network."""
+"""Mixtures fitted to noisy tables of all pairs of variables: a model of records without a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import Schema
 
-# Members that say by their disagreement where a second stage should measure.
+# Number of members whose disagreement determines the weights of the second stage.
 _SCOUTS = 6
 
 
@@ -32,18 +32,18 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     components : int
-        Of each member; a quarter of them where that predicts the thinned release better.
+        Number of components of each member; reduced to a quarter if that predicts the thinned release better.
     members : int
-        Fits from different starts, whose mean is the model. The spread between starts averages out.
+        Number of fits from different starts, whose mean is the model. This averages out the variance between starts.
     stages : {1, 2}
-        With 2, a third of the privacy loss goes to a first release of all pairs, and the rest to a second, in which
-        pairs have less noise on which the members disagree. For Gaussian noise.
+        With 2, a third of the privacy loss is spent on a first release of all pairs, and the rest on a second one, with
+        less noise for pairs on which the members disagree. Requires Gaussian noise.
     target : str, optional
-        A variable that is to be predicted from the others: pairs with it are measured with less noise, and tables of it
-        with two others as well, where these have few states.
+        A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
+        measured too if they have few states.
     mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian exactly where delta > 0; Laplace noise, for pure epsilon, is far more over so
-        many tables. Gaussian noise is charged as one block where units have one row, else by zCDP.
+        Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
+        this number of tables. Gaussian noise is charged as one block if units have one row, otherwise by zCDP.
 
     Attributes
     ----------
@@ -51,24 +51,25 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     release_ : NoisyMarginals
     guarantee_ : Guarantee
     penalty_ : float
-        The price of dependence within a component that thinning the release chose.
+        Penalty on dependence within a component, chosen by thinning the release.
 
     Notes
     -----
-    The release is one table a variable and one a pair, and with a target some of three. It is thinned into two releases
-    with independent noise, one of which is fitted and the other predicted, to choose how strongly components are drawn
-    to independence, how far neighbouring states of ordered variables share their parameters, and how many components
-    and steps a member has: this is post-processing and costs nothing. Ordered are binned variables, and those whose
-    states are ascending numbers. States of others share parameters too, if noise leaves room for it and there are
-    twelve members or more: as far as the first third of them make them alike. Members are fitted side by side where
-    there are cores; the result is the same.
+    The release contains a table for each variable and each pair, and with a target some tables of three variables. It
+    is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
+    the penalty that shrinks components towards independence, the smoothing between neighbouring states of ordered
+    variables, and the numbers of components and steps of a member; it is post-processing and costs nothing. Binned
+    variables and those whose states are ascending numbers are ordered. States of other variables share parameters too,
+    if noise leaves room for it and there are twelve members or more: to the extent that they are similar in the first
+    third of the members. Members are fitted in parallel if there are several cores; the result is the same.
 
-    Rules of the schema hold without exception. Variables that follow from another are carried along with it, and
-    their tables are tables of its states in groups; forbidden combinations are kept out of every component. Evidence on
-    three variables or more that the rules allow may still be refused as impossible.
+    Rules of the schema always hold. A variable that is a function of another is derived from it, and its tables are
+    tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
+    three or more variables may be refused as impossible although the rules allow it.
 
-    A mixture of pairs says little of what three variables do together beyond their pairs, and nothing of functional
-    dependencies among many, unless they are rules. With few records, or at small epsilon, rare states are blurred.
+    A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
+    functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
+    blurred.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "mechanism": NOISE,
     }
 
-    _steps: ClassVar[int] = 400  # of the optimiser
+    _steps: ClassVar[int] = 400  # number of steps of the optimiser
 
     _informable: ClassVar[bool] = True
 
@@ -105,12 +106,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         data : NoisyMarginals, list of them, PrivateDataset or data frame
-            A release that holds every variable, or several of the same records, which are joined (free), a data set
-            (charged epsilon and delta), or records.
+            A release with every variable, or several of the same records, which are joined (free), a data set (charged
+            epsilon and delta), or records.
         y : None
-            Ignored; scikit-learn hands it over.
+            Ignored; for compatibility with scikit-learn.
         public : mapping of clique to table, optional
-            Tables that are published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
+            Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
         Returns
         -------
@@ -128,17 +129,17 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         Warns
         -----
         UserWarning
-            If a release holds no table of some pair of variables.
+            If a release lacks a table of some pair of variables.
         """
         return self._fit(None, data, public)
 
     def plan(self, public: Any) -> Plan:
-        """Say what `fit` would measure, and how noisy it would be; no record is needed, and nothing is charged.
+        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         public : Schema
-            Of the records.
+            The schema of the records.
 
         Returns
         -------
@@ -163,12 +164,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return super()._paid(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
-        """Plan all pairs, and triples with a target, in one stage or two."""
+        """Plan tables of all pairs, and of triples with a target, in one or two stages."""
         schema = public.schema
         cliques, weights = plan_pairs(schema) if self.target is None else plan_prediction(schema, self.target)
         assert self.epsilon is not None
         if self.stages == 1:
-            # A block, as "auto" takes it, where there is a delta: without one "gaussian" is refused by name.
+            # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
             mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
             return NoisyTables(cliques, self.epsilon, self.delta, mechanism, weights)
 
