@@ -81,8 +81,8 @@ class PrivateNetwork(Model, Provenance):
         Values are the means of the networks' answers, and bounds are equal-tailed quantiles, shifted and widened by the
         deviation of the release from the network; see `pgmpy_dp.models.trees.deviations`. For variables that were
         measured together this deviation is known. Otherwise it is estimated from other pairs of variables that the
-        network does not join, if the release has at least three, such as those from ``plan_measurements(...,
-        check=0.15)``; bounds for the records then contain the records' own answer. Without such pairs, bounds assume
+        network does not join, if the release has at least three, such as those of `plan_measurements` with
+        ``check=0.15``; bounds for the records then contain the records' own answer. Without such pairs, bounds assume
         that the structure is correct, and ``attrs["note"]`` says so. If the noise hides the evidence, bounds are only
         as good as the prior.
         """

@@ -54,8 +54,8 @@ class AutoMLE(NetworkEstimator, TableEstimator):
     are averaged, with weight ``squared_residual_ - 1`` for the family's; the divergence of the average is not larger
     than the average of the divergences. A correct network has a residual below 1, since its parameters absorb a part of
     the noise. If no junction tree fits in memory, so that inference could only be approximate, CPDs are estimated by
-    family: the error of loopy belief propagation was up to ten times as large or more, and never smaller by more than a
-    tenth.
+    family: loopy belief propagation had up to ten times the error and more, and its error was never smaller by more
+    than a tenth.
 
     Examples
     --------

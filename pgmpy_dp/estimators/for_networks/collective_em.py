@@ -33,10 +33,10 @@ class CollectiveEM(NetworkEstimator, TableEstimator):
     """Fit of one distribution, of a Bayesian or Markov network, to all noisy tables and coefficients.
 
     `PrivateMLE` estimates each family from its own table. Here every measured table or Fourier coefficient, of any
-    clique, informs every family, as a noisy observation of marginals of one distribution. The estimator maximises the
-    likelihood of the noise over the network's marginals, with a prior that prevents over-fitting and needs no tuning.
-    It is derived from EM in collective graphical models (Bernstein et al. 2017), where the maximum over noiseless
-    counts, run to convergence, fits the noise.
+    clique, informs every family, as a noisy observation of marginals of one distribution. The estimator finds the
+    network whose marginals best explain all observations under the likelihood of the noise, with a prior that prevents
+    over-fitting and needs no tuning. It is derived from EM in collective graphical models (Bernstein et al. 2017),
+    where the maximum over noiseless counts, run to convergence, fits the noise.
 
     Parameters
     ----------

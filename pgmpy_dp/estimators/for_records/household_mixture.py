@@ -52,9 +52,9 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     The release contains the tables of :func:`~pgmpy_dp.plan_households`: every variable; all pairs of variables of
     households, their size and persons, within a level and across; and all pairs of a variable of one person and a
     variable of another person of the household. A household has a total weight of 1 in each table, whatever its number
-    of persons. The alternative, counting persons, up to `max_persons` per household, requires noise that is larger by
-    this factor, and is more accurate only if nearly all households have that many. The weights hide that large
-    households have more persons; the size, a variable that is paired with every other, restores this.
+    of persons. The alternative, counting persons, up to `max_persons` per household, requires noise that is larger by a
+    factor of `max_persons`, and is more accurate only if nearly all households have that many. The weights hide that
+    large households have more persons; the size, a variable that is paired with every other, restores this.
 
     One mixture is fitted to the pairs of households, sizes and persons, as by :class:`~pgmpy_dp.PairwiseMixture`. Its
     marginal is the mixture of households, and its conditional given a household that of persons, so that both levels

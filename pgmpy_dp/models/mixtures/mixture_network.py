@@ -142,7 +142,7 @@ class PrivateMixtureNetwork(Model):
         return check_mixture(self.mixture_, self.schema_, release)
 
     def attach_release(self, release: Tables) -> None:
-        """Attach the release that the network was fitted to, which bounds require after loading from a file.
+        """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it.
 
         Raises
         ------
