@@ -317,11 +317,11 @@ class PrivateNetwork(Model, Provenance):
         draws, own = posterior.population, posterior.schema
         if whole > len(draws):
             raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
+        conditioning, known = Conditioning(posterior.layout), places(own, given)
         found = []
         for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
-            answers = TreeAnswers(own, posterior.layout, draws[place], self._drawn_answers)
             with named_evidence(given):
-                codes = answers.codes(count, places(own, given), generator)
+                codes = conditioning.sample(draws[place], known, count, generator)
             within = np.random.default_rng(None if seed is None else [seed + number, 1])
             found.append(numbered(labelled(codes, own, self._shown()), schemas, numbers, within))
         return found
