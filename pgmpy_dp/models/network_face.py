@@ -39,7 +39,7 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import NoisyMarginals, Release, compose
 from pgmpy_dp.release.carrying import require_promised
 from pgmpy_dp.release.composition import sharing
-from pgmpy_dp.release.kinds import compose_releases
+from pgmpy_dp.release.kinds import compose_releases, refuse_exact
 from pgmpy_dp.schema import Schema
 
 
@@ -241,8 +241,7 @@ class PrivateNetwork(Model, Provenance):
             for variable, states in self._fitted().states.items():
                 if variable in release.schema.states and set(release.schema.states[variable]) != set(states):
                     raise SchemaError(f"Variable {variable!r} has other states in the release than in the network.")
-            if release.guarantee.mechanism == "none":
-                raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+            refuse_exact(release)
         if not releases:
             raise TypeError("Give at least one release.")
         guarantee = compose_releases(releases)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import combinations
 from types import MappingProxyType
@@ -248,7 +248,22 @@ def refuse_repeated(releases: Sequence[Release]) -> None:
         raise ValueError("A release is given twice: averaging the same noise does not reduce it.")
 
 
+def refuse_exact(release: Release) -> None:
+    """Raise if a release is exact counts."""
+    if release.guarantee.mechanism == "none":
+        raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+
+
 def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
     """Return the first release with a measured clique that contains this one, or None."""
+    return next(_holding(releases, clique), None)
+
+
+def least_noisy(releases: Sequence[Release], clique: Clique) -> tuple[Vector, float]:
+    """Return the least noisy table of a clique, and its variance, from the releases that contain the clique."""
+    return min((release.marginal(clique) for release in _holding(releases, clique)), key=lambda table: table[1])
+
+
+def _holding(releases: Sequence[Release], clique: Clique) -> Iterator[Release]:
     wanted = set(clique)
-    return next((r for r in releases if any(wanted <= set(measured) for measured in r.cliques)), None)
+    return (r for r in releases if any(wanted <= set(measured) for measured in r.cliques))

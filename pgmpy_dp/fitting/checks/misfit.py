@@ -33,6 +33,7 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.release.kinds import least_noisy
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
@@ -515,8 +516,7 @@ def _effect(
 ) -> tuple[float, tuple[State, ...], float, float]:
     """Compare the least noisy table of a clique with the model's; returns the last four attributes of `Misfit`."""
     total, schema = seen.total, seen.schema
-    holding = [r for r in seen.releases if any(set(clique) <= set(measured) for measured in r.cliques)]
-    counts, variance = min((release.marginal(clique) for release in holding), key=lambda table: table[1])
+    counts, variance = least_noisy(seen.releases, clique)
     model = _model_table(seen, own, clique)
     measured = np.asarray(counts) / total
     apart = np.abs(measured - model)

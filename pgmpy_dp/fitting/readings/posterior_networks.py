@@ -27,7 +27,7 @@ from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import first_holding, refuse_repeated
+from pgmpy_dp.release.kinds import first_holding, refuse_exact, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -227,8 +227,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
     directed = not isinstance(network, DiscreteMarkovNetwork)
     nodes = list((bayesian_network(network, "The posterior") if directed else network).nodes())
     for release in releases:
-        if release.guarantee.mechanism == "none":
-            raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+        refuse_exact(release)
     agreed = agreed_schema(releases, nodes)  # undeclared variables and other states are reported before unmeasured ones
     unseen = [v for v in nodes if not any(v in release.variables for release in releases)]
     if unseen:

@@ -28,6 +28,7 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Places
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import first_holding, least_noisy
 from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique
 
@@ -160,13 +161,12 @@ class Deviations:
         return all(frozenset(pair) in self._joined for pair in combinations(scope, 2))
 
     def _held(self, scope: Clique) -> bool:
-        return any(set(scope) <= set(clique) for release in self._releases for clique in release.cliques)
+        return first_holding(self._releases, scope) is not None
 
     def _effect(self, scope: Clique) -> _Effect:
         """Compare the least noisy table of a scope, in the schema's order, with the network's."""
         if scope not in self._effects:
-            holding = (r for r in self._releases if any(set(scope) <= set(clique) for clique in r.cliques))
-            counts, variance = min((release.marginal(scope) for release in holding), key=lambda table: table[1])
+            counts, variance = least_noisy(self._releases, scope)
             table = self._joint.get(scope)
             if table is None:
                 table = self._conditioning.distributions(self._few, list(scope), {})[0].mean(axis=0)
