@@ -19,6 +19,7 @@ from pgmpy_dp.data.mechanisms.steps import TablesInSteps
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.base import PrivateEstimator
 from pgmpy_dp.estimators.sources import refuse_rules
+from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
@@ -272,11 +273,9 @@ def described(
     scopes = families(network)
     layout, potentials, _ = log_linear(network, release.schema.states)
     flat = Conditioning(layout).marginals([potentials], scopes)[0]
-    sizes = [release.schema.cells(scope) for scope in scopes]
-    tables = np.split(flat, np.cumsum(sizes)[:-1])
     rows = []
-    for scope, values in zip(scopes, tables, strict=True):
-        joint = Table(scope, values.reshape(release.schema.shape(scope)))
+    for scope, values in Layout.of(layout.cardinalities, scopes).tables(flat).items():
+        joint = Table(scope, values)
         for parent in scope[1:]:
             residual, cost = _measured(release, (scope[0], parent), joint)
             information = _information(joint, scope[0], parent)

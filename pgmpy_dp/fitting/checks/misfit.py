@@ -254,7 +254,7 @@ def held_against(
     plain = math.exp(-_quantile(least[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
     _, of_tables, of_pairs = np.split(np.minimum(single[0] * np.maximum(chosen, 1), 1.0), [1, 1 + among.size])
     misfit = np.nansum(tables, axis=1)
-    own = dict(zip(seen.cliques, np.split(shares, seen.layout.offsets[1:-1]), strict=True))
+    own = seen.layout.tables(shares)
     detectable = np.full(len(pairs), math.nan)
     for place, (pair, factor) in enumerate(zip(pairs, factors, strict=True)):
         level = LEVEL / tests / factor if factor else plain
@@ -263,7 +263,7 @@ def held_against(
             effect = _found_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
             if tangents is None:
                 effect = max(effect, _found_despite(apart[1:, place], effects[1, :, place], bar))
-            detectable[place] = effect if effect < _strongest(_model_table(seen, own, pair)) else math.inf
+            detectable[place] = effect if effect < _strongest(_model_table(own, pair)) else math.inf
     return FitCheck(
         _misfits(seen, own, seen.cliques, tables, of_tables, np.full(len(seen.cliques), math.nan)),
         _misfits(seen, own, list(pairs), apart, of_pairs, detectable),
@@ -517,7 +517,7 @@ def _effect(
     """Compare the least noisy table of a clique with the model's; returns the last four attributes of `Misfit`."""
     total, schema = seen.total, seen.schema
     counts, variance = least_noisy(seen.releases, clique)
-    model = _model_table(seen, own, clique)
+    model = _model_table(own, clique)
     measured = np.asarray(counts) / total
     apart = np.abs(measured - model)
     chance = np.sqrt(2.0 / math.pi * (variance + total * model * (1.0 - model))) / total
@@ -526,7 +526,7 @@ def _effect(
     return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])
 
 
-def _model_table(seen: Observations, own: dict[Clique, Vector], clique: Clique) -> Vector:
+def _model_table(own: dict[Clique, Vector], clique: Clique) -> Vector:
     """Return a table of the model as a margin of one that contains it."""
     within = next(name for name in own if set(clique) <= set(name))
-    return Table(within, own[within].reshape(seen.schema.shape(within))).margin(clique).values
+    return Table(within, own[within]).margin(clique).values

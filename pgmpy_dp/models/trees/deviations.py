@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.layout import Layout, Vector
 from pgmpy_dp.models.answering import Places
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.release import Release
@@ -192,10 +192,8 @@ class Deviations:
         """Compute the network's tables of all single variables and joined pairs, by one tree."""
         ones = [(variable,) for variable in self._schema.variables]
         pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair)]
-        flat = self._conditioning.marginals(self._few, [*ones, *pairs]).mean(axis=0)
-        ends = np.cumsum([self._schema.cells(scope) for scope in (*ones, *pairs)])[:-1]
-        tables = zip((*ones, *pairs), np.split(flat, ends), strict=True)
-        return {scope: table.reshape(self._schema.shape(scope)) for scope, table in tables}
+        layout = Layout.of(self._schema.cardinalities(), [*ones, *pairs])
+        return layout.tables(self._conditioning.marginals(self._few, layout.scopes).mean(axis=0))
 
     def _draw(
         self,
