@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class Observations(LinearObservations):
             total_variance,
         )
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Return the layout of the tables."""
         return Layout.of(self.schema.cardinalities(), self.cliques)

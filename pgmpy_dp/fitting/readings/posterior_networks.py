@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -182,8 +183,7 @@ def ruled(problem: Problem, logs: Vector) -> Vector:
     """Set the probability of what rules forbid to zero in every draw."""
     if not problem.schema.rules:
         return logs
-    masks = (scope_masks if problem.rows is None else family_masks)(problem.scopes, problem.schema)
-    logs = logs + barred_cells(problem.scopes, masks, problem.schema)
+    logs = logs + problem.barred
     return logs if problem.rows is None else np.array([problem.rows.normalise(own) for own in logs])
 
 
@@ -204,14 +204,18 @@ class Problem:
     total_scale: float
     start: Vector
 
+    @cached_property
+    def barred(self) -> Vector:
+        """Logarithms of which cells of the scopes rules allow: minus infinity for those that they forbid, else 0."""
+        masks = (scope_masks if self.rows is None else family_masks)(self.scopes, self.schema)
+        return np.asarray(barred_cells(self.scopes, masks, self.schema))
+
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
         """Return the posterior density and a starting point."""
         from pgmpy_dp.inference.posterior.trajectories import Terms
 
         scale, corner = self.noise.hyperbolic()
-        potentials = np.zeros(self.tree.layout.size)
-        potentials[self.cells] = self.start
-        counts = self.total * self.tree.calibrate(potentials).marginals[self.effects]
+        counts = self.total * calibrated(self, self.start).marginals[self.effects]
         spread = 1 / np.sqrt(np.maximum(counts, 1.0))
         rows = np.zeros(0, dtype=np.int64) if self.rows is None else self.rows.numbers
         terms = Terms(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,11 @@ class LinearMap:
     def squares(self, variances: Vector) -> Vector:
         """Compute the variances of A n for independent counts of these variances."""
         held: Vector = variances[self.places]
-        return held if self.matrix is None else self.matrix.power(2) @ held
+        return held if self.matrix is None else self._squared @ held
+
+    @cached_property
+    def _squared(self) -> Any:
+        return self.matrix.power(2)
 
 
 def counts_by_dual(
