@@ -174,8 +174,8 @@ def _change_places(
     persons, offsets = _placed(records, own, states)
     homes, _ = _placed(records[starts[:-1]], fixed, states)
     weights = 1.0 / np.maximum(sizes * (sizes - 1), 1)
-    held = _pairs(persons, owners, starts, weights, offsets[-1])
-    expected = _expected(mixture, held, [mixture.variables[place] for place in own], offsets, together)
+    held = _pairs(persons, owners, weights, offsets[-1])
+    expected = _expected(held, [mixture.variables[place] for place in own], offsets, together)
     numbers = sum(states[place] for place in fixed)
     links = np.zeros((numbers, offsets[-1]))  # drawn evenly, and to be preserved
     shares = np.zeros_like(links)
@@ -198,9 +198,7 @@ def _change_places(
     records[:, own] = persons - offsets[:-1].astype(np.int32)
 
 
-def _expected(
-    mixture: Mixture, held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]
-) -> Vector:
+def _expected(held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
     """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `held` now."""
     places, tables = [], []
     for one, other, counts, deviation in together:
@@ -225,7 +223,7 @@ def _placed(records: Codes, columns: list[int], states: list[int]) -> tuple[Code
     return np.ascontiguousarray(records[:, columns] + offsets[:-1].astype(np.int32)), offsets
 
 
-def _pairs(persons: Codes, owners: Places, starts: Places, weights: Vector, states: int) -> Vector:
+def _pairs(persons: Codes, owners: Places, weights: Vector, states: int) -> Vector:
     """Sum the weights of ordered pairs of persons of a household, by a state of each."""
     import scipy.sparse as sparse
 
