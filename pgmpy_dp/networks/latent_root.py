@@ -8,6 +8,7 @@ import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
@@ -26,17 +27,20 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
     if count * max(schema.cells(block) for block in mixture.blocks) > _MOST_CELLS:
         raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
     names: dict[str, list[Any]] = {**states, root: list(range(count))}
-    cpds = [TabularCPD(root, count, mixture.weights[:, None], state_names={root: names[root]})]
+    cpds: list[TabularCPD] = []
+
+    def add(variable: str, values: Vector, *parents: str) -> None:
+        sizes = [len(names[parent]) for parent in parents]
+        kept = {name: names[name] for name in (variable, *parents)}
+        cpds.append(TabularCPD(variable, len(values), values, list(parents), sizes, state_names=kept))
+
+    add(root, mixture.weights[:, None])
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         for place, variable in enumerate(block):
             known = table.sum(axis=tuple(range(place + 2, table.ndim)))
             whole = known.sum(axis=-1, keepdims=True)
             rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
-            parents = [root, *block[:place]]
-            values = np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1)
-            sizes = [len(names[parent]) for parent in parents]
-            kept = {name: names[name] for name in (variable, *parents)}
-            cpds.append(TabularCPD(variable, rows.shape[-1], values, parents, sizes, state_names=kept))
+            add(variable, np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1), root, *block[:place])
     tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
     tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
     for variable, parent in tied.items():
@@ -46,15 +50,11 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
                 "dense: ask the mixture itself, which holds no such table."
             )
     for variable, (parent, places) in mixture.dependent.items():
-        values = np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64)
-        kept = {name: names[name] for name in (variable, parent)}
-        cpds.append(TabularCPD(variable, len(values), values, [parent], [places.size], state_names=kept))
+        add(variable, np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64), parent)
     for variable, finer in mixture.refined.items():
-        sizes = [len(names[finer.coarser])]
-        values = np.equal.outer(finer.groups, np.arange(sizes[0])) * finer.shares[:, None]
+        values = np.equal.outer(finer.groups, np.arange(len(names[finer.coarser]))) * finer.shares[:, None]
         values[:, ~values.any(axis=0)] = 1 / finer.states  # of impossible groups
-        kept = {name: names[name] for name in (variable, finer.coarser)}
-        cpds.append(TabularCPD(variable, finer.states, values, [finer.coarser], sizes, state_names=kept))
+        add(variable, values, finer.coarser)
     edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
     network = PrivateBayesianNetwork(edges, latents={root})
     network.add_cpds(*cpds)
