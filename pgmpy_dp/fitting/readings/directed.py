@@ -71,7 +71,7 @@ class _Problem:
         """Set the sampling variance to that at these marginals."""
         counts, seen = self.total * self.seen.apply(marginals), self.observed
         sampling = sampling_variance(seen.expected(counts), self.total, seen.expected_squares(counts))
-        self.noise = seen.noise.sampled_with_contrasts(sampling, seen.contrasts)
+        self.noise = seen.noise.sampled(sampling, seen.contrasts)
 
     def __call__(self, logits: Vector) -> tuple[float, Vector]:
         log_rows = self.rows.normalise(logits)

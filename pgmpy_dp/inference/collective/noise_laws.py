@@ -88,13 +88,12 @@ class LaplaceNoise(_OneLaw):
         """Return q and c of the loss's convex conjugate, q l^2 / 2 for multipliers |l| <= c."""
         return np.zeros_like(self.scale), 1.0 / self.scale
 
-    def sampled(self, sampling: Vector) -> SmoothedLaplaceNoise:
-        """Add sampling of this variance to the noise: both are then relative to expected counts."""
-        return SmoothedLaplaceNoise(self.observed, self.scale, np.sqrt(self.scale**2 + sampling))
+    def sampled(self, sampling: Vector, contrasts: Any = False) -> SmoothedLaplaceNoise:
+        """Add sampling of this variance to the noise: both are then relative to expected counts.
 
-    def sampled_with_contrasts(self, sampling: Vector, contrasts: NDArray[np.bool_]) -> SmoothedLaplaceNoise:
-        """Add sampling as `sampled` does; an observation of a contrast keeps the weight that its noise gives it."""
-        return self.sampled(sampling)
+        An observation of a contrast also keeps the weight that its noise gives it, so `contrasts` makes no difference.
+        """
+        return SmoothedLaplaceNoise(self.observed, self.scale, np.sqrt(self.scale**2 + sampling))
 
     def hyperbolic(self) -> tuple[Vector, Vector]:
         """Return scale and squared corner of a hyperbolic density with the same variance.
@@ -157,16 +156,13 @@ class GaussianNoise(_OneLaw):
         """Return q and c of the loss's convex conjugate, q l^2 / 2 for multipliers |l| <= c."""
         return self.scale**2, np.full_like(self.scale, np.inf)
 
-    def sampled(self, sampling: Vector) -> GaussianNoise:
-        """Add sampling of this variance to the noise: both are then relative to expected counts."""
-        return GaussianNoise(self.observed, self.variance + sampling)
+    def sampled(self, sampling: Vector, contrasts: Any = False) -> GaussianNoise:
+        """Add sampling of this variance to the noise of counts: both are then relative to expected counts.
 
-    def sampled_with_contrasts(self, sampling: Vector, contrasts: NDArray[np.bool_]) -> GaussianNoise:
-        """Add sampling to the noise of counts, and not to that of contrasts.
-
-        Contrasts of a table vary together: their own variances, taken for independent, would hide that a cell is empty.
+        It is not added where `contrasts` is true. Contrasts of a table vary together: their own variances, taken for
+        independent, would hide that a cell is empty.
         """
-        return self.sampled(np.where(contrasts, 0.0, sampling))
+        return GaussianNoise(self.observed, self.variance + np.where(contrasts, 0.0, sampling))
 
     def hyperbolic(self) -> tuple[Vector, Vector]:
         """Return the scale, and corners of -1, which denote a Gaussian density."""
