@@ -28,9 +28,12 @@ def named_evidence(given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ImpossibleEvidenceError as error:
-        raise ValueError(
-            f"The evidence {dict(given)} has probability zero in the network: leave a part of it out."
-        ) from error
+        raise impossible(given) from error
+
+
+def impossible(given: Mapping[str, Any]) -> ValueError:
+    """Build the error that evidence, named by its states, has probability zero."""
+    return ValueError(f"The evidence {dict(given)} has probability zero in the network: leave a part of it out.")
 
 
 class Uncertain(Protocol):

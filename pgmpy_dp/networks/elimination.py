@@ -14,6 +14,7 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.inference import VariableElimination as Elimination
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
+from pgmpy_dp.models.answering import impossible
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.questions import checked_question
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
@@ -171,6 +172,6 @@ class VariableElimination(Elimination):
 def _normalise(answer: DiscreteFactor, given: Mapping[str, Any]) -> DiscreteFactor:
     mass = float(np.sum(answer.values))
     if not mass > 0:
-        raise ValueError(f"The evidence {dict(given)} has probability zero in the network: leave a part of it out.")
+        raise impossible(given)
     answer.values = answer.values / mass
     return answer

@@ -89,7 +89,7 @@ class TreeAnswers:
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> DrawnAnswers:
         drawn = self.drawn()
         posterior = drawn.posterior
-        places = {v: posterior.schema.states[v].index(self.schema.states[v][place]) for v, place in given.items()}
+        places = self._in_draws(posterior.schema, given)
         answers, shares = drawn.conditioning.distributions(posterior.draws(target), asked, places)
         poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
         if poor:
@@ -107,6 +107,10 @@ class TreeAnswers:
             return DrawnAnswers(np.array([mean]), (answers @ numbers)[:, None], counts, records)
         return DrawnAnswers(answers.mean(axis=0).ravel(), answers.reshape(len(answers), -1), counts, records)
 
+    def _in_draws(self, own: Schema, given: Places) -> Places:
+        """Convert positions of states to those in the draws' schema."""
+        return {v: own.states[v].index(self.schema.states[v][place]) for v, place in given.items()}
+
     def _ordered(self, answers: Vector, asked: Sequence[str], own: Schema) -> Vector:
         """Reorder the states of draws from the releases' order to the network's."""
         for axis, variable in enumerate(asked, 1):
@@ -119,16 +123,16 @@ class TreeAnswers:
         shape = self.schema.shape(tuple(asked))
         if math.prod(shape) <= _FEW_STATES:
             with suppress(TreeTooLargeError):
-                found = self.draws(asked, given, target)
-                best = int(found.values.argmax())
-                agreeing = float(np.mean(found.drawn.argmax(axis=1) == best))
+                answer = self.draws(asked, given, target)
+                best = int(answer.values.argmax())
+                agreeing = float(np.mean(answer.drawn.argmax(axis=1) == best))
                 return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
         (places,) = self.most_probable(asked, [given])
-        drawn, own, states = self.drawn(), self.drawn().posterior.schema.states, self.schema.states
-        theirs = {v: own[v].index(states[v][place]) for v, place in given.items()}
-        found_ = drawn.conditioning.most_probable(drawn.posterior.draws(target), asked, theirs)
-        wanted = tuple(own[v].index(states[v][place]) for v, place in zip(asked, places, strict=True))
-        return places, float(np.mean([wanted == own_ for own_ in found_]))
+        drawn = self.drawn()
+        own = drawn.posterior.schema
+        each = drawn.conditioning.most_probable(drawn.posterior.draws(target), asked, self._in_draws(own, given))
+        wanted = tuple(self._in_draws(own, dict(zip(asked, places, strict=True))).values())
+        return places, float(np.mean([wanted == found for found in each]))
 
     def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
         return (plan.marginals(given) for plan, given in self._planned(asked, givens))
