@@ -15,6 +15,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.factors import Network, families
 from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
@@ -131,10 +132,8 @@ def barred_cells(scopes: Sequence[Clique], masks: dict[Clique, Mask], schema: Sc
 
 
 def _spread(table: Mask, variables: Clique, wanted: Clique) -> Mask:
-    """Transpose a table to the wanted variables, with an axis of length 1 for each variable that it lacks."""
-    order = [variables.index(variable) for variable in wanted if variable in variables]
-    sizes = dict(zip(variables, table.shape, strict=True))
-    return table.transpose(order).reshape([sizes.get(variable, 1) for variable in wanted])
+    """Transpose a mask to the wanted variables, with an axis of length 1 for each variable that it lacks."""
+    return Table(variables, table).expand(wanted).astype(bool)  # sums are numbers
 
 
 def _not_held(variables: Clique, pair: Sequence[str]) -> SchemaError:
