@@ -7,6 +7,8 @@ argument that is wrong in itself (a negative epsilon, a weight that is not a num
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["BudgetExceededError", "LedgerError", "Message", "ReleaseFormatError", "SchemaError"]
 
 
@@ -55,6 +57,14 @@ def in_shell_words(error: BaseException) -> str:
     """Return the message of an error or a warning with the advice for the command line."""
     message = error.args[0] if len(error.args) == 1 else None
     return message.shell if isinstance(message, Message) else str(error)
+
+
+def callers_level() -> int:
+    """Return the `stacklevel` with which the caller's warning points at code outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("pgmpy_dp."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class SchemaError(ValueError):

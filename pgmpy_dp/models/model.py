@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.errors import Message
+from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
 from pgmpy_dp.models.bounds import (
@@ -521,7 +521,7 @@ class Model(ABC):
             warnings.warn(
                 f"The release does not tell whether any record has the evidence {dict(given)}: the noise decides the "
                 "answer.",
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
         return found
 

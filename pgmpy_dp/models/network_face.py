@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ import pandas as pd
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError
+from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError, callers_level
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
@@ -416,16 +415,8 @@ class PrivateNetwork(Model, Provenance):
                 f"expected){worst}. Answers and synthetic records may be far off; bounds allow for it as far as the "
                 "release tells"
             )
-            warnings.warn(Message(fact, python, shell), stacklevel=_callers_level())
+            warnings.warn(Message(fact, python, shell), stacklevel=callers_level())
 
     def _told_by_families(self) -> bool:
         """Return whether every family has its own table, and CPDs from these would differ from the network's."""
         return False
-
-
-def _callers_level() -> int:
-    """Return the `stacklevel` with which the caller's warning points at code outside the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("pgmpy_dp."):
-        frame, level = frame.f_back, level + 1
-    return level

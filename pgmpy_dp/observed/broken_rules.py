@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.release import Release
@@ -33,7 +34,7 @@ def warn_of_broken_rules(releases: Sequence[Release]) -> None:
         warnings.warn(
             f"The release contradicts {several} of the schema far beyond its noise: {'; '.join(found[:3])}{more}. The "
             "rules hold in what is fitted all the same: correct them if they are wrong.",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 

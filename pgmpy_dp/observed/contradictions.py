@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.errors import Message
+from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
@@ -39,7 +39,7 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
         warnings.warn(
             f"Public tables are contradicted far beyond noise, standard errors and sampling: {'; '.join(found[:3])}"
             f"{more}. They are fitted all the same: leave out what is not about these records, or give errors.",
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 
@@ -71,7 +71,7 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
                 "add edges there, or fit PairwiseMixture, which needs no network",
                 "add edges there, or use pgmpy-dp synthesize, which needs no network",
             ),
-            stacklevel=6,
+            stacklevel=callers_level(),
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
+from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
@@ -67,7 +67,7 @@ def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
                 "guess, which bounds do not cover",
                 *PLAN_PAIRS,
             ),
-            stacklevel=3,
+            stacklevel=callers_level(),
         )
 
 

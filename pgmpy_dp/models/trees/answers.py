@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
+from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixes_slowly
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
@@ -93,7 +93,7 @@ class TreeAnswers:
         answers, shares = drawn.conditioning.distributions(posterior.draws(target), asked, places)
         poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
         if poor:
-            warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=6)
+            warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=callers_level())
         counts = posterior.totals * shares
         records = float(np.mean(counts if given else posterior.totals))
         answers = drawn.deviations.applied(answers, asked, places, records, target)
