@@ -131,13 +131,13 @@ class MixtureDraws:
             found: Vector = (squares + _STRENGTH * whole / max(freedom, 1) / level * own) / (freedom + _STRENGTH)
             return found
 
-        found = variance(self._errors(asked, given, of_records), len(self.refits))
+        found = variance(self._errors(asked, given, answer, share, of_records), len(self.refits))
         if len(asked) + len(given) > 2:
             members = self._members
             starts = variance((self._answer(member, asked, given) - answer for member in members), len(members) - 1)
             found = np.maximum(found - (1 - _STARTS) * starts, _LEAST * found)
             found += _DEPENDENT * beyond * own / max(records, 1.0)
-        return Prediction(values, np.sqrt(found), hidden, records, self._uncertainty(given), len(self.refits))
+        return Prediction(values, np.sqrt(found), hidden, records, self._uncertainty(given, share), len(self.refits))
 
     @cached_property
     def _members(self) -> tuple[Mixture, ...]:
@@ -150,10 +150,14 @@ class MixtureDraws:
     def _shares(self, variable: Variable) -> Vector:
         return self.fit.mixture.marginal((variable,))
 
-    def _errors(self, asked: Sequence[Variable], given: Mapping[Variable, int], of_records: bool) -> Iterator[Vector]:
-        """Yield the errors of the refits' answers relative to the truth that they were drawn from."""
+    def _errors(
+        self, asked: Sequence[Variable], given: Mapping[Variable, int], answer: Vector, share: float, of_records: bool
+    ) -> Iterator[Vector]:
+        """Yield the errors of the refits' answers relative to the truth that they were drawn from.
+
+        `answer` and `share` are the mixture's own answer, and its probability of the evidence.
+        """
         mixture = self.fit.mixture
-        answer, share = self._answer(mixture, asked, given), _share(mixture, given)
         shape = [mixture.cardinalities[variable] for variable in asked]
         for codes, again in zip(self.records, self.refits, strict=True):
             truth = answer
@@ -173,9 +177,8 @@ class MixtureDraws:
             kept &= codes[:, self.fit.mixture.variables.index(variable)] == state
         return kept
 
-    def _uncertainty(self, given: Mapping[Variable, int]) -> float:
+    def _uncertainty(self, given: Mapping[Variable, int], expected: float) -> float:
         """Return the standard deviation of the error of the evidence's count."""
-        expected = _share(self.fit.mixture, given)
         errors = [
             _share(again, given) - _drawn_to(expected, self._having(codes, given).mean(), len(codes), self.fit.total)
             for codes, again in zip(self.records, self.refits, strict=True)
