@@ -25,7 +25,7 @@ from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
 from pgmpy_dp.fitting.readings.family_tables import read_joint
-from pgmpy_dp.inference import NLBP, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
+from pgmpy_dp.inference import NLBP, Calibration, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
@@ -100,13 +100,18 @@ def cgm_em(
         If E-steps did not reach their tolerance.
     """
     path, likelihoods, gaps = [start], [], []
+    before = engine.calibrate(start)
     for number in range(iterations + 1):
-        found = _counts(engine, path[-1], noise, total, e_step, max_inner)
-        likelihoods.append(_likelihood(engine, path[-1], found, noise, total))
+        theta = path[-1]
+        found = _counts(engine, theta, before, noise, total, e_step, max_inner)
+        after = engine.calibrate(found.potentials)
+        gained = total * (after.log_partition - before.log_partition)
+        likelihoods.append(_likelihood(engine, theta, found, noise, gained))
         if not found.converged:
             gaps.append(found.gap)
         if number < iterations:
             path.append(found.potentials if m_step is None else m_step(found.counts))
+            before = after if m_step is None else engine.calibrate(path[-1])
     if gaps:
         warnings.warn(
             f"{len(gaps)} of {iterations + 1} E-steps of CGM-EM did not reach their tolerance in {max_inner} "
@@ -119,20 +124,28 @@ def cgm_em(
 
 
 def _counts(
-    engine: Engine, theta: Vector, noise: LaplaceNoise | GaussianNoise, total: float, e_step: str, max_inner: int
+    engine: Engine,
+    theta: Vector,
+    calibration: Calibration,
+    noise: LaplaceNoise | GaussianNoise,
+    total: float,
+    e_step: str,
+    max_inner: int,
 ) -> CollectiveMarginals:
+    """Find the counts behind the noisy counts; `calibration` is that of theta."""
     if e_step == "nlbp":
-        tolerance = TOLERANCE * max(1.0, noise.loss(total * engine.calibrate(theta).marginals)) / theta.size
+        tolerance = TOLERANCE * max(1.0, noise.loss(total * calibration.marginals)) / theta.size
         return NLBP(engine, max_iter=max_inner, tolerance=tolerance).run(theta, noise, total)
     return counts_by_dual(engine, theta, noise, total, TOLERANCE, max_inner)
 
 
 def _likelihood(
-    engine: Engine, theta: Vector, found: CollectiveMarginals, noise: LaplaceNoise | GaussianNoise, total: float
+    engine: Engine, theta: Vector, found: CollectiveMarginals, noise: LaplaceNoise | GaussianNoise, gained: float
 ) -> float:
-    """Compute theta . n + H(n) + log p(y | n) - N A(theta), where H(n) = N A(phi) - phi . n for n = N mu(phi)."""
-    calibrations = [engine.calibrate(logs) for logs in (found.potentials, theta)]
-    gained = total * (calibrations[0].log_partition - calibrations[1].log_partition)
+    """Compute theta . n + H(n) + log p(y | n) - N A(theta), where H(n) = N A(phi) - phi . n for n = N mu(phi).
+
+    `gained` is N A(phi) - N A(theta).
+    """
     moved = np.where(np.isfinite(theta), found.potentials - theta, 0.0) * engine.repeats
     return float(gained - moved @ found.counts - noise.loss(found.counts))
 
