@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
+from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.family_tables import read_joint
 from pgmpy_dp.inference import NLBP, Calibration, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
@@ -227,7 +228,8 @@ class CGMEM(NaiveMLE):
         if not isinstance(structure, DAG):
             return super()._tables(structure, schema)
         scopes = families(structure)
-        build_engine(schema.select(structure.nodes()).cardinalities(), scopes, self.inference)
+        if self.inference == "junction_tree":
+            require_exact(schema, scopes)
         return scopes, shares(schema, scopes)
 
     def _read(self, structure: Structure, release: Any) -> list[Any]:
