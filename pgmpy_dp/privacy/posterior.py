@@ -54,6 +54,17 @@ def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Frac
     return (exact / number, exact) if split else (exact, exact * number)
 
 
+def require_different_nodes(families: Sequence[Sequence[str]]) -> None:
+    """Refuse families of which two start with the same node, to whose rows a record would contribute twice.
+
+    Raises
+    ------
+    ValueError
+    """
+    if len({family[0] for family in families}) < len(families):
+        raise ValueError("families must start with different nodes: each node is counted in one family only.")
+
+
 def floor_of(span: float, states: int) -> float:
     """Return the smallest probability w in a row of range R: 1 / (exp(R) + r - 1)."""
     return 1.0 / (math.exp(span) + states - 1)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.simplex import SimplexPoints
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import floor_of, tempering, total_epsilon, truncation
+from pgmpy_dp.privacy.posterior import floor_of, require_different_nodes, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
@@ -47,7 +48,7 @@ class _Rows:
 
 def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> Quote:
     cost = each * rows.draws
-    charge = Charge(f"draw {rows.draws} network{'s' if rows.draws > 1 else ''}", mechanism, epsilon=cost)
+    charge = Charge(f"draw {counted(rows.draws, 'network')}", mechanism, epsilon=cost)
     return Quote(charge, rows, public.guarantee(cost, mechanism))
 
 
@@ -123,8 +124,7 @@ def _checked_families(
 ) -> tuple[tuple[Clique, ...], list[int]]:
     """Check a network's families and their prior; return the families and the number of states of each node."""
     checked = schema.require(families)
-    if len({family[0] for family in checked}) < len(checked):
-        raise ValueError("families must start with different nodes: each node is counted in one family only.")
+    require_different_nodes(checked)
     for family in checked:
         require_countable(schema, family)
         table = np.asarray(prior.get(family))

@@ -18,9 +18,10 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import total_epsilon
+from pgmpy_dp.privacy.posterior import require_different_nodes, total_epsilon
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
 from pgmpy_dp.records.frames import MOST_RECORDS, STEPS, Integers, moments
 from pgmpy_dp.release import RegressionDraws
@@ -51,8 +52,7 @@ class PosteriorRegressions:
         most = MOST_RECORDS if public.total is None else public.total
         regressions = self._priced(public, each, most)
         cost = self.draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
-        label = f"draw {self.draws} network{'s' if self.draws > 1 else ''}"
-        charge = Charge(label, "posterior_sampling", epsilon=cost)
+        charge = Charge(f"draw {counted(self.draws, 'network')}", "posterior_sampling", epsilon=cost)
         return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
 
     def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
@@ -90,8 +90,7 @@ class PosteriorRegressions:
             tries for some records. This depends only on public numbers, not on the actual records.
         """
         families: list[Clique] = [tuple(family) for family in self.families]
-        if len({family[0] for family in families}) < len(families):
-            raise ValueError("families must start with different nodes: each node is counted in one family only.")
+        require_different_nodes(families)
         prior = float(exact_positive("prior_precision", self.prior_precision))
         precisions = {f: _precision(public.schema, f, self.std, self.coefficient_bound) for f in families}
 

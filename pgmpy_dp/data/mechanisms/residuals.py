@@ -21,6 +21,7 @@ from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, perturbe
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
@@ -56,7 +57,7 @@ class Residuals:
         delta, schema = delta_within(public, self.delta), public.schema
         cliques, scales = _closed(schema, self.scales, public.neighbours)
         epsilon = residual_epsilon(schema, scales, public.neighbours, delta)
-        label = f"measure {len(scales)} set{'s' if len(scales) > 1 else ''} of residuals"
+        label = f"measure {counted(len(scales), 'set')} of residuals"
         paid, rho = Fraction(str(epsilon)), residual_rho(schema, scales, public.neighbours)
         charge = Charge(label, "gaussian", epsilon=paid, delta=Fraction(str(delta)))
         terms = _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales)
