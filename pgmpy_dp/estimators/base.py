@@ -77,7 +77,7 @@ def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
         missing |= {name: text for name, text in entries.items() if name not in own}
     if not missing:
         return doc
-    text = "\n".join(missing.values())
+    text = "\n".join(dict.fromkeys(missing.values()))  # an entry may describe several parameters
     if own:
         return _SECTION.sub(lambda found: f"{text}\n{found[0]}", doc, count=1)
     before, _, after = doc.partition("\n\nAttributes\n")
