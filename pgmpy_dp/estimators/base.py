@@ -349,6 +349,17 @@ def refuse_weights(estimator: object, sample_weight: Any) -> None:
         )
 
 
+def require_fitted(estimator: Any, attribute: str = "release_") -> None:
+    """Refuse an estimator without an attribute that `fit` sets.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not hasattr(estimator, attribute):
+        raise ValueError("The estimator is not fitted yet: call fit first.")
+
+
 def require_estimator(estimator: Any, known: str = "None") -> None:
     """Refuse a name or a class instead of an estimator.
 

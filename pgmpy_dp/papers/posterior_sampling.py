@@ -11,39 +11,29 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
-from pgmpy_dp.estimators.base import PrivateEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
-from pgmpy_dp.fitting.readings.dirichlet import check_prior, network_of, prior_counts
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.estimators.base import PrivateEstimator, require_fitted
+from pgmpy_dp.estimators.for_networks.prior_estimator import PriorEstimator
+from pgmpy_dp.fitting.readings.dirichlet import network_of
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.release import PosteriorDraws, Release
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class _DrawnRows(NetworkEstimator, PrivateEstimator):
-    """Base of both estimators, with a Dirichlet prior, and the mean of the draws as CPDs.
+class _DrawnRows(PriorEstimator, PrivateEstimator):
+    """Base of both estimators, with the mean of the draws as CPDs.
 
     Parameters
     ----------
-    prior_type, equivalent_sample_size, pseudo_counts
-        As for `PrivateBayesianEstimator`.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     """
 
     _: KW_ONLY
-    prior_type: str = "BDeu"
-    equivalent_sample_size: float | Mapping[Any, float] = 5
-    pseudo_counts: Any = None
     state_names: Mapping[str, Any] | Schema | None = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_prior(self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
 
     def _source(self, structure: DAG, data: Any, public: Any) -> Any:
         if isinstance(data, Release):
@@ -52,10 +42,6 @@ class _DrawnRows(NetworkEstimator, PrivateEstimator):
                 "PrivateBayesianEstimator."
             )
         return super()._source(structure, data, public)
-
-    def _prior(self, structure: DAG, schema: Schema) -> dict[Clique, Vector]:
-        options = (self.prior_type, self.equivalent_sample_size, self.pseudo_counts)
-        return prior_counts(families(structure), schema, *options)
 
     def _read(self, structure: DAG, release: PosteriorDraws) -> list[TabularCPD]:
         means = release.mean()
@@ -120,8 +106,7 @@ class PosteriorSampler(_DrawnRows):
 
     def networks(self) -> list[DiscreteBayesianNetwork]:
         """Return the draws, each as a network."""
-        if not hasattr(self, "release_"):
-            raise ValueError("The estimator is not fitted yet: call fit first.")
+        require_fitted(self)
         states = self.release_.schema.states
         return [
             network_of([tabular_cpd(scope, rows, states) for scope, rows in draw.items()])

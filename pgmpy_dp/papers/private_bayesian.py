@@ -13,15 +13,9 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
-from pgmpy_dp.fitting.readings.dirichlet import (
-    check_prior,
-    draw_network,
-    posterior_frame,
-    posterior_means,
-    prior_counts,
-)
+from pgmpy_dp.estimators.base import TableEstimator, require_fitted
+from pgmpy_dp.estimators.for_networks.prior_estimator import PriorEstimator
+from pgmpy_dp.fitting.readings.dirichlet import draw_network, posterior_frame, posterior_means
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.privacy.checks import Constraint, checked_delta, choice, whole_number
@@ -30,7 +24,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
+class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
     """Update the prior of a Bayesian network's parameters with noisy counts.
 
     A drop-in replacement for pgmpy's `DiscreteBayesianEstimator`: Dirichlet priors on the rows of the CPDs are updated
@@ -45,11 +39,6 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
         cells are clamped between 0 and the number of records (Algorithm 1). "gaussian": the same with Gaussian noise.
         "auto": one of the two, as for other estimators. "fourier": the Fourier coefficients of all families with
         Laplace noise, so that the released counts are mutually consistent (Algorithm 2).
-    prior_type : {"BDeu", "K2", "dirichlet"}
-    equivalent_sample_size : float or mapping of node to float
-        For "BDeu".
-    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
-        For "dirichlet". All must be positive.
     increment : "least" or None
         How coefficients become non-negative counts. "least" adds the least number of records, spread evenly, that makes
         all cells non-negative and keeps the counts consistent. None sets cells below 0 to 0, which loses consistency.
@@ -94,9 +83,6 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
     }
 
     _: KW_ONLY
-    prior_type: str = "BDeu"
-    equivalent_sample_size: float | Mapping[Any, float] = 5
-    pseudo_counts: Any = None
     increment: str | None = "least"
     release: str | None = None
 
@@ -110,16 +96,8 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
             )
             self.mechanism, self.release = self.release, None
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_prior(*self._prior)
-
-    @property
-    def _prior(self) -> tuple[Any, Any, Any]:
-        return self.prior_type, self.equivalent_sample_size, self.pseudo_counts
-
     def _plan(self, structure: DAG, public: Any) -> Any:
-        prior_counts(families(structure), public.schema, *self._prior)  # refuse an invalid prior before charging
+        self._prior(structure, public.schema)  # refuse an invalid prior before charging
         if self.mechanism != "fourier":
             return super()._plan(structure, public)
         if checked_delta(self.delta, zero_allowed=True):
@@ -133,7 +111,7 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
 
     def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
         scopes, schema = families(structure), self._schema(structure, release)
-        prior, counts = prior_counts(scopes, schema, *self._prior), self._counts(release, scopes)
+        prior, counts = self._prior(structure, schema), self._counts(release, scopes)
         posterior = self._posterior = {scope: prior[scope] + counts[scope] for scope in scopes}
         self.posterior_counts_ = {scope[0]: posterior_frame(scope, posterior[scope], schema) for scope in scopes}
         return [posterior_means(scope, posterior[scope], schema) for scope in scopes]
@@ -148,8 +126,7 @@ class PrivateBayesianEstimator(NetworkEstimator, TableEstimator):
         seed : int, optional
             For reproducible draws; privacy does not depend on it.
         """
-        if not hasattr(self, "_posterior"):
-            raise ValueError("The estimator is not fitted yet: call fit first.")
+        require_fitted(self, "_posterior")
         number, generator = whole_number("n", n, 0), np.random.default_rng(seed)
         return [draw_network(self._posterior, self.release_.schema, generator) for _ in range(number)]
 

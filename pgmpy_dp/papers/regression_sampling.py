@@ -13,7 +13,7 @@ from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.base import PrivateEstimator, refuse_weights
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_weights, require_fitted
 from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
@@ -145,8 +145,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
 
     def networks(self) -> list[LinearGaussianBayesianNetwork]:
         """Return the draws, each as a network."""
-        if not hasattr(self, "release_"):
-            raise ValueError("The estimator is not fitted yet: call fit first.")
+        require_fitted(self)
         found = []
         for draw in self.release_.draws:
             network = LinearGaussianBayesianNetwork()
