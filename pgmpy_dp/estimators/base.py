@@ -202,9 +202,13 @@ class Estimator:
 
     def _measure(self, structure: Any, source: Any, public: Any) -> Any:
         """Charge the source, and return its release, joined with public tables."""
-        self.release_ = informed(source.release(self._plan(structure, source)), public)
+        self.release_ = informed(self._released(structure, source), public)
         self.guarantee_ = self.release_.guarantee  # kept if `_read` fails, since they are paid for
         return self.release_
+
+    def _released(self, structure: Any, source: Any) -> Any:
+        """Charge the source, and return what is drawn."""
+        return source.release(self._plan(structure, source))
 
     def _observe(self, structure: Any, release: Any) -> None:
         """Warn if the release contradicts itself or its rules."""

@@ -15,7 +15,6 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
-from pgmpy_dp.estimators.sources import informed
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,
@@ -152,14 +151,12 @@ class PrivateMLE(NetworkEstimator, TableEstimator):
             intersections(cliques if self.tables == "joint" else families(structure))
         return cliques, weights
 
-    def _measure(self, structure: DAG, source: Any, public: Any) -> Any:
+    def _released(self, structure: DAG, source: Any) -> Any:
         allocation = resolve_allocation(self.allocation, self.tables)
         if not isinstance(allocation, DataDependentAllocation):
-            return super()._measure(structure, source, public)
-        first, self._features, second = self._measure_in_two_stages(source, structure, allocation)
-        self.release_, self.guarantee_ = informed(second, public), second.guarantee
-        self.stage1_release_ = first
-        return self.release_
+            return super()._released(structure, source)
+        self.stage1_release_, self._features, second = self._measure_in_two_stages(source, structure, allocation)
+        return second
 
     def _measure_in_two_stages(
         self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation
