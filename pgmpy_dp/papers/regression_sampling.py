@@ -156,7 +156,6 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         return found
 
     def _source(self, structure: list[Clique], data: Any, public: Any) -> PrivateDataset:
-        _, epsilon = total_epsilon(self.epsilon, self.draws, self.split)
         nodes = [family[0] for family in structure]
         if isinstance(data, PrivateDataset):
             require_same("neighbours", self.neighbours, data.neighbours)
@@ -174,7 +173,10 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
             if node not in schema.bounds:
                 raise SchemaError(f"Variable {node!r} has no bounds: give bounds={{{node!r}: (low, high)}}.")
         chosen = Schema(bounds={node: schema.bounds[node] for node in nodes})
-        return PrivateDataset(data, chosen, PrivacyBudget(epsilon), neighbours=self.neighbours or "add_remove")
+        return PrivateDataset(data, chosen, self._budget(), neighbours=self.neighbours or "add_remove")
+
+    def _budget(self) -> PrivacyBudget:
+        return PrivacyBudget(total_epsilon(self.epsilon, self.draws, self.split)[1])
 
 
 def _by_node(name: str, given: Any, nodes: list[str]) -> Mapping[str, Any]:

@@ -231,7 +231,7 @@ def _tuned(graph: str, size: int, epsilon: float, tuning: str) -> Settings:
     return first if tuning == TUNING[1] else search_in_turn(partial(_stochastic, graph, size, 0, epsilon, 3), first)[0]
 
 
-def figure(graph: str, rows: pd.DataFrame) -> Figure:
+def figure(rows: pd.DataFrame) -> Figure:
     """Plot divergence against N in one panel per epsilon, and below it CGM-EM against its iterations."""
     epsilons = sorted(rows["epsilon"].unique())
     drawn = Figure(figsize=(3.2 * len(epsilons) + 0.6, 7.4), layout="constrained")
@@ -331,7 +331,7 @@ def caption(graph: str, rows: pd.DataFrame) -> str:
 
 
 def _experiment(graph: str) -> Experiment:
-    return Experiment(trials, partial(run, graph), RESULTS, partial(figure, graph), partial(caption, graph), version=3)
+    return Experiment(trials, partial(run, graph), RESULTS, figure, partial(caption, graph), version=3)
 
 
 CHAIN, RANDOM_GRAPH = _experiment("chain"), _experiment("erdos-renyi")
