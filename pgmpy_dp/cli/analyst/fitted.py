@@ -259,7 +259,7 @@ def query(
         given_alone = "--release" if releases else "--of" if about is not None else "--draws"
         raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9.")
     loaded = loaded_network(network)
-    if interval is not None and not releases and getattr(loaded, "release_", None) is None:
+    if interval is not None and not releases and not carried(loaded):
         raise click.UsageError(
             f"{network} carries no release, from which bounds are drawn: name the one it was fitted to by --release."
         )
@@ -267,7 +267,7 @@ def query(
         loaded.attach_release(*map(Release.load, releases))
     schema = loaded.schema_
     _require_targets(schema, targets)
-    declared = [release.schema for release in _carried(loaded)]
+    declared = [release.schema for release in carried(loaded)]
     given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})"
@@ -285,7 +285,8 @@ def query(
             keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
             values = frame[["value", "lower", "upper"]].to_numpy().tolist()
             rows = [(key, *row) for key, row in zip(keys, values, strict=True)]
-            notes += [one_line(UserWarning(note)) for name, note in frame.attrs.items() if name == "note"]
+            if "note" in frame.attrs:
+                notes.append(one_line(UserWarning(frame.attrs["note"])))
         notes += _unchecked(loaded, network)
     held["notes"] = notes
     if interval is not None:
@@ -341,7 +342,7 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
     releases, network = released_and_fitted("check", release, model)
     if network is None:
         raise click.UsageError("Name the network that was fitted to it: --model fitted.bif, say.")
-    if not _carried(network):
+    if not carried(network):
         network.attach_release(*releases)
     try:
         found = network.check_fit()
@@ -374,7 +375,7 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
     if kind_of(release) != "a network":
         return (Release.load(release),), None if model is None else loaded_network(model)
     network = loaded_network(release)
-    held = _carried(network)
+    held = carried(network)
     if not held:
         raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
     if model is not None:
@@ -382,7 +383,7 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
     return held, network
 
 
-def _carried(network: Any) -> tuple[Any, ...]:
+def carried(network: Any) -> tuple[Any, ...]:
     """List the releases that a model carries."""
     held = getattr(network, "release_", None)
     return held if isinstance(held, tuple) else () if held is None else (held,)
@@ -390,7 +391,7 @@ def _carried(network: Any) -> tuple[Any, ...]:
 
 def _unchecked(loaded: Any, network: Path) -> list[str]:
     """Note that a network was not tested against its release, which takes long if both are large."""
-    if not _carried(loaded) or getattr(loaded, "fit_checked_", True):
+    if not carried(loaded) or getattr(loaded, "fit_checked_", True):
         return []
     return [
         "Whether the release contradicts the network was not tested, since it takes long: use "
@@ -400,16 +401,15 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
 
 def _declared(network: Any) -> Schema:
     """Find what was declared of the records: a model that carries its releases has it from them."""
-    schemas: list[Schema] = [release.schema for release in _carried(network)] or [network.schema_]
+    schemas: list[Schema] = [release.schema for release in carried(network)] or [network.schema_]
     return reduce(lambda schema, other: schema.join(other), schemas)
 
 
 def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
     from itertools import product
 
-    factor = network.query(list(targets), given)
-    cells = list(product(*(schema.states[variable] for variable in targets)))
-    return [(cell, float(factor.get_value(**dict(zip(targets, cell, strict=True))))) for cell in cells]
+    cells = product(*(schema.states[variable] for variable in targets))
+    return list(zip(cells, network.query(list(targets), given).values.ravel().tolist(), strict=True))
 
 
 @click.command(cls=Command)
@@ -454,7 +454,7 @@ def sample(
         if release is not None:
             loaded.attach_release(Release.load(release))
         if numbers is None:
-            numbers = "uniform" if _carried(loaded) or loaded.schema_.bins else "states"
+            numbers = "uniform" if carried(loaded) or loaded.schema_.bins else "states"
         begin("Drawing records")
         declared = _declared(loaded)
         records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=target), declared)

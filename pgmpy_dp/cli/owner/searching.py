@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pgmpy_dp.cli.analyst.fitted import loaded_network, tested
+from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, tested
 from pgmpy_dp.cli.owner.spending import Spending
 from pgmpy_dp.cli.shared.common import Command, charged_already, promised, quiet, stages
 from pgmpy_dp.cli.shared.files import file_option, out_option, records_argument
@@ -191,7 +191,7 @@ def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any)
             raise click.ClickException(
                 f"{model} is a mixture, whose release measures all pairs: pgmpy-dp check {model}."
             )
-        if not hasattr(network, "release_"):
+        if not carried(network):
             raise click.ClickException(f"{model} carries no release: write it by pgmpy-dp fit --out fitted.zip.")
         if spending.dry_run:
             plan = f"Half of epsilon chooses at most {pairs} pairs that the network does not join, half measures them."
