@@ -13,14 +13,14 @@ import click
 
 from pgmpy_dp.cli.owner.spending import with_format
 from pgmpy_dp.cli.shared.common import Command, emit
-from pgmpy_dp.cli.shared.files import DICTIONARY_COLUMNS, file_argument, out_option
+from pgmpy_dp.cli.shared.files import DICTIONARY_COLUMNS, endings_of, file_argument, out_option
 from pgmpy_dp.cli.shared.options import csv_options, force_option, json_option
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
-_NETWORKS = (".bif", ".xmlbif", ".xml", ".xdsl", ".net", ".uai")
+_NETWORKS = endings_of("a network")
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 

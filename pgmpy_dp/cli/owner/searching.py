@@ -71,11 +71,11 @@ def structure(
     """
     quiet()
     import pgmpy_dp as dp
-    from pgmpy_dp.cli.shared.structures import edge_lines
+    from pgmpy_dp.cli.shared.structures import LISTS, edge_lines
     from pgmpy_dp.models.formats.formats import SUFFIXES
 
     for path, endings, named in (
-        (out, (".txt", ".edges"), "edges are written to .txt files"),
+        (out, LISTS, "edges are written to .txt files"),
         (picture, (".png", ".svg", ".pdf"), "pictures are written to .png, .svg and .pdf files"),
         (model, SUFFIXES, f"networks are written to {', '.join(SUFFIXES)} files"),
     ):

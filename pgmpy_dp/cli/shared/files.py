@@ -39,6 +39,11 @@ _FORMATS = {
 }
 
 
+def endings_of(kind: str) -> tuple[str, ...]:
+    """List the endings by which files of a kind are recognised."""
+    return tuple(ending for ending, own in _ENDINGS.items() if own == kind)
+
+
 def kind_of(path: Path) -> str | None:
     """Recognise a file by its ending, or where that is ambiguous, by the outermost names of its content."""
     if path.is_dir():

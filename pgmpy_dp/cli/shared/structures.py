@@ -11,6 +11,7 @@ import click
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.cli.shared.common import as_json_text
+from pgmpy_dp.cli.shared.files import endings_of
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
@@ -20,7 +21,7 @@ _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = re.compile(_QUOTED)
 _EDGE = re.compile(rf'(?P<first>{_QUOTED}|[^"].*?)\s+(?P<arrow>->|--)\s+(?P<second>{_QUOTED}|[^"].*)')
 _ARROWS = ("->", "--", "=>", "<-")
-_LISTS = (".txt", ".edges")
+LISTS = endings_of("a list of edges")
 # Signs that other programs, word processors or hands write for an arrow.
 _LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27f5-\u27ff]+\s*")
 
@@ -37,7 +38,7 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     from pgmpy_dp.models.formats.formats import SUFFIXES
     from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load_network
 
-    if path.suffix.lower() in _LISTS:
+    if path.suffix.lower() in LISTS:
         nodes, edges, undirected = _edge_list(path, variables)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
@@ -46,7 +47,7 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     else:
         raise click.ClickException(
             f"{path}: unknown kind of model. Give a network file ({', '.join(SUFFIXES)}) or a list of edges "
-            f"({', '.join(_LISTS)})."
+            f"({', '.join(LISTS)})."
         )
     _require_network(path, edges, undirected)
     structure = PrivateMarkovNetwork() if undirected else PrivateBayesianNetwork()
