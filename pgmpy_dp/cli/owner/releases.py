@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,8 @@ def release(
         noisy = dataset.release(asked)
         with charged_already():
             noisy.save(out)
-    spending.emit(budget, describe(noisy) | {"file": str(out)}, [*_lines(noisy), *told, "", f"Written to {out}."])
+    held = describe(noisy)
+    spending.emit(budget, held | {"file": str(out)}, [*_lines(noisy, held), *told, "", f"Written to {out}."])
 
 
 @click.command(cls=Command)
@@ -151,7 +153,8 @@ def inspect(path: Path, as_json: bool) -> None:
     from pgmpy_dp.release import Release
 
     noisy = Release.load(path)
-    emit(as_json, describe(noisy), _lines(noisy))
+    held = describe(noisy)
+    emit(as_json, held, _lines(noisy, held))
 
 
 def _planned_residuals(
@@ -170,11 +173,11 @@ def _planned_residuals(
     return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 
 
-def _lines(noisy: Release) -> list[str]:
-    """Describe the guarantee and contents of a release, as lines."""
+def _lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
+    """Describe the guarantee and contents of a release as lines; `held` is its description for JSON."""
     from pgmpy_dp.release import DiscoveredStates
 
-    held, guarantee = describe(noisy), noisy.guarantee
+    guarantee = noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
     head = [guarantee.sentence(), f"Made with {versions or 'unknown versions'}."]
     if isinstance(noisy, DiscoveredStates):
