@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
-from pgmpy_dp.records.parquet import parquet_source
-from pgmpy_dp.records.refusals import require_columns, sealed
+from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_source
+from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
 from pgmpy_dp.records.values import ValueCounts
@@ -77,14 +77,10 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
             records = declared_file(path, schema)
-        elif path.name.lower().endswith((".parquet", ".pq")) or path.is_dir():
+        elif path.name.lower().endswith(PARQUET_ENDINGS) or path.is_dir():
             return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
         else:
-            raise ValueError(
-                Message(
-                    f"{path}: records are read from .csv and .parquet files", "read others into a frame", "convert it"
-                )
-            )
+            raise unknown_ending(path, "records are read from .csv and .parquet files")
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # imports compiled code that other sources do not need
 

@@ -39,15 +39,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
-from pgmpy_dp.records.parquet import parquet_table
-from pgmpy_dp.records.refusals import sealed
+from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_table
+from pgmpy_dp.records.refusals import sealed, unknown_ending
 from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -160,14 +160,10 @@ def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
             records = declared_file(path, schema)
-        elif path.name.lower().endswith((".parquet", ".pq")) and not path.is_dir():
+        elif path.name.lower().endswith(PARQUET_ENDINGS) and not path.is_dir():
             records = parquet_table(path)
         else:
-            raise ValueError(
-                Message(
-                    f"{path}: {table} are read from one .csv or .parquet file", "read others into a frame", "convert it"
-                )
-            )
+            raise unknown_ending(path, f"{table} are read from one .csv or .parquet file")
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # imports compiled code
 

@@ -21,6 +21,9 @@ from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
+PARQUET_ENDINGS = (".parquet", ".pq")
+"""Endings of the names of Parquet files that are read from a path alone."""
+
 
 @dataclass(frozen=True)
 class Part:

@@ -7,6 +7,7 @@ records, and messages of other libraries about records are suppressed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pgmpy_dp.errors import Message, SchemaError
@@ -32,6 +33,11 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
         f"Reading {source} failed ({problem}). The message is suppressed, since it may show values of records: read it "
         "with its own library to see what is wrong."
     )
+
+
+def unknown_ending(path: Path, read: str) -> ValueError:
+    """Refuse a file whose ending is none of those that are read; `read` says which are."""
+    return ValueError(Message(f"{path}: {read}", "read others into a frame", "convert it"))
 
 
 def require_columns(names: list[Any], variables: Iterable[str], what: str = "Variable") -> list[int]:
