@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v"]})
 CELLS = list(itertools.product(*SCHEMA.states.values()))
@@ -89,6 +91,7 @@ def test_no_unit_costs_more_than_is_charged(relation, name, epsilon):
         ({"sampling_rate": 0.0}, "sampling_rate"),
         ({"sampling_rate": 1.5}, "sampling_rate"),
         ({"sampling_rate": 0.5, "mechanism": "gaussian", "delta": 1e-7}, "priced for the Laplace"),
+        ({"sampling_rate": 0.5, "delta": 1e-7}, "priced for the Laplace"),
         ({"mechanism": "gaussian", "delta": 1e-5}, "more than the budget's"),
         ({"mechanism": "gaussian_block", "delta": 0.0}, "greater than 0"),
     ],
@@ -124,6 +127,57 @@ def test_tables_of_more_weight_have_less_noise(mechanism):
     scales = data.measure(CLIQUES, 0.5, weights=[8, 4, 1], **noise).scales
     losses = np.array([scales[clique] for clique in CLIQUES]) ** (-1.0 if mechanism == "laplace" else -2.0)
     np.testing.assert_allclose(losses / losses[2], [8, 4, 1], rtol=0.2 if mechanism == "gaussian_block" else 1e-6)
+
+
+class Laws(Noted):
+    """No noise, and the law and the scale that it was asked for."""
+
+    def discrete_laplace(self, counts, scale):
+        self.seen.append(("laplace", scale))
+        return counts
+
+    def discrete_gaussian(self, counts, scale):
+        self.seen.append(("gaussian", scale))
+        return counts
+
+
+SEVERAL = [
+    ({}, "gaussian_block"),
+    ({"unit": "person", "max_rows": 1}, "gaussian_block"),
+    ({"unit": "person", "max_rows": 2}, "gaussian"),
+    ({"unit": "person"}, "gaussian"),
+]
+
+
+@pytest.mark.parametrize(("unit", "best"), SEVERAL)
+def test_auto_is_the_best_noise_that_the_delta_pays_for(unit, best):
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    for delta, mechanism in ((0.0, "laplace"), (DELTA, best)):
+        found = []
+        for name in ("auto", mechanism):
+            noise, budget = Laws(), dp.PrivacyBudget(1.0, DELTA)
+            data = dp.PrivateDataset(frame, SCHEMA, budget, noise=noise, **unit)
+            noisy = data.measure(CLIQUES, 0.5, delta=delta, mechanism=name, weights=[3, 1, 0.3])
+            assert {law for law, _ in noise.seen} == {noisy.guarantee.mechanism}
+            found.append((noise.seen, noisy, budget.history))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("unit", [unit for unit, _ in SEVERAL])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+def test_a_price_that_is_asked_before_records_are_read_says_the_noise_they_get(unit, relation, delta):
+    asked = NoisyTables(CLIQUES, 0.5, delta, weights=[3, 1, 0.3])
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    noisy = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA), relation, **unit).release(asked)
+    quote = asked.quote(PublicTable.of(SCHEMA, DELTA, relation, **unit))
+    assert quote.guarantee == noisy.guarantee
+    assert deviations(quote) == pytest.approx({clique: noisy.noise(clique)[1] for clique in CLIQUES}, rel=1e-12)
+
+
+def test_such_a_price_is_refused_where_the_delta_would_be():
+    with pytest.raises(ValueError, match="more than the budget's"):
+        NoisyTables(CLIQUES, 0.5, 2 * DELTA).quote(PublicTable.of(SCHEMA, DELTA))
 
 
 @pytest.mark.parametrize(
