@@ -47,6 +47,13 @@ def test_a_plan_is_charged_whole_and_sums_are_of_the_features():
         data.plan(2, epsilon=1.5, delta=1e-6, sampling_rate=1.0)
 
 
+def test_a_dear_plan_is_refused_with_the_noise_that_fits():
+    data = features(budget=dp.PrivacyBudget(0.5, 1e-5))
+    with pytest.raises(dp.BudgetExceededError, match=r"for epsilon=\d.*A noise multiplier of [\d.]+ fits"):
+        data.plan(10, noise_multiplier=0.8, delta=1e-5, sampling_rate=0.5)
+    assert data.budget.history == ()
+
+
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
