@@ -124,6 +124,25 @@ def test_noise_has_the_stated_variance():
     assert drawn[0].total_variance == pytest.approx(2 * drawn[0].scale ** 2, rel=0.01)
 
 
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_coefficients_and_a_private_number_of_records_are_observed_as_sums_of_cells(neighbours):
+    """The exact counts are within eight deviations of what was observed, each row in the table that it belongs to."""
+    noisy = dataset(neighbours=neighbours).measure_coefficients(CLIQUES, 40.0)
+    seen = noisy.observe(SCHEMA.variables)
+    exact = dp.exact_marginals(records(300), SCHEMA, seen.cliques).tables
+    errors = seen.expected(np.concatenate([exact[clique].ravel() for clique in seen.cliques])) - seen.noise.observed
+    assert (np.abs(errors) <= 8 * np.sqrt(seen.noise.variance)).all()
+    tables = np.repeat(np.arange(len(seen.cliques)), [SCHEMA.cells(clique) for clique in seen.cliques])
+    for row, owner in zip(seen.matrix.toarray(), seen.owners, strict=True):
+        if owner >= 0:
+            assert set(tables[row != 0]) == {owner}
+    alone = seen.owners == -1
+    if neighbours == "replace_one":
+        assert not alone.any()
+    else:
+        assert (seen.noise.observed[alone], seen.noise.variance[alone]) == (noisy.total, noisy.total_variance)
+
+
 def test_tables_are_reconciled_by_least_squares():
     """`to_coefficients` of independent tables against the generalised least-squares solution."""
     cliques = [("a", "b"), ("b", "c"), ("b",)]

@@ -89,6 +89,18 @@ def test_no_noise_is_understated(scales, kind, seed):
     assert table.var() > 0.85 * said - 0.35  # noise of whole numbers is less than its scale says where it is small
 
 
+def test_weights_of_units_are_rounded_to_their_parts_alone():
+    people = FRAME.assign(person=np.arange(len(FRAME)) // 3)
+    budget, noise = dp.PrivacyBudget(20.0), dp.SimulatedNoise(0)
+    data = dp.PrivateDataset(people, SCHEMA, budget, unit="person", noise=noise)
+    first, second = data.measure(EDGES, 0.5), data.measure(EDGES, 1.0)
+    joined = first + second
+    precisions = [1 / part.variances["a", "b"] for part in (first, second)]
+    mean = np.average([part.tables["a", "b"] for part in (first, second)], axis=0, weights=precisions)
+    assert np.abs(joined.tables["a", "b"] - mean).max() <= 2.0**-20
+    assert joined.variances["a", "b"] == pytest.approx(1 / sum(precisions), rel=1e-9)
+
+
 def test_simulated_noise_marks_the_join():
     real, simulated = measured(0.5), measured(0.5, noise=dp.SimulatedNoise(0))
     assert not (real + simulated).guarantee.private

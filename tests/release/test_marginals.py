@@ -140,6 +140,26 @@ def test_variances_are_those_of_the_discrete_noise():
     assert release(guarantee=EXACT, scales=dict.fromkeys(TABLES, 0)).variances[("b",)] == 0.0
 
 
+def test_tables_of_the_same_variables_are_observed_as_their_mean_by_precision():
+    seen = release().observe(["b"])
+    precisions = np.array([1 / (3 * laplace_variance(4.0)), 1 / laplace_variance(2.0)])
+    assert (seen.cliques, seen.owners.tolist()) == ((("b",),), [0, 0])
+    assert seen.noise.observed == pytest.approx(np.average([[4, 27], [20, 13]], axis=0, weights=precisions))
+    assert seen.noise.variance == pytest.approx(1 / precisions.sum())
+
+
+def test_exact_tables_of_the_same_variables_are_observed_as_they_are():
+    tables = {("b", "a"): np.array([[1, 2, 3], [4, 5, 6]]), ("b",): np.array([6, 15])}
+    seen = release(guarantee=EXACT, tables=tables, scales=dict.fromkeys(TABLES, 0.0)).observe(["b"])
+    assert seen.noise.observed.tolist() == [6.0, 15.0]
+    assert ((seen.noise.variance > 0) & (seen.noise.variance <= 0.25)).all()
+
+
+def test_observations_know_the_table_they_are_of():
+    seen = release(tables={("b",): np.array([20, 13]), ("a",): np.array([5, 6, 7])}, scales={("b",): 4.0, ("a",): 4.0})
+    assert seen.observe(["a", "b"]).owners.tolist() == [0, 0, 1, 1, 1]
+
+
 def test_private_total_weights_each_sum_by_its_variance():
     noisy = release()
     v = np.array([6 * laplace_variance(4.0), 2 * laplace_variance(2.0)])
