@@ -49,6 +49,21 @@ def test_without_a_state_for_missing_values_they_are_refused_for_all_variables_a
         dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0))
 
 
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ("abc", r"'a' has missing values.*for missing values of 'c' and undeclared values of 'b', 'c'\.$"),
+        ("bac", r"'a' has missing values.*for missing values of 'c' and undeclared values of 'b', 'c'\.$"),
+        ("ab", r"'a' has missing values.*for undeclared values of 'b'\.$"),
+        ("bd", r"'b' has values.*for undeclared values of 'd'\.$"),
+    ],
+)
+def test_a_refusal_names_every_variable_that_has_missing_or_undeclared_values(states, said):
+    frame = pd.DataFrame({"a": ["x", None], "b": ["x", "z"], "c": [None, "z"], "d": ["z", "x"]}, dtype=object)
+    with pytest.raises(dp.SchemaError, match=said):
+        dp.PrivateDataset(frame, dp.Schema({variable: ["x"] for variable in states}), dp.PrivacyBudget(1.0))
+
+
 def test_files_keep_them(tmp_path):
     SCHEMA.save(tmp_path / "schema.json")
     for again in (dp.Schema.load(tmp_path / "schema.json"), pickle.loads(pickle.dumps(SCHEMA)), SCHEMA.join(SCHEMA)):

@@ -14,6 +14,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import open_records
+from pgmpy_dp.records.parquet import parquet_table
 from pgmpy_dp.records.units import Unit
 
 SCHEMA = dp.Schema(
@@ -118,3 +119,19 @@ def test_names_that_differ_in_case_alone_are_told_apart_in_each_file(max_rows, t
     opened = open_records(tmp_path, SCHEMA, ["v"], Unit("u", max_rows, random_keys))
     assert opened.size == 1
     assert opened.counts([("v",)])["v",].tolist() == [0, 1 if max_rows else 12 * (UNIT_WEIGHT // 12), 0, 0]
+
+
+def test_one_file_is_read_into_memory_and_a_folder_is_refused(tmp_path):
+    write(tmp_path, {"v": (pa.int8(), [1, None]), "w": (pa.string(), ["x", "y"]), "u": (pa.int8(), [5, 6])})
+    assert parquet_table(tmp_path / "0.parquet", ["w", "v"]).to_pydict() == {"w": ["x", "y"], "v": [1, None]}
+    with pytest.raises(ValueError, match="a folder cannot be read into memory: give a single"):
+        parquet_table(tmp_path)
+
+
+def test_what_is_said_of_a_damaged_file_in_memory_is_kept_back(tmp_path):
+    path = tmp_path / "0.parquet"
+    path.write_bytes(b"PAR1" + b"secret" * 9 + b"PAR1")
+    with pytest.raises(dp.SchemaError, match="The message is suppressed") as refusal:
+        parquet_table(path)
+    assert "secret" not in str(refusal.value)
+    assert refusal.value.__cause__ is refusal.value.__context__ is None
