@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pgmpy_dp.privacy import calibrate, subsampling
 from pgmpy_dp.privacy.accounting import ORDERS, pure_curve, renyi_curve, rho_for, zcdp_limit
 from pgmpy_dp.privacy.blocks import block_rho
 from pgmpy_dp.privacy.checks import decimal_above, decimal_below, exact_positive, rounded_down
@@ -61,6 +62,13 @@ def test_the_float_of_a_sampling_rate_is_not_below_it(exact):
     assert Fraction(math.nextafter(found, 0.0)) < rate
     delta = float(rate)
     assert Fraction(_without_grid(delta)) <= as_decimal(delta) * (1 - Fraction(GRID_SHARE))
+
+
+@pytest.mark.parametrize("exact", [Fraction(2, 3), Fraction(1, 10), Fraction(2**60 - 1, 2**60)])
+def test_noise_is_calibrated_to_a_float_that_is_not_above_epsilon(exact, monkeypatch):
+    monkeypatch.setattr(subsampling, "least_multiplier", lambda accountant, target, *plan: target)
+    target = calibrate(exact, 1e-6, steps=1, sampling_rate=0.5)
+    assert Fraction(target) <= exact < Fraction(math.nextafter(target, 1.0))
 
 
 @pytest.mark.parametrize("epsilon", [1e-120, 1e-9, 1e-3, 0.1, 1.0, 3.7, 20.0, 100.0, 1000.0])

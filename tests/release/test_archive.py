@@ -152,6 +152,13 @@ def test_exact_counts_are_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.bif", "a.xdsl", "a.NET"])
+def test_a_release_is_not_saved_under_the_name_of_another_format(name, tmp_path):
+    with pytest.raises(ValueError, match=f"{name}: a release is a zip file"):
+        RELEASE.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("failing", ["fsync", "replace", "blocks"])
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, failing):
     path = tmp_path / "release.zip"

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.release import NoisyMarginals, Release, compose
+from pgmpy_dp.privacy.gaussian import gaussian_delta
+from pgmpy_dp.release import Guarantee, NoisyMarginals, Release, compose
 from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.kinds import compose_releases
+from pgmpy_dp.release.promises import check_gaussian
 
 RECORDS = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200, "age": [*range(100)] * 5})
 OPEN = dp.Schema({"place": [], "age": dp.Bins(range(0, 101, 10))}, other={"place": "elsewhere"})
@@ -266,6 +268,14 @@ def test_epsilon_and_delta_are_held_against_the_price_of_the_noise(kind, tmp_pat
             Release.load(path)
     more = replace(release.guarantee, epsilon=4.0, delta=1e-3, accepted=True)  # such as that of several tries
     assert replace(release, guarantee=more).guarantee == more
+
+
+def test_no_delta_below_the_price_of_the_noise_is_promised():
+    rho, epsilon = 0.1, 1.5
+    delta = gaussian_delta(2 * rho, epsilon)
+    check_gaussian("exact", Guarantee(epsilon, delta, rho, "add_remove", "gaussian", True), rho)
+    with pytest.raises(ValueError, match="less: Gaussian noise of these scales costs"):
+        check_gaussian("less", Guarantee(epsilon, delta * (1 - 1e-4), rho, "add_remove", "gaussian", True), rho)
 
 
 def test_releases_of_two_kinds_of_noise_promise_both(budget):
