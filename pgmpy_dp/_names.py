@@ -27,13 +27,14 @@ def closest(name: Any, known: Iterable[Any]) -> str | None:
 
     Examples
     --------
-    >>> closest("smok", ["smoke", "lung"]), closest(7, ["smoke"])
-    ('smoke', None)
+    >>> closest("smok", ["smoke", "lung"]), closest("male", ["Female", "Male"]), closest(7, ["smoke"])
+    ('smoke', 'Male', None)
     """
     if not isinstance(name, str) or len(name) > _LONGEST:
         return None
-    names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST]
-    return next(iter(get_close_matches(name, names[:_MOST], n=1)), None)
+    names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST][:_MOST]
+    same = (own for own in names if own.casefold() == name.casefold())  # in another case
+    return next(same, None) or next(iter(get_close_matches(name, names, n=1)), None)
 
 
 def suggestion(name: Any, known: Iterable[Any]) -> str:
