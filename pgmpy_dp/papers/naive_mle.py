@@ -10,7 +10,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import build_engine
@@ -24,7 +24,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class NaiveMLE(NetworkEstimator, TableEstimator):
+class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     """Maximum likelihood as if noisy marginals were exact: the baseline of Bernstein et al. (2017).
 
     Each noisy table is divided by the (estimated) number of records and, by default, projected onto the probability

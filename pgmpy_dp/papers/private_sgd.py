@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.estimators.iterated import Iterated, Learner
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout, build_engine
@@ -24,7 +24,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSGD(Iterated, NetworkEstimator):
+class PrivateSGD(Iterated, PrivateNetworkEstimator):
     """Learn the log-potentials of a Markov network by noisy stochastic gradient ascent.
 
     This is the baseline of Bernstein et al. (2017) after Abadi et al. (2016). Each step samples records at random, adds

@@ -148,3 +148,7 @@ def test_a_plan_is_what_is_charged(kind, network, source, options):
     assert getattr(released, "guarantee", plan.guarantee) == plan.guarantee
     if takes(kind, "mechanism"):
         assert plan.noise == pytest.approx({clique: variance**0.5 for clique, variance in released.variances.items()})
+
+
+def test_what_is_not_private_has_no_plan():
+    assert not hasattr(dp.NotPrivateMLE, "plan")

@@ -11,7 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
@@ -24,7 +24,7 @@ from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class AutoMLE(NetworkEstimator, TableEstimator):
+class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     """Default estimator: like `CollectiveEM` if the release agrees with the network, else like `PrivateMLE`.
 
     `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are

@@ -11,7 +11,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.base import TableEstimator, several
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import joined
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.plans.tying import Tying
@@ -29,7 +29,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class CollectiveEM(NetworkEstimator, TableEstimator):
+class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
     """Fit of one distribution, of a Bayesian or Markov network, to all noisy tables and coefficients.
 
     `PrivateMLE` estimates each family from its own table. Here every measured table or Fourier coefficient, of any

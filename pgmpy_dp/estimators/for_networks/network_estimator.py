@@ -69,30 +69,6 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         refuse_weights(self, sample_weight)
         return self._fit(model, data, public)
 
-    def plan(self, model: Any, public: Any) -> Plan:
-        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
-
-        Parameters
-        ----------
-        model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
-        public : Schema
-            The schema of the records.
-
-        Returns
-        -------
-        Plan
-
-        Examples
-        --------
-        >>> import pgmpy_dp as dp
-        >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
-        >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")])
-        >>> plan = dp.AutoMLE(epsilon=1.0).plan(network, schema)
-        >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
-        ('laplace', {('lung', 'smoke'): 1.36})
-        """
-        return self._planned(model, public)  # type: ignore[attr-defined, no-any-return]
-
     def _structure(self, model: Any) -> Any:
         kinds, name = self.get_tag("supported_model_types"), type(self).__name__
         if DAG not in kinds or (DiscreteMarkovNetwork in kinds and isinstance(model, DiscreteMarkovNetwork)):
@@ -169,6 +145,34 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+
+class PrivateNetworkEstimator(NetworkEstimator):
+    """Base class of estimators of networks whose fit costs privacy, beside `PrivateEstimator`."""
+
+    def plan(self, model: Any, public: Any) -> Plan:
+        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
+
+        Parameters
+        ----------
+        model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
+        public : Schema
+            The schema of the records.
+
+        Returns
+        -------
+        Plan
+
+        Examples
+        --------
+        >>> import pgmpy_dp as dp
+        >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+        >>> network = dp.PrivateBayesianNetwork([("smoke", "lung")])
+        >>> plan = dp.AutoMLE(epsilon=1.0).plan(network, schema)
+        >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
+        ('laplace', {('lung', 'smoke'): 1.36})
+        """
+        return self._planned(model, public)  # type: ignore[attr-defined, no-any-return]
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:

@@ -11,7 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.base import TableEstimator, several
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
@@ -25,7 +25,7 @@ _REGULARIZATION = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class PosteriorMean(NetworkEstimator, TableEstimator):
+class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
     """Network with the least expected divergence from the truth, given one or several releases.
 
     Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and a network is

@@ -8,7 +8,7 @@ from typing import Any
 
 from pgmpy.base import DAG
 
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.fitting.readings.dirichlet import check_prior, prior_counts
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families
@@ -16,7 +16,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class PriorEstimator(NetworkEstimator):
+class PriorEstimator(PrivateNetworkEstimator):
     """Base class of estimators with Dirichlet priors on the rows of the CPDs.
 
     Parameters

@@ -14,7 +14,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,
@@ -45,7 +45,7 @@ NOT_TABLES = Message(
 
 
 @dataclass(eq=False, repr=False)
-class PrivateMLE(NetworkEstimator, TableEstimator):
+class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
     """Estimate of each CPD of a Bayesian network from the noisy table of its own family, without inference.
 
     A drop-in replacement for pgmpy's `DiscreteMLE`. It measures tables that contain all families, and estimates the

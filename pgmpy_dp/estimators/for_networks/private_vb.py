@@ -16,7 +16,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Iterated, Learner, learning_rate
 from pgmpy_dp.fitting.readings.completing import Completion
 from pgmpy_dp.inference.tables.layout import Vector
@@ -28,7 +28,7 @@ from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class PrivateVB(Iterated, NetworkEstimator):
+class PrivateVB(Iterated, PrivateNetworkEstimator):
     """Stochastic variational Bayes with Gaussian noise on the expected sufficient statistics.
 
     It learns all CPDs of a discrete Bayesian network, including those of latent variables (the model's `latents`),
