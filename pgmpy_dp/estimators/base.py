@@ -11,15 +11,16 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import networkx as nx
 from sklearn.base import clone
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.mechanism import Mechanism, Public, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
+from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.estimators.sources import (
     declared,
@@ -51,11 +52,14 @@ class Plan:
     mechanism : Mechanism
         The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
     quote : Quote
-        The charge and the guarantee.
+        The charge and the guarantee; its `terms` are the public parameters of the noise.
     """
 
     mechanism: Mechanism[Any, Any]
     quote: Quote
+
+    def __repr__(self) -> str:
+        return f"Plan({self.quote.charge.label}: {self.guarantee})"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -65,8 +69,13 @@ class Plan:
 
     @property
     def noise(self) -> dict[Clique, float]:
-        """Standard deviation of the noise in a cell of each table, in records."""
-        return deviations(self.quote)
+        """Standard deviation of the noise in a cell of each table, in records; empty if no tables are planned.
+
+        Of two stages it is that of the first, which decides the second.
+        """
+        if isinstance(self.mechanism, TwoStageTables):
+            return deviations(replace(self.quote, terms=self.quote.terms[0]))
+        return deviations(self.quote) if isinstance(self.mechanism, NoisyTables) else {}
 
 
 def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
@@ -181,6 +190,11 @@ class Estimator:
         """List the variables of the model or, without a network, of the data."""
         return variables_of(data, self.state_names)
 
+    def _states(self, structure: Any) -> Mapping[str, Any] | Schema | None:
+        """Return the declared states of the variables that records have."""
+        found: Mapping[str, Any] | Schema | None = self.state_names
+        return found
+
     def _require_held(self, structure: Any, schema: Schema) -> None:
         """Refuse a schema with rules that the fitted model would violate."""
 
@@ -247,7 +261,7 @@ class PrivateEstimator(Estimator):
         if isinstance(data, Release):
             source: Any = informed(self._paid(data, variables), public)
         else:
-            source = self._dataset(data, variables, self.state_names)
+            source = self._dataset(data, variables, self._states(structure))
             if public is not None:
                 read_public_tables(public, source.schema)
         self._require_held(structure, source.schema)
@@ -272,10 +286,9 @@ class PrivateEstimator(Estimator):
 
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
         """Return the data set given to `fit`, or create one from records for this fit alone."""
-        if self.epsilon is None:
-            if isinstance(data, (str, os.PathLike)):
-                raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
-            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        if self.epsilon is None and isinstance(data, (str, os.PathLike)):
+            raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
+        self._price()
         if isinstance(data, PrivateDataset):
             require_variables(data.schema, variables, "data set's schema")
             require_agreement(data, data.neighbours, variables, self.neighbours, state_names)
@@ -285,18 +298,28 @@ class PrivateEstimator(Estimator):
 
     def _budget(self) -> PrivacyBudget:
         """Create the ledger of a fit to raw records."""
-        assert self.epsilon is not None
-        return PrivacyBudget(self.epsilon, self.delta)
+        return PrivacyBudget(self._price(), self.delta)
 
-    def _planned(self, structure: Any, public: Schema | Public) -> Plan:
-        """Return the plan of a fit to a structure."""
+    def _price(self) -> float:
+        """Return epsilon, which a fit to records needs."""
+        if self.epsilon is None:
+            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        return self.epsilon
+
+    def _planned(self, model: Any, schema: Schema | PublicTable | None) -> Plan:
+        """Return the plan of a fit; without a schema, for the declared states."""
         self._check_parameters()
-        structure = self._structure(structure)
+        self._price()
+        structure = self._structure(model)
+        public = declared(self._states(structure), self._variables(structure, None)) if schema is None else schema
         if isinstance(public, Schema):
-            public = PublicTable.of(public, getattr(self, "delta", 0.0), self.neighbours or "add_remove")
-        if not isinstance(public, Public):
+            public = PublicTable.of(public, self.delta, self.neighbours or "add_remove")
+        if not isinstance(public, PublicTable):
             raise TypeError(f"plan takes a Schema, got {type(public).__name__}: no record is needed.")
-        self._require_held(structure, public.schema)  # type: ignore[attr-defined]
+        variables = self._variables(structure, public)
+        require_variables(public.schema, variables, "schema")
+        require_agreement(public, public.neighbours, variables, self.neighbours, self._states(structure))
+        self._require_held(structure, public.schema)
         mechanism = self._plan(structure, public)
         return Plan(mechanism, mechanism.quote(public))
 
@@ -329,8 +352,7 @@ class TableEstimator(PrivateEstimator):
 
     def _plan(self, structure: Any, public: Any) -> Any:
         cliques, weights = self._tables(structure, public.schema)
-        assert self.epsilon is not None
-        return NoisyTables(cliques, self.epsilon, self.delta, self.mechanism, weights)
+        return NoisyTables(cliques, self._price(), self.delta, self.mechanism, weights)
 
     def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         """Choose the tables and their shares of the privacy loss."""

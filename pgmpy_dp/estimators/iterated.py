@@ -15,6 +15,7 @@ from pgmpy_dp.estimators.base import PrivateEstimator
 from pgmpy_dp.estimators.sources import refuse_rules
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Schema
 
 Learned = TypeVar("Learned")
 
@@ -61,12 +62,15 @@ class Iterated(PrivateEstimator):
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
         if isinstance(data, Release):
             raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-        dataset = super()._dataset(data, variables, state_names)
-        refuse_rules(self, dataset.schema, variables)
-        return dataset
+        return super()._dataset(data, variables, state_names)
 
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
-        return self._dataset(data, self._variables(structure, data), self.state_names)
+        dataset = self._dataset(data, self._variables(structure, data), self._states(structure))
+        self._require_held(structure, dataset.schema)
+        return dataset
+
+    def _require_held(self, structure: Any, schema: Schema) -> None:
+        refuse_rules(self, schema, self._variables(structure, schema))
 
     def _plan(self, structure: Any, public: Any) -> SampledSums:
         return self._sums(self._learner(structure, public))

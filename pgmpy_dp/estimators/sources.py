@@ -7,6 +7,7 @@ from typing import Any
 
 from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.release import InformedMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
@@ -32,10 +33,10 @@ def informed(release: Release, public: Any) -> Release:
 
 
 def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
-    """List the variables of a release or a data set, or those declared for records."""
+    """List the variables of a release, a data set or what is public of one, or those declared for records."""
     if isinstance(data, Release):
         return data.variables
-    states = data.schema if isinstance(data, PrivateDataset) else state_names
+    states = data.schema if isinstance(data, (PrivateDataset, PublicTable)) else state_names
     return tuple(states.variables if isinstance(states, Schema) else states or ())
 
 
@@ -108,7 +109,11 @@ def together(data: Any) -> Any:
 
 
 def require_agreement(
-    held: Release | PrivateDataset, relation: str, variables: Sequence[str], neighbours: str | None, state_names: Any
+    held: Release | PrivateDataset | PublicTable,
+    relation: str,
+    variables: Sequence[str],
+    neighbours: str | None,
+    state_names: Any,
 ) -> None:
     """Refuse options that contradict the data."""
     require_same("neighbours", neighbours, relation)

@@ -188,7 +188,8 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
         If it has latent variables or no nodes.
     """
     if not isinstance(model, DAG):
-        raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
+        advice = " Fit it by CollectiveEM." if isinstance(model, DiscreteMarkovNetwork) else ""
+        raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.{advice}")
     if getattr(model, "latents", None):
         raise ValueError(
             f"{estimator} does not support latent variables; the model declares {sorted(model.latents)} as latent."

@@ -102,8 +102,7 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
             return super()._plan(structure, public)
         if checked_delta(self.delta, zero_allowed=True):
             raise ValueError(f"Fourier coefficients have Laplace noise, and no delta: leave out delta={self.delta!r}.")
-        assert self.epsilon is not None
-        return FourierCoefficients(families(structure), self.epsilon)
+        return FourierCoefficients(families(structure), self._price())
 
     def _tables(self, structure: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         scopes = families(structure)

@@ -164,8 +164,11 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
         dataset = self._dataset(data, self._variables(structure, data), self.state_names)
-        refuse_rules(self, dataset.schema, dataset.schema.variables)
+        self._require_held(structure, dataset.schema)
         return dataset
+
+    def _require_held(self, structure: None, schema: Schema) -> None:
+        refuse_rules(self, schema, schema.variables)
 
     def _plan(self, structure: None, public: Any) -> TablesInSteps[Search]:
         return self._mechanism(public.schema, "Searching")
@@ -260,9 +263,8 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
         found = Search(schema, knowledge, self.max_indegree)
         steps = [step for _, step in self._steps.listed(len(found.variables))]
-        assert self.epsilon is not None
         return TablesInSteps(
-            steps, self.epsilon, self.delta, partial(found.run, self._steps, title), "search for a graph"
+            steps, self._price(), self.delta, partial(found.run, self._steps, title), "search for a graph"
         )
 
 

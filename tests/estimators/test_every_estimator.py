@@ -150,5 +150,59 @@ def test_a_plan_is_what_is_charged(kind, network, source, options):
         assert plan.noise == pytest.approx({clique: variance**0.5 for clique, variance in released.variances.items()})
 
 
+@pytest.mark.parametrize("declared", [SCHEMA, SCHEMA.state_names], ids=["schema", "states"])
+def test_a_plan_is_for_the_declared_states(declared):
+    for kind, *network in ((dp.AutoMLE, BAYESIAN), (dp.PairwiseMixture,)):
+        planned = kind(1.0, state_names=declared).plan(*network)
+        assert planned.noise == kind(1.0).plan(*network, schema=SCHEMA).noise
+        with pytest.raises(dp.SchemaError, match="States must be declared"):
+            kind(1.0).plan(*network)
+        with pytest.raises(dp.SchemaError, match="state_names differ"):
+            kind(1.0, state_names=declared).plan(*network, dp.Schema({"a": ["x", "z"], "b": ["x", "y"]}))
+    with pytest.raises(dp.SchemaError, match="not in the schema: 'b'"):
+        dp.AutoMLE(1.0).plan(BAYESIAN, SCHEMA.select(["a"]))
+
+
+def test_a_plan_of_households_takes_their_schema():
+    assert dp.HouseholdMixture(1.0).plan(HOMES).quote == dp.HouseholdMixture(1.0, schema=HOMES).plan().quote
+    with pytest.raises(dp.SchemaError, match="leave it out"):
+        dp.HouseholdMixture(1.0, schema=HOMES).plan(dp.HouseholdSchema(HOMES.households, HOMES.persons, "id", 3))
+
+
+def test_a_plan_with_latent_variables_is_for_what_records_have():
+    network, states = DiscreteBayesianNetwork([("z", "a")], latents={"z"}), {"a": ["x", "y"], "z": [0, 1]}
+    kept = {"delta": 1e-3, **STEPS}
+    planned = dp.PrivateVB(1.0, state_names=states, **kept).plan(network)
+    assert planned.quote == dp.PrivateVB(1.0, state_names={"z": [0, 1]}, **kept).plan(network, SCHEMA).quote
+    with pytest.raises(dp.SchemaError, match="Latent variable 'z'"):
+        dp.PrivateVB(1.0, state_names={"a": ["x", "y"]}, **kept).plan(network)
+
+
 def test_what_is_not_private_has_no_plan():
     assert not hasattr(dp.NotPrivateMLE, "plan")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "planned"),
+    [
+        (dp.papers.PrivateBayesianEstimator(1.0, mechanism="fourier"), []),
+        (dp.papers.PosteriorSampler(1.0), []),
+        (dp.PrivateVB(1.0, delta=1e-3, **STEPS), []),
+        (dp.PairwiseMixture(1.0, delta=1e-3, stages=2), [("a",), ("b",), ("a", "b")]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_noise_of_a_plan_is_that_of_tables_that_are_known(estimator, planned):
+    plan = estimator.plan(*(() if planned else (BAYESIAN,)), schema=SCHEMA)
+    assert list(plan.noise) == planned
+    assert repr(plan).startswith(f"Plan({plan.quote.charge.label}: differentially private")
+
+
+def test_a_plan_refuses_what_a_fit_refuses():
+    ruled = dp.Schema(SCHEMA.state_names, rules=[dp.Forbidden({"a": "x", "b": "x"})])
+    with pytest.raises(dp.SchemaError, match="cannot hold the schema's rules"):
+        dp.PrivateVB(1.0, delta=1e-3, **STEPS).plan(BAYESIAN, ruled)
+    with pytest.raises(ValueError, match="give the estimator an epsilon"):
+        dp.AutoMLE().plan(BAYESIAN, SCHEMA)
+    with pytest.raises(ValueError, match="has no plan before that"):
+        dp.PrivateMLE(1.0, allocation="data_dependent").plan(BAYESIAN, SCHEMA)

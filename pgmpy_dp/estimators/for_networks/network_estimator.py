@@ -12,6 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights, several
 from pgmpy_dp.estimators.sources import informed, refuse_rules
@@ -150,18 +151,25 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 class PrivateNetworkEstimator(NetworkEstimator):
     """Base class of estimators of networks whose fit costs privacy, beside `PrivateEstimator`."""
 
-    def plan(self, model: Any, public: Any) -> Plan:
+    def plan(self, model: Any, schema: Schema | PublicTable | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
-        public : Schema
-            The schema of the records.
+        schema : Schema or PublicTable, optional
+            The schema of the records, or all that is public of them; by default the estimator's `state_names`.
 
         Returns
         -------
         Plan
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the model does not agree with them.
+        TypeError, ValueError
+            If `fit` would refuse the model or a parameter.
 
         Examples
         --------
@@ -172,7 +180,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
         >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
         ('laplace', {('lung', 'smoke'): 1.36})
         """
-        return self._planned(model, public)  # type: ignore[attr-defined, no-any-return]
+        return self._planned(model, schema)  # type: ignore[attr-defined, no-any-return]
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:

@@ -12,6 +12,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
@@ -150,6 +151,15 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
         elif self.consistency == "mutual":
             intersections(cliques if self.tables == "joint" else families(structure))
         return cliques, weights
+
+    def _plan(self, structure: DAG, public: Any) -> NoisyTables:
+        if isinstance(resolve_allocation(self.allocation, self.tables), DataDependentAllocation):
+            raise ValueError(
+                "A data-dependent allocation decides the noise from a first release: it has no plan before that. "
+                'Plan allocation="size" for comparison.'
+            )
+        planned: NoisyTables = super()._plan(structure, public)
+        return planned
 
     def _released(self, structure: DAG, source: Any) -> Any:
         allocation = resolve_allocation(self.allocation, self.tables)

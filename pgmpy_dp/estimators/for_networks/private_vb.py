@@ -12,7 +12,6 @@ import numpy as np
 from pgmpy.base import DAG
 from scipy.special import psi
 
-from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.errors import SchemaError
@@ -116,10 +115,8 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
             raise ValueError("The model has no observed variables.")
         return model
 
-    def _source(self, structure: DAG, data: Any, public: Any) -> PrivateDataset:
-        latents = set(getattr(structure, "latents", ()))
-        self._latent_states(list(structure.nodes()), latents)
-        return self._dataset(data, self._observed(structure), self._observed_states(latents))
+    def _variables(self, structure: DAG, data: Any = None) -> list[str]:
+        return self._observed(structure)
 
     def _observed(self, structure: DAG) -> list[str]:
         latents = set(getattr(structure, "latents", ()))
@@ -169,8 +166,10 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         hidden = {node: named[node] for node in nodes if node in latents}
         return dict(Schema(hidden).states) if hidden else {}
 
-    def _observed_states(self, latents: set[str]) -> dict[str, Any] | Schema | None:
-        """Return the declared states of the observed variables, or None."""
+    def _states(self, structure: DAG) -> dict[str, Any] | Schema | None:
+        """Return the declared states of the observed variables, or None; those of latent variables are required."""
+        latents = set(getattr(structure, "latents", ()))
+        self._latent_states(list(structure.nodes()), latents)
         if isinstance(self.state_names, Schema):
             rest = [variable for variable in self.state_names.variables if variable not in latents]
             return self.state_names.select(rest) if rest else None

@@ -119,11 +119,26 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
         return self._fit(own, data if persons is None else (data, persons))
 
-    def plan(self) -> Plan:
-        """Return what `fit` would measure, and its noise; this needs no records and charges nothing."""
-        schema = self._structure(self.schema)
+    def plan(self, schema: HouseholdSchema | None = None) -> Plan:
+        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
+
+        Parameters
+        ----------
+        schema : HouseholdSchema, optional
+            By default the estimator's own.
+
+        Returns
+        -------
+        Plan
+        """
+        own = self._structure(self.schema if schema is None else schema)
+        self._require_own(own)
         relation = self.neighbours or "add_remove"
-        return self._planned(schema, PublicTable.of(schema.measured, self.delta, relation, schema.key))
+        return self._planned(own, PublicTable.of(own.measured, self.delta, relation, own.key))
+
+    def _require_own(self, schema: HouseholdSchema) -> None:
+        if self.schema not in (None, schema):
+            raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
 
     def _structure(self, model: Any) -> HouseholdSchema:
         if not isinstance(model, HouseholdSchema):
@@ -138,12 +153,10 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             self._paid(held, structure.joined.variables)
             require_read(held, structure)
             return held
-        if self.epsilon is None:
-            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+        self._price()
         if isinstance(data, PrivateHouseholds):
             require_same("neighbours", self.neighbours, data.neighbours)
-            if self.schema not in (None, structure):
-                raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
+            self._require_own(structure)
             return data
         if not isinstance(data, tuple):
             raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")

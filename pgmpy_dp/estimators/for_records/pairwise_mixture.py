@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
@@ -133,19 +134,19 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit(None, data, public)
 
-    def plan(self, public: Any) -> Plan:
+    def plan(self, schema: Schema | PublicTable | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
-        public : Schema
-            The schema of the records.
+        schema : Schema or PublicTable, optional
+            The schema of the records, or all that is public of them; by default the estimator's `state_names`.
 
         Returns
         -------
         Plan
         """
-        return self._planned(None, public)
+        return self._planned(None, schema)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -167,17 +168,17 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         """Plan tables of all pairs, and of triples with a target, in one or two stages."""
         schema = public.schema
         cliques, weights = plan_pairs(schema) if self.target is None else plan_prediction(schema, self.target)
-        assert self.epsilon is not None
+        epsilon = self._price()
         if self.stages == 1:
             # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
             mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
-            return NoisyTables(cliques, self.epsilon, self.delta, mechanism, weights)
+            return NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
 
         groups = [self.target in clique if len(clique) == 2 else None for clique in cliques]
-        return TwoStageTables(cliques, self.epsilon, self.delta, weights, groups, wanted)
+        return TwoStageTables(cliques, epsilon, self.delta, weights, groups, wanted)
 
     def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:
         release = require_tables(release, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
