@@ -17,6 +17,9 @@ from pgmpy_dp.inference.tables.layout import Vector
 
 Places = Mapping[str, int]
 
+FEW_STATES = 1000
+"""Maximum number of joint states for which `surest` draws the whole table."""
+
 
 class ImpossibleEvidenceError(ValueError):
     """The evidence has probability zero; `Model` reports it by the names of its states."""
@@ -86,7 +89,10 @@ class Answering(Protocol):
         """
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state in the mean of all draws, and the share of draws that agree."""
+        """Find the most probable joint state in the mean of all draws, and the share of draws that agree.
+
+        For more than `FEW_STATES` joint states, it is the state of `most_probable`.
+        """
 
     def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
         """Compute the distribution of each of the same variables under each evidence."""

@@ -10,6 +10,7 @@ import pandas as pd
 
 from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 
 # Advice for a model without a release, in Python and on the command line.
@@ -74,11 +75,10 @@ def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
 
 def check_interval(interval: Any) -> None:
     """Raise unless the interval is a number between 0 and 1."""
-    if isinstance(interval, (bool, str)) or not 0 < interval < 1:
+    if isinstance(interval, bool) or not isinstance(interval, int | float | np.number) or not 0 < interval < 1:
         raise ValueError(f"interval is {interval!r}; it must be between 0 and 1, such as 0.9.")
 
 
-def check_target(target: str) -> None:
-    """Raise unless the target is "records" or "population"."""
-    if target not in ("records", "population"):
-        raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
+def check_target(target: Any) -> None:
+    """Raise unless the target is "population" or "records"."""
+    choice("population", "records")("target", target)

@@ -20,14 +20,14 @@ from pgmpy_dp.models.bounds import (
     NAME_RELEASE,
     BoundedAnswer,
     check_interval,
+    check_target,
     rounded_to_records,
     state_index,
 )
 from pgmpy_dp.models.numbers import Numbers, labelled, numbered, require_numbers
 from pgmpy_dp.models.prediction import Rows
-from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states, reading_schema
+from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states, record_codes
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.records.frames import encode
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class Model(ABC):
         Records are assumed independent: with several rows per person, population bounds are too narrow. See `draws_`
         for how bounds are computed.
         """
+        _check_bounds(interval, target)
         schema, asked, given = self._question(variables, evidence)
         if interval is not None:
-            check_interval(interval)
             found = self._uncertain(schema, asked, given, target)
             return self._noted(_bounded_answer(schema, asked, given, found, interval), self._tells(asked, given))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
@@ -190,9 +190,10 @@ class Model(ABC):
         -----
         The state is the most probable one in the answer of `query` with an interval, which corrects the model by the
         release; it may differ from the state of `map_query`, which assumes that the model is correct. With more than a
-        thousand joint states of a network, it is the state of `map_query`, and the probability is the share of `draws_`
-        that agree.
+        thousand joint states, it is the state of `map_query`, and the probability is the share of `draws_` that agree:
+        of the refits of a mixture, which are few by default.
         """
+        check_target(target)
         schema, asked, given = self._question(variables, evidence)
         self._warn_of_misfit(bounds=True)
         with named_evidence(given):
@@ -221,8 +222,7 @@ class Model(ABC):
             One row per variable, with columns `value`, `lower` and `upper`.
         """
         rows, told = dict[str, dict[str, float]](), True
-        if interval is not None:
-            check_interval(interval)
+        _check_bounds(interval, target)
         for variable, weights in numbers_of_states(self._fitted(), values).items():
             schema, asked, given = self._question([variable], evidence)
             if interval is None:
@@ -317,7 +317,7 @@ class Model(ABC):
         Parameters
         ----------
         records : pandas, Polars or Arrow frame
-            A column for each variable; numbers are read as `query` reads evidence.
+            A column for each variable, read as by `predict`; a missing cell means the state declared for it.
 
         Raises
         ------
@@ -326,13 +326,8 @@ class Model(ABC):
         ValueError
             If there are no records.
         """
-        schema, declared = self._fitted(), self._declared()
         shown = self._shown()
-        codes = dict[str, Any]()
-        for variable in shown:
-            own = reading_schema(schema, declared, variable)
-            order = np.array([schema.states[variable].index(state) for state in own.states[variable]])
-            codes[variable] = order[encode(records, own, [variable])[variable]]
+        codes = record_codes(self._fitted(), records, shown, self._declared())
         if not codes[shown[0]].size:
             raise ValueError("There are no records, and so no mean.")
         return float(self._answering(shown).log_probability(codes).mean())
@@ -533,6 +528,13 @@ class Model(ABC):
         if not told:
             frame.attrs["note"] = _UNTOLD
         return frame
+
+
+def _check_bounds(interval: Any, target: Any) -> None:
+    """Check the arguments of an answer with bounds, before anything is drawn."""
+    if interval is not None:
+        check_interval(interval)
+    check_target(target)
 
 
 def _bounded_answer(

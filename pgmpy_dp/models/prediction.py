@@ -57,12 +57,11 @@ class Rows:
             raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(data).__name__}.")
         if not data.columns.is_unique:
             raise SchemaError(f"Column {data.columns[data.columns.duplicated()][0]!r} stands twice in the records.")
-        states = checked_records(schema, data, declared)
-        variables: list[str] = [*states, *(variable for variable in predicted if variable not in states)]
+        known = checked_records(schema, data, declared)
+        variables = [*known, *(variable for variable in predicted if variable not in known)]
         codes = np.full((len(data), len(variables)), -1, dtype=np.intp)
-        for place, variable in enumerate(variables[: len(data.columns)]):
-            position = {state: number for number, state in enumerate(schema.states[variable])}
-            codes[:, place] = states[variable].map(position).fillna(-1)
+        for place, own in enumerate(known.values()):
+            codes[:, place] = own
         if len(variables) == len(data.columns) and (codes >= 0).all():
             raise ValueError("The records lack no variable of the network, and no cell: there is nothing to predict.")
         return cls(data, schema, variables, codes)

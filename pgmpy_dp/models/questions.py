@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import shown
-from pgmpy_dp.records.cells import MISSING, Reader
+from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, key
+from pgmpy_dp.records.columns import decoded, positions, read_columns, settled, with_derived
+from pgmpy_dp.records.frames import column_at, column_names
+from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.schema import Schema, State
 
 
@@ -76,32 +82,98 @@ def checked_evidence(
     return given
 
 
-def checked_records(schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()) -> pd.DataFrame:
-    """Convert the cells of public records to states, each as in `checked_evidence`.
+def checked_records(
+    schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()
+) -> dict[str, NDArray[np.intp]]:
+    """Convert the cells of public records to positions of states, each as in `checked_evidence`.
 
-    Missing cells (None, NaN) stay missing, for the caller to refuse or predict.
+    Missing cells (None, NaN) are -1, for the caller to refuse or predict.
 
     Examples
     --------
     >>> from pgmpy_dp.schema import Bins
     >>> records = pd.DataFrame({"age": [40.0, None, 3.0]})
     >>> checked_records(Schema({"age": Bins([0, 18, 65])}), records)["age"].tolist()
-    ['18_to_65', nan, '0_to_18']
+    [1, -1, 0]
     """
-    columns, names = {}, list[Any](records)
-    for variable in names:
-        schema.require([(variable,)])
-        meant: dict[tuple[type, Any], Any] = {}
-        keys = [
-            (type(value), value) if known else None  # 1 == True, but they are different values
-            for value, known in zip(records[variable].tolist(), records[variable].notna(), strict=True)
-        ]
-        for key in filter(None, keys):
-            if key not in meant:
-                meant[key] = checked_evidence(schema, {variable: key[1]}, declared)[variable]
-        states = [np.nan if key is None else meant[key] for key in keys]
-        columns[variable] = pd.Series(states, records.index, dtype=object)
-    return pd.DataFrame(columns, index=records.index)
+    found = {}
+    for variable, column in records.items():
+        schema.require([(variable,)])  # type: ignore[list-item]
+        own = reading_schema(schema, declared, str(variable))
+        reader = Reader.of(own, str(variable))
+        places, known = _cells(column, reader), column.notna().to_numpy()
+        for mark in (MISSING, UNDECLARED):  # texts of missing values, and what is no state, which is refused
+            rows = np.flatnonzero(known & (places == mark))
+            for value in column.iloc[rows[:1]].tolist():
+                places[rows] = reader.states.index(_read(own, str(variable), value))
+        found[str(variable)] = np.where(known, _order(schema, own, str(variable))[np.where(known, places, 0)], -1)
+    return found
+
+
+def record_codes(
+    schema: Schema, records: Any, variables: Sequence[str], declared: Sequence[Schema] = ()
+) -> dict[str, NDArray[np.intp]]:
+    """Convert the cells of complete records to positions of states.
+
+    Cells are read as in `checked_evidence`, except that the states declared for missing and other values stand for
+    them, as in the records behind the fit. Errors show no value.
+
+    Parameters
+    ----------
+    schema : Schema
+    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+    variables : sequence of str
+    declared : sequence of Schema
+        See `checked_evidence`.
+
+    Raises
+    ------
+    TypeError
+        If the frame is of an unknown type.
+    SchemaError
+        If a variable has no column, or a cell has no state.
+    """
+    found = {}
+    for variable in variables:
+        own = reading_schema(schema, declared, variable)
+        (read,) = read_columns(own, [variable])
+        (place,) = require_columns(column_names(records), [read])
+        reader = Reader.of(own, read)
+        codes, lacking = settled(sealed(partial(_cells_at, records, place, reader), f"variable {read!r}"), reader)
+        require_declared(own, {read: lacking})
+        found[variable] = _order(schema, own, variable)[with_derived({read: codes}, own, [variable])[variable]]
+    return found
+
+
+def _cells_at(records: Any, place: int, reader: Reader) -> NDArray[np.intp]:
+    return _cells(column_at(records, place), reader)
+
+
+def _cells(column: Any, reader: Reader) -> NDArray[np.intp]:
+    """Find the position of each cell's state, in bulk; MISSING where it is empty or says so, or UNDECLARED."""
+    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
+        categories = pd.Series(column.cat.categories.tolist(), dtype=object)
+        found: NDArray[np.intp] = np.append(_cells(categories, reader), MISSING)[column.cat.codes.to_numpy()]
+        return found
+    places = positions(column, reader).astype(np.intp)
+    if reader.bins is not None and (places == UNDECLARED).any():  # the names of bins
+        places = np.where(places == UNDECLARED, positions(column, replace(reader, bins=None)), places)
+    rows, meant = np.flatnonzero(places == UNDECLARED), dict[Any, int]()
+    for row, value in zip(rows, decoded(column)[rows].to_list() if rows.size else [], strict=True):
+        own = key(value)
+        if own not in meant:
+            meant[own] = UNDECLARED
+            if own[1] in reader.states:  # 1 for True
+                meant[own] = reader.states.index(own[1])
+            elif own[0] is str:  # numbers in texts; the empty text is no state
+                meant[own] = max(reader.text_position(own[1]), UNDECLARED)
+        places[row] = meant[own]
+    return places
+
+
+def _order(schema: Schema, own: Schema, variable: str) -> NDArray[np.intp]:
+    """Map positions of a variable's states in one schema to those in another, which has the same states."""
+    return np.array([schema.states[variable].index(state) for state in own.states[variable]])
 
 
 def reading_schema(schema: Schema, declared: Sequence[Schema], variable: str) -> Schema:

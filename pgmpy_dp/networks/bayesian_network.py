@@ -17,7 +17,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import Layout, TreeTooLargeError
-from pgmpy_dp.models.bounds import bounds_frame, check_interval, state_index
+from pgmpy_dp.models.bounds import bounds_frame, check_interval, check_target, state_index
 from pgmpy_dp.models.network_face import PrivateNetwork
 from pgmpy_dp.models.numbers import numbered
 from pgmpy_dp.models.questions import checked_evidence, checked_records
@@ -166,6 +166,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         schema = self._fitted()
         schema.require([(node,)])
         check_interval(interval)
+        check_target(target)
         posterior = self.draws_
         scope = family(self, node)
         layout, draws = posterior.layout, posterior.draws(target)
@@ -222,16 +223,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
         """Convert partial samples to positions of states in the tables, as pgmpy's sampler expects."""
-        states = self._states(records)
-        if states.isna().any(axis=None):
-            raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
-        names = {str(variable): list(self.get_cpds(variable).state_names[variable]) for variable in states}
-        return names, pd.DataFrame({v: states[v].map(names[v].index) for v in names}, index=states.index)
-
-    def _states(self, records: pd.DataFrame) -> pd.DataFrame:
-        """Convert the cells of public records to states, as in evidence."""
         require_public(records)
-        return checked_records(self._fitted(), records, self._declared())
+        schema = self._fitted()
+        codes = checked_records(schema, records, self._declared())
+        if any((own < 0).any() for own in codes.values()):
+            raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
+        names = {variable: list(self.get_cpds(variable).state_names[variable]) for variable in codes}
+        order = {v: np.array([own.index(state) for state in schema.states[v]]) for v, own in names.items()}
+        return names, pd.DataFrame({v: order[v][own] for v, own in codes.items()}, index=records.index)
 
     def get_state_probability(self, states: Mapping[str, Any]) -> float:
         """Compute the probability of some variables' states, which are read like the evidence of `query`."""

@@ -12,6 +12,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.release import Guarantee
 
 STATES = {"a": ["x", "y"], "b": [0, 1, 2], "c": ["u", "v"], "d": ["lo", "mid", "hi"]}
@@ -125,6 +126,28 @@ def test_what_is_given_comes_back_as_it_was_and_rows_by_their_index(kind):
     assert network.predict_probability(rows).index.tolist() == [9, 2, 5]
     assert network.predict(rows[:0]).columns.tolist() == ["b", "c", "a", "d"]
     assert network.predict(rows[[]])["a"].nunique() == 1
+
+
+CELLS = ["18_to_65", "x", "?", "unknown", "40", "", 0, 1, 18, 65, 70, 1.5, 3.0, True, False]
+
+
+@pytest.mark.parametrize("kind", [object, "category"])
+@pytest.mark.parametrize("states", [dp.Bins([0, 18, 65]), ["x", "y"], [1, 0, 3], [False, True], ["40", 18]])
+def test_cells_of_a_column_are_read_as_evidence(states, kind):
+    schema = dp.Schema({"v": states}, missing={"v": "unknown"}, missing_values=["?"])
+    sound = []
+    for cell in CELLS:
+        column = pd.DataFrame({"v": pd.Series([None, cell], dtype=object).astype(kind)})
+        try:
+            state = checked_evidence(schema, {"v": cell})["v"]
+        except dp.SchemaError:
+            with pytest.raises(dp.SchemaError, match=rf"'v' has no state {cell!r}; it has"):
+                checked_records(schema, column)
+            continue
+        assert checked_records(schema, column)["v"].tolist() == [-1, schema.states["v"].index(state)]
+        sound.append((cell, schema.states["v"].index(state)))
+    column = pd.DataFrame({"v": pd.Series([cell for cell, _ in sound], dtype=object)})
+    assert checked_records(schema, column)["v"].tolist() == [place for _, place in sound]
 
 
 @pytest.mark.parametrize("kind", KINDS)

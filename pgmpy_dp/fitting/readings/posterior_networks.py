@@ -27,6 +27,7 @@ from pgmpy_dp.observed.factors import Network, bayesian_network, families, marko
 from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.observed.testing_tables import telling
+from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding, refuse_exact, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
@@ -76,8 +77,7 @@ class PosteriorNetworks:
 
     def draws(self, target: str) -> Vector:
         """Return the draws of "records" or "population"; ValueError for another name."""
-        if target not in ("records", "population"):
-            raise ValueError(f"target is {target!r}; choose 'records' or 'population'.")
+        choice("population", "records")("target", target)
         return self.records if target == "records" else self.population
 
     def __repr__(self) -> str:

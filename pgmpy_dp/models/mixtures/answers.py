@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,7 @@ from pgmpy_dp.inference.mixtures.evidence import conditioned
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import ImpossibleEvidenceError, Places
-from pgmpy_dp.models.bounds import check_target
+from pgmpy_dp.models.answering import FEW_STATES, ImpossibleEvidenceError, Places
 
 # Number of draws of an answer's error, to estimate how often a state is the most probable one.
 _ERRORS = 1000
@@ -41,7 +41,6 @@ class MixtureAnswers:
         return self._given(given).marginal(asked)
 
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> Prediction:
-        check_target(target)
         self._given(given)
         draws = self.drawn([*asked, *given])
         return draws.predict(asked, given, of_records=target == "records", numbers=numbers)
@@ -50,15 +49,21 @@ class MixtureAnswers:
         """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
 
         Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
-        difference has twice the error of one of them.
+        difference has twice the error of one of them. For many joint states, it is the mixture's own, and the share of
+        refits that agree.
         """
+        shape = [self.mixture.cardinalities[variable] for variable in asked]
+        if math.prod(shape) > FEW_STATES:
+            own = self._given(given).most_probable(asked)
+            refits = self.drawn([*asked, *given]).refits
+            each = [conditioned(refit, self.rules, given).most_probable(asked) for refit in refits]
+            return own, float(np.mean([own == found for found in each]))
         found = self.draws(asked, given, target)
         best = int(found.values.argmax())
         noise = np.random.default_rng(0).standard_t(found.draws, (_ERRORS, found.values.size)) * found.deviations
         shares = found.deviations**2 / max(float((found.deviations**2).sum()), 1e-300)
         centred = (noise - shares * noise.sum(axis=1, keepdims=True)) / np.sqrt(np.maximum(1.0 - shares, 1e-12))
         agreeing = float(np.mean((found.values + centred).argmax(axis=1) == best))
-        shape = [self.mixture.cardinalities[variable] for variable in asked]
         return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
 
     def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:

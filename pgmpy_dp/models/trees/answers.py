@@ -16,14 +16,11 @@ from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixe
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import Places
+from pgmpy_dp.models.answering import FEW_STATES, Places
 from pgmpy_dp.models.bounds import bounds
 from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.trees.deviations import Deviations
 from pgmpy_dp.schema import Schema
-
-# Maximum number of joint states for which `surest` draws the whole table.
-_FEW_STATES = 1000
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ class TreeAnswers:
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
         shape = self.schema.shape(tuple(asked))
-        if math.prod(shape) <= _FEW_STATES:
+        if math.prod(shape) <= FEW_STATES:
             with suppress(TreeTooLargeError):
                 answer = self.draws(asked, given, target)
                 best = int(answer.values.argmax())
