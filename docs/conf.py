@@ -28,18 +28,29 @@ for folder, names in (
 project = "pgmpy_dp"
 copyright = "the contributors of pgmpy_dp"
 version = release = pgmpy_dp.__version__
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+]
 exclude_patterns = ["_build", "jupyter_execute", "README.md", "templates"]
 templates_path = ["templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "pgmpy_dp"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 5}
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 6}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # tests run the tutorials; their stored outputs are shown
 default_role = "py:obj"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc sections have them
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
@@ -48,7 +59,14 @@ numpydoc_show_class_members = False
 def setup(app: Any) -> None:
     """Docstrings are plain text, in which a bar is the size of something, and no substitution."""
     app.connect("autodoc-process-docstring", _bars)
-    app.connect("autodoc-skip-member", lambda app, what, name, held, skip, options: skip or name.endswith("_request"))
+    app.connect("autodoc-skip-member", _skip)
+
+
+def _skip(app: Any, what: str, name: str, held: Any, skip: bool, options: Any) -> bool:
+    """Leave out what is inherited from other packages: their own pages have it."""
+    function = getattr(held, "fget", None) or getattr(held, "func", None) or held
+    foreign = not (getattr(function, "__module__", None) or "pgmpy_dp").startswith("pgmpy_dp")
+    return skip or name.endswith("_request") or (what == "class" and foreign)
 
 
 def _bars(app: Any, what: str, name: str, held: Any, options: Any, lines: list[str]) -> None:
