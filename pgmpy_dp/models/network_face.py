@@ -340,8 +340,9 @@ class PrivateNetwork(Model, Provenance):
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
         """Write the network as `pgmpy_dp.networks.save_network` does, in the format of the suffix.
 
-        A ``.zip`` file carries the release, so that bounds, `check_fit` and reports remain available. With other files,
-        attach it by `attach_release`. Only ``.zip`` and ``.json`` files contain the guarantee.
+        A ``.zip`` file carries the release, so that bounds, `check_fit`, reports and the edges of bins, by which
+        numbers are read and drawn, remain available. Other files name the states alone, bins included: attach the
+        release by `attach_release`. Only ``.zip`` and ``.json`` files contain the guarantee.
 
         Raises
         ------

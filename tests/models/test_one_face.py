@@ -389,6 +389,24 @@ def test_a_file_is_read_by_one_function_and_by_its_own_class_alone(case, tmp_pat
     assert dp.load(tmp_path / "model.zip").release_ == case.model.release_
 
 
+def test_what_no_format_of_a_model_holds_is_neither_written_nor_read(case, tmp_path):
+    if not hasattr(case.model, "to_junction_tree"):
+        for name in ("model.bif", "model.uai", "model"):
+            with pytest.raises(ValueError, match=r"saved as \.json or \.zip; .*to_bayesian_network\(\)\.save"):
+                case.model.save(tmp_path / name)
+    schema("age", "smoke").save(tmp_path / "schema.json")
+    dp.PrivacyBudget.open(tmp_path / "ledger.json", 1.0)
+    asia().model.release_.save(tmp_path / "release.zip")
+    for name, told in (
+        ("schema.json", r"a schema and no model: pgmpy_dp\.Schema\.load"),
+        ("ledger.json", r"a ledger and no model: pgmpy_dp\.PrivacyBudget\.open"),
+        ("release.zip", r"a release and no model: pgmpy_dp\.release\.Release\.load"),
+    ):
+        for read in (dp.load, type(case.model).load):
+            with pytest.raises(dp.ReleaseFormatError, match=told):
+                read(tmp_path / name)
+
+
 def test_without_a_release_a_network_needs_the_number_of_records(tmp_path):
     for make in (grid, asia):
         make().model.save(tmp_path / "model.json")

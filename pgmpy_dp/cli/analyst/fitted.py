@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgmpy_dp._kinds import kind_of
 from pgmpy_dp.cli.shared.common import (
     Command,
     as_json_text,
@@ -25,7 +26,7 @@ from pgmpy_dp.cli.shared.common import (
     quiet,
     stages,
 )
-from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, kind_of, out_option, shown
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option, shown
 from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 

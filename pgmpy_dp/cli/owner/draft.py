@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgmpy_dp._kinds import DICTIONARY_COLUMNS, endings_of
 from pgmpy_dp.cli.owner.spending import with_format
 from pgmpy_dp.cli.shared.common import Command, emit
-from pgmpy_dp.cli.shared.files import DICTIONARY_COLUMNS, endings_of, file_argument, out_option
+from pgmpy_dp.cli.shared.files import file_argument, out_option
 from pgmpy_dp.cli.shared.options import csv_options, force_option, json_option
 from pgmpy_dp.errors import SchemaError
 

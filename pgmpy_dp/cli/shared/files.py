@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+
+from pgmpy_dp._kinds import endings_of, kind_of
 
 # Which options take files of a kind, for refusals.
 _BELONGS = {
@@ -24,74 +25,6 @@ _BELONGS = {
     "a list of tables": "--cliques of release takes it",
     "a plan for an accuracy": "--plan of release takes it",
 }
-DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "decimals", "missing", "other", "missing_values")
-_ENDINGS = {
-    ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
-    ".xml": "a network", ".xdsl": "a network", ".net": "a network", ".uai": "a network",
-    ".txt": "a list of edges", ".edges": "a list of edges",
-}  # fmt: skip
-_FORMATS = {
-    "pgmpy_dp ledger": "a ledger",
-    "pgmpy_dp Bayesian network": "a network",
-    "pgmpy_dp Markov network": "a network",
-    "pgmpy_dp mixture network": "a network",
-    "pgmpy_dp household network": "a model of households",
-}
-
-
-def endings_of(kind: str) -> tuple[str, ...]:
-    """List the endings by which files of a kind are recognised."""
-    return tuple(ending for ending, own in _ENDINGS.items() if own == kind)
-
-
-def kind_of(path: Path) -> str | None:
-    """Recognise a file by its ending, or where that is ambiguous, by the outermost names of its content."""
-    if path.is_dir():
-        return "records"
-    ending = path.suffix.lower()
-    if ending == ".zip":
-        with path.open("rb") as file:  # records may be large
-            zipped = file.read(2) == b"PK"
-        if not zipped:
-            return None
-        from pgmpy_dp.release.carrying import carries
-
-        if carries(path):
-            return "a network"
-        return "records" if path.name.lower().endswith(".csv.zip") else "a release"
-    if ending == ".csv" and _is_dictionary(path):
-        return "a data dictionary"
-    return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
-
-
-def _is_dictionary(path: Path) -> bool:
-    """Return whether a file begins like a data dictionary in CSV."""
-    with path.open("rb") as file:
-        names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
-    found = {name.strip().strip('"') for name in names}
-    return "variable" in found and bool({"states", "edges"} & found) and found <= set(DICTIONARY_COLUMNS)
-
-
-def _kind_of_json(path: Path) -> str | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(content, list):
-        return "a list of tables"
-    if not isinstance(content, dict):
-        return None
-    if isinstance(content.get("format"), str):
-        return _FORMATS.get(content["format"])
-    if isinstance(content.get("fields"), list):
-        return "a schema"
-    if isinstance(content.get("cliques"), list):
-        return "a list of tables"
-    if isinstance(content.get("residuals"), list):
-        return "a plan for an accuracy"
-    return "a data dictionary" if all(isinstance(entry, list | dict) for entry in content.values()) else None
-
-
 STRUCTURES = ("a network", "a list of edges")
 
 
@@ -172,7 +105,7 @@ def _one_file(written: Path, other: Path) -> bool:
     if written.exists() and other.exists() and written.samefile(other):
         return True
     first, second = (Path(os.path.realpath(path)) for path in (written, other))
-    among = other.is_dir() and first.is_relative_to(second) and _ENDINGS.get(first.suffix.lower()) == "records"
+    among = other.is_dir() and first.is_relative_to(second) and first.suffix.lower() in endings_of("records")
     return first == second or among
 
 

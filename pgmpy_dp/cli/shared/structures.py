@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._files import parse_json
+from pgmpy_dp._kinds import endings_of
 from pgmpy_dp.cli.shared.common import as_json_text
-from pgmpy_dp.cli.shared.files import endings_of
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema

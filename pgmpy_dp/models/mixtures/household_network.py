@@ -195,7 +195,7 @@ class PrivateHouseholdNetwork(Model):
         Raises
         ------
         ValueError
-            If the name ends in ``.zip``: the network has no release for the file to carry.
+            If the name does not end in ``.json``: the network has no release for a ``.zip`` file to carry.
         """
         together = [
             {"variables": list(pair), "households": table.ravel().tolist(), "deviation": deviation}

@@ -19,7 +19,7 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import Refinement
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.formats.saved import require_format
+from pgmpy_dp.models.formats.saved import HOUSEHOLDS, require_format
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release import Release
@@ -39,8 +39,15 @@ def write_model(
     Raises
     ------
     ValueError
-        If the name ends in .zip and there is no release.
+        If the name ends in neither .json nor .zip, or in .zip and there is no release.
     """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", SUFFIX):
+        level = "persons." if form == HOUSEHOLDS else ""
+        raise ValueError(
+            f"{path}: a mixture is saved as .json or {SUFFIX}; {level}to_bayesian_network().save(...) writes it as a "
+            "network in other formats."
+        )
     content = {
         "format": form,
         "version": _VERSION,
@@ -51,7 +58,7 @@ def write_model(
         **mixture_content(network.mixture_),
     }
     text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    if Path(path).suffix.lower() == SUFFIX:
+    if suffix == SUFFIX:
         write_carrying(path, text, release)
         return
     with replacing(Path(path)) as handle:

@@ -235,7 +235,8 @@ class PrivateMixtureNetwork(Model):
         Raises
         ------
         ValueError
-            If the name ends in ``.zip`` and the network has no release.
+            If the name ends in neither ``.json`` nor ``.zip``, or in ``.zip`` and the network has no release. Other
+            formats hold networks: save that of `to_bayesian_network`.
         """
         settings = None if self._fit is None else settings_content(self._fit)
         write_model(path, MIXTURE, self, {"fit": settings}, vars(self).get("release_"))
