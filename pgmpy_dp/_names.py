@@ -1,4 +1,4 @@
-"""Names: where those of an earlier version are today, and which one was meant by a name that is not known."""
+"""Names: those of an earlier version, the one that an unknown name is close to, and how names are shown."""
 
 from __future__ import annotations
 
@@ -47,6 +47,17 @@ def suggestion(name: Any, known: Iterable[Any]) -> str:
     """
     close = closest(name, known)
     return f" Did you mean {close!r}?" if close else ""
+
+
+def printable(text: str) -> str:
+    r"""Escape characters that move a cursor, hide or reverse a text: names come from files of others.
+
+    Examples
+    --------
+    >>> print(printable("age\n\u202e"))
+    age\n\u202e
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def current(name: str) -> str:

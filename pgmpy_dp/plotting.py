@@ -26,6 +26,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
+from pgmpy_dp._names import printable
 from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
 
@@ -80,7 +81,7 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
             if variable not in own or np.shape(own[variable]) != (len(schema.states[variable]),):
                 raise ValueError(f"{label!r} must have a probability for each state of {variable!r}.")
     columns = min(3, len(variables))
-    states = {variable: [str(state) for state in schema.states[variable]] for variable in variables}
+    states = {variable: list(map(_plain, schema.states[variable])) for variable in variables}
     wide = max(4.2 * columns, min(0.25 * max(map(len, states.values())) + 1.2, _WIDEST))
     places, heights = [], [_PANEL]
     row = column = 0
@@ -106,11 +107,11 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
         for index, (label, values) in enumerate(marginals.items()):
             shift = (index - (len(marginals) - 1) / 2) * width
             colour = _COLOURS[index % len(_COLOURS)]
-            axes.bar(middles + shift, np.asarray(values[variable]), width, color=colour, label=label)
+            axes.bar(middles + shift, np.asarray(values[variable]), width, color=colour, label=_plain(label))
         end = {0: "center", 30: "right", 90: "center"}[turned]
         axes.set_xticks(middles, states[variable], rotation=turned, ha=end)
         axes.set_xlim(-0.6, len(middles) - 0.4)
-        axes.set_title(variable, loc="left", fontweight="bold")
+        axes.set_title(_plain(variable), loc="left", fontweight="bold")
         axes.set_ylim(bottom=0)
         axes.set_ylabel("probability" if across.start == 0 else "")
         axes.spines[["top", "right"]].set_visible(False)
@@ -149,7 +150,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     ['yes', 'no']
     """
     _require_columns("bounds", bounds, ("value", "lower", "upper"), "that query(..., interval=0.9) returns")
-    states = [", ".join(map(str, key)) if isinstance(key, tuple) else str(key) for key in bounds.index]
+    states = [", ".join(map(_plain, key if isinstance(key, tuple) else (key,))) for key in bounds.index]
     wide = max(6.4, 4.4 + _LETTER * max(map(len, states)))
     figure = _figure((wide, 0.34 * len(bounds) + 1.2))
     axes = figure.add_subplot()
@@ -160,7 +161,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     axes.errorbar(middle, places, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4)
     axes.set_yticks(places, states)
     axes.set_ylim(len(bounds) - 0.4, -0.6)
-    axes.set_ylabel(", ".join(map(str, bounds.index.names)) if bounds.index.names[0] else "")
+    axes.set_ylabel(", ".join(map(_plain, bounds.index.names)) if bounds.index.names[0] else "")
     axes.set_xlabel(label)
     axes.set_xlim(left=min(0.0, float(bounds["lower"].min())))
     axes.spines[["top", "right"]].set_visible(False)
@@ -204,7 +205,7 @@ def plot_divergence(
         trials = np.asarray(values, dtype=np.float64)
         colour = _COLOURS[(index + 1) % len(_COLOURS)]
         dashes = ("o-", "o--", "o-")[index % 3]  # the second may lie on the first, which shows between its dashes
-        axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=label)
+        axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=_plain(label))
         axes.plot(epsilons, trials, ".", color=colour, alpha=0.35)
     if chosen is not None:
         axes.axvline(chosen, color="0.6", linestyle=":")
@@ -264,7 +265,7 @@ def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = 
     for box in drawing.boxes:
         colour = colours(norm(float(shares[box.name])))
         dark = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] < 0.5
-        text = f"{box.short}\n{100 * shares[box.name]:.2g} %"
+        text = f"{_plain(box.short)}\n{100 * shares[box.name]:.2g} %"
         _place(axes, box, text, ink="white" if dark else "black", color=colour)
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
     bar.set_label("share of the privacy budget")
@@ -312,7 +313,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     for line in drawing.lines:
         axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
     for box in drawing.boxes:
-        _place(axes, box, box.short, ink="black", facecolor="white", edgecolor="0.3")
+        _place(axes, box, _plain(box.short), ink="black", facecolor="white", edgecolor="0.3")
     seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
     if seen:
         lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
@@ -353,6 +354,11 @@ def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str)
     missing = [column for column in columns if column not in frame]
     if missing:
         raise ValueError(f"{name} has no column {missing[0]!r}: hand over the frame {source}.")
+
+
+def _plain(name: Any) -> str:
+    """Write a name or state so that matplotlib shows it as it is: dollars begin formulas."""
+    return printable(str(name)).replace("$", r"\$")
 
 
 def _head(figure: Figure, title: str) -> None:
@@ -405,7 +411,7 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     Raises
     ------
     TypeError, ValueError
-        If `comparison` is not such a frame.
+        If `comparison` is not such a frame, or has no table of one or two variables.
 
     Examples
     --------
@@ -414,31 +420,37 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
     ['smoke', 'lung']
     """
+    source = "that evaluation.compare(...) returns"
+    _require_columns("comparison", comparison, (), source)
     noisy = "noise" in comparison and bool((comparison["noise"] > 0).any())
     column = column or ("excess" if noisy else "error")
-    _require_columns("comparison", comparison, (column,), "that evaluation.compare(...) returns")
-    small = [clique for clique in comparison.index if len(clique) <= 2]
+    _require_columns("comparison", comparison, (column,), source)
+    small = [clique for clique in comparison.index if isinstance(clique, tuple) and len(clique) <= 2]
+    if not small:
+        raise ValueError(f"comparison has no table of one or two variables to draw: hand over the frame {source}.")
     variables = list(dict.fromkeys(v for clique in sorted(small, key=len) for v in clique))
     place = {variable: number for number, variable in enumerate(variables)}
     cells = np.full((len(variables), len(variables)), np.nan)
     for clique, value in comparison[column].items():
-        if len(clique) <= 2:  # type: ignore[arg-type]  # the index holds tuples
-            first, last = place[clique[0]], place[clique[-1]]  # type: ignore[index]
+        if isinstance(clique, tuple) and len(clique) <= 2:
+            first, last = place[clique[0]], place[clique[-1]]
             cells[first, last] = cells[last, first] = value
-    side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, variables))
-    figure = _figure((side + names + 1.4, side + names + 0.6))
-    axes = figure.add_subplot()
-    least = 10.0 if column == "excess" else 0.05
-    low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
-    image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
-    axes.set_xticks(range(len(variables)), variables, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(variables)), variables, fontsize=8)
-    bar = figure.colorbar(image, ax=axes, shrink=0.7)
+    shown = list(map(_plain, variables))
+    side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, shown))
     labels = {
         "error": "total variation" + (" with noise" if noisy else ""),
         "noise": "total variation by noise",
         "excess": "excess over the noise, in standard deviations",
     }
-    bar.set_label(labels.get(column, column))
+    label = textwrap.wrap(labels.get(column, _plain(column)), int(side / _LETTER))
+    figure = _figure((side + names + 1.3 + 0.2 * len(label), side + names + 0.7))
+    axes = figure.add_subplot()
+    least = 10.0 if column == "excess" else 0.05
+    low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
+    image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
+    axes.set_xticks(range(len(variables)), shown, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(variables)), shown, fontsize=8)
+    bar = figure.colorbar(image, ax=axes, shrink=0.7)
+    bar.set_label("\n".join(label))
     _head(figure, title)
     return figure

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import warnings
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
 
 from pgmpy_dp.plotting import plot_allocation, plot_bounds, plot_edges, plot_marginals, plot_pairs
 from pgmpy_dp.schema import Schema
@@ -74,7 +78,45 @@ def comparison():
 def test_beside_a_release_pairs_show_what_the_noise_does_not_explain(changed, column, shown, label):
     map_of_pairs, bar = plot_pairs(comparison().assign(**changed), column).axes
     np.testing.assert_array_equal(map_of_pairs.images[0].get_array(), shown)
-    assert bar.get_ylabel() == label
+    assert bar.get_ylabel().split() == label.split()
+
+
+@pytest.mark.parametrize("pairs", [comparison()[:0], comparison().set_axis(["a", "b", "c"])])
+def test_a_comparison_without_pairs_is_not_drawn(pairs):
+    with pytest.raises(ValueError, match="no table of one or two variables"):
+        plot_pairs(pairs)
+
+
+@pytest.mark.parametrize("names", [["a"], ["smoke", "lung"], ["a_name_of_a_variable_that_goes_on", "b"], ["年" * 12]])
+def test_nothing_of_a_map_of_pairs_is_cut_off(names):
+    index = pd.Index([(name,) for name in names], tupleize_cols=False)
+    figure = plot_pairs(pd.DataFrame({"noise": 1.0, "excess": 2.0}, index=index), title="All pairs")
+    file = io.BytesIO()
+    with warnings.catch_warnings(action="ignore"):  # the font lacks a letter
+        figure.savefig(file, dpi=100)
+    file.seek(0)
+    dark = imread(file)[..., :3].min(axis=-1) < 0.98
+    assert not any(side.any() for side in (dark[0], dark[-1], dark[:, 0], dark[:, -1]))
+
+
+def test_names_are_shown_as_they_are():
+    """Neither as formulas of TeX, nor with what moves the cursor of a terminal."""
+    odd, index = "$x_^{2}$\x1b", pd.Index([("$x_^{2}$\x1b",)], tupleize_cols=False)
+    bounds = pd.DataFrame({"value": [0.3], "lower": [0.2], "upper": [0.4]}, index=pd.Index([odd], name=odd))
+    share = pd.DataFrame({"share": [1.0], "error": 0.1}, index=[odd])
+    single = nx.DiGraph()
+    single.add_node(odd)
+    for figure in (
+        plot_marginals({odd: {odd: [0.3, 0.7]}}, Schema({odd: [odd, "no"]})),
+        plot_bounds(bounds),
+        plot_allocation(single, share),
+        plot_edges(pd.DataFrame({"parent": [], "child": [], "verdict": []}), [odd]),
+        plot_pairs(share.set_axis(index)),
+    ):
+        figure.draw_without_rendering()  # the formula would not parse
+        written = [text.get_text() for text in figure.findobj(Text)]
+        assert any(r"\$x_^{2}\$\x1b" in text for text in written)
+        assert not any("\x1b" in text for text in written)
 
 
 def test_figures_are_the_current_ones_of_pyplot_where_it_is_imported(tmp_path, monkeypatch):

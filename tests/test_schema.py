@@ -426,3 +426,4 @@ def test_repeated_field_and_missing_file(tmp_path):
 
 def test_repr_is_short():
     assert len(repr(Schema({f"v{i}": [0, 1] for i in range(1000)}))) < 200
+    assert r"age\x1b[31m" in repr(Schema({"age\x1b[31m": [0, 1]}))

@@ -13,6 +13,8 @@ import networkx as nx
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from pgmpy_dp._names import printable
+
 WIDTH, HEIGHT = 132.0, 34.0  # of a box, in pixels
 GAP_X, GAP_Y, MARGIN = 26.0, 58.0, 14.0
 MOST_NODES = 200
@@ -106,19 +108,21 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
     >>> list(shortened(["blood_pressure_systolic_1", "blood_pressure_systolic_2", "age"]).values())
     ['blood_p…tolic_1', 'blood_p…tolic_2', 'age']
     """
-    names, half = list(names), _LONGEST // 2 - 1
+    full, half = {name: printable(name) for name in names}, _LONGEST // 2 - 1
+    number = {name: place for place, name in enumerate(full, 1)}
 
     def middle(name: str) -> str:
-        return f"{name[:half]}…{name[-half:]}"
+        return f"{full[name][:half]}…{full[name][-half:]}"
 
     def numbered(name: str) -> str:
-        return f"{name[:half]}…{names.index(name) + 1}"
+        return f"{full[name][:half]}…{number[name]}"
 
-    found = {name: name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names}
+    found = {name: text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for name, text in full.items()}
     for cut in (middle, numbered):
         taken = Counter(found.values())
         found = {
-            name: cut(name) if taken[short] > 1 and len(name) > _LONGEST else short for name, short in found.items()
+            name: cut(name) if taken[short] > 1 and len(full[name]) > _LONGEST else short
+            for name, short in found.items()
         }
     return found
 

@@ -15,6 +15,7 @@ import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import replacing
+from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -183,7 +184,7 @@ def _percent(value: float, deviation: float | None = None) -> str:
 def _text(value: State) -> str:
     """Make a state or name visible."""
     text = str(value)
-    return text if text.strip() else f"(blank) {text!r}"
+    return printable(text) if text.strip() else f"(blank) {text!r}"
 
 
 def _bounded(factor: float) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._names import closest
+from pgmpy_dp._names import closest, printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
@@ -559,7 +559,7 @@ class Schema:
         return hash(self._content())
 
     def __repr__(self) -> str:
-        first = ", ".join(f"{variable} ({len(states)})" for variable, states in list(self.states.items())[:6])
+        first = ", ".join(f"{printable(v)} ({len(states)})" for v, states in list(self.states.items())[:6])
         more = f", and {len(self.states) - 6} more" if len(self.states) > 6 else ""
         numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
         rules = f"; {len(self.rules)} rules" if self.rules else ""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._kinds import kind_of
+from pgmpy_dp._names import printable
 from pgmpy_dp.cli.shared.common import (
     Command,
     as_json_text,
@@ -26,7 +27,7 @@ from pgmpy_dp.cli.shared.common import (
     quiet,
     stages,
 )
-from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option, shown
+from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 
@@ -473,7 +474,7 @@ def sample(
         else:
             emit_records(to_csv(records, None, declared, spreadsheet) or "")
         for note in notes:
-            click.echo(shown(f"Note: {note}"), err=True)
+            click.echo(printable(f"Note: {note}"), err=True)
         return
     cautions = write_records(records, out, declared, spreadsheet)
     held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}

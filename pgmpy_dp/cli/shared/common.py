@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp._names import suggestion
-from pgmpy_dp.cli.shared.files import require_writable, shown
+from pgmpy_dp._names import printable, suggestion
+from pgmpy_dp.cli.shared.files import require_writable
 from pgmpy_dp.errors import in_shell_words
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ class Command(click.Command):
         except click.UsageError:
             raise
         except click.ClickException as error:
-            raise click.ClickException(shown(error.message)) from error
+            raise click.ClickException(printable(error.message)) from error
         except (ValueError, OSError, ImportError) as error:
-            raise click.ClickException(shown(one_line(error))) from error
+            raise click.ClickException(printable(one_line(error))) from error
 
 
 def _note(message: Warning, *_: Any) -> None:
     """Print a warning of the library on one line."""
-    click.echo(shown(f"Note: {one_line(message)}"), err=True)
+    click.echo(printable(f"Note: {one_line(message)}"), err=True)
 
 
 def one_line(error: BaseException) -> str:
@@ -72,13 +72,13 @@ def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
         click.echo(as_json_text(data, indent=2))
     else:
         lines = text.splitlines() if isinstance(text, str) else text
-        click.echo("\n".join(map(shown, lines)))
+        click.echo("\n".join(map(printable, lines)))
 
 
 def emit_records(text: str) -> None:
     """Print CSV: made safe on a terminal, unchanged to a file or another program."""
     seen = sys.stdout.isatty()
-    click.echo("".join(f"{shown(line)}\n" for line in text.splitlines()) if seen else text, nl=False, color=True)
+    click.echo("".join(f"{printable(line)}\n" for line in text.splitlines()) if seen else text, nl=False, color=True)
 
 
 def promised(guarantee: Guarantee) -> dict[str, Any]:

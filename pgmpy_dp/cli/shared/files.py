@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from pgmpy_dp._kinds import endings_of, kind_of
+from pgmpy_dp._names import printable
 
 # Which options take files of a kind, for refusals.
 _BELONGS = {
@@ -47,18 +48,13 @@ class FileOf(click.Path):
             return path
         place = "" if param is None or param.param_type_name == "argument" else f" for {param.opts[0]}"
         raise click.ClickException(
-            shown(f"{path}: not {' or '.join(self.kinds)}{place}, but {found}: {_BELONGS[found]}.")
+            printable(f"{path}: not {' or '.join(self.kinds)}{place}, but {found}: {_BELONGS[found]}.")
         )
 
     def other_kind(self, path: Path) -> str | None:
         """Return the kind of an existing file, if it is recognised as another than these."""
         found = kind_of(path) if path.exists() else None
         return None if found in self.kinds else found
-
-
-def shown(line: str) -> str:
-    """Make a line safe for a terminal: names come from files of others, and may hold what moves the cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str, Any], force: bool) -> None:
