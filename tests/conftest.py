@@ -14,10 +14,24 @@ from functools import cache
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import pytest
+from filelock import FileLock
+from numba.core.dispatcher import Dispatcher
 
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.models import simulation
 
+_compile = Dispatcher.compile
+
+
+def _compile_once(dispatcher, signature):
+    """Compile a function, or load what another process of tests has compiled meanwhile."""
+    if not (folder := dispatcher._cache.cache_path):  # where no cache can be written
+        return _compile(dispatcher, signature)
+    with FileLock(f"{folder}/{dispatcher.__name__}.lock"):
+        return _compile(dispatcher, signature)
+
+
+Dispatcher.compile = _compile_once
 _network = cache(bnlearn_network)
 
 
