@@ -64,14 +64,14 @@ class _Found:
     number_places: list[str] = field(default_factory=list)
 
     def walk(self, value: Any, place: str) -> None:
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            self._add_numbers(value, place)
-        elif isinstance(value, (bool, int, float, Fraction, np.generic)) and not isinstance(value, (str, bytes)):
-            self._add_numbers(np.asarray(_as_float(value)), place)
-        elif value is None or isinstance(value, (str, bytes)):
+        if value is None or isinstance(value, (str, bytes)):
             self._add_structure(_CATEGORY, place)
             self.numbers.append(self.categories.setdefault((type(value), value), len(self.categories)))
             self.number_places.append(place)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            self._add_numbers(value, place)
+        elif isinstance(value, (bool, int, float, Fraction, np.generic)):
+            self._add_numbers(np.asarray(_as_float(value)), place)
         elif isinstance(value, Mapping):
             self._add_structure(("keys", tuple(value)), place)
             for key, item in value.items():

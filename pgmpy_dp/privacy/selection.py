@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -101,6 +102,7 @@ def _drawn(rule: _Rule, scores: NDArray[np.int64], scale: float) -> int:
     return int(_selection(rule, float(exact_positive("scale", scale)))(np.array(scores, order="C")))
 
 
+@lru_cache(maxsize=256)
 def _smallest_scale(rule: _Rule, scale: float, sensitivity: int, target: float) -> float:
     """Go up from a scale, float by float, until OpenDP's own price is within the target."""
     for _ in range(64):
@@ -110,6 +112,7 @@ def _smallest_scale(rule: _Rule, scale: float, sensitivity: int, target: float) 
     raise ValueError(f"No scale near {scale!r} meets a loss of {target!r}: choose a larger one.")
 
 
+@lru_cache(maxsize=256)
 def _selection(rule: _Rule, scale: float) -> Any:
     """Make OpenDP's noisy maximum: under max divergence permute-and-flip, under zCDP the exponential mechanism."""
     try:

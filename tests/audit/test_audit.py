@@ -58,6 +58,8 @@ def test_a_mechanism_keeps_its_claim_and_a_little_less_noise_is_caught(mechanism
 
 def test_an_audit_reads_all_results_of_a_fit(fit):
     """An audit that reads parameters alone would refute nothing."""
+    if fit.relation == "replace_one":
+        pytest.skip("the names of results are the same")
     estimator, network = fit(fit.pair()[0], 0.5)
     for fitted in filter(None, (estimator, network)):
         read = {re.split(r"[.\[]", place)[0] for places in Observer().places(fitted) for place in places}
@@ -193,12 +195,12 @@ def first_stage_not_charged(noise):
     """Shares of the budget follow a first look, and show it."""
 
     def two_stages(data):
-        first = data.measure(ONE, 2.0).tables["v", "w"]
+        first = data.measure(ONE, 6.0).tables["v", "w"]
         weights = [1.0, 1.0 + abs(int(first[0, 0]))]
         noisy = data.measure(TWO, 2.0, weights=weights)
         return noisy.tables, [2.0 / scale for scale in noisy.scales.values()]
 
-    return two_stages, datasets(noise=noise()), 3000
+    return two_stages, datasets(noise=noise()), 600
 
 
 def retries_not_charged(relation):
@@ -291,7 +293,7 @@ class Seeded(SimulatedNoise):
 
 
 BUGS = [
-    too_little_noise,
+    pytest.param(too_little_noise, marks=pytest.mark.slow),  # half of it, below, is seen in a quarter of the trials
     sensitivity_halved,
     number_of_records_leaked,
     number_of_records_leaked_by_the_last_cell,
