@@ -97,7 +97,9 @@ def test_the_whole_path_on_asia(asia):
     joint = json.loads(run("query", "a.bif", "--target", "tub", "--target", "lung", "--json"))["answer"]
     assert sum(row["probability"] for row in joint) == pytest.approx(1.0)
     printed = run("sample", "a.bif", "--rows", 20, "--seed", 1)
-    assert printed == run("sample", "a.bif", "--rows", 20, "--seed", 1, "--target", "lung")  # draws keep every table
+    assert "give --rows, or name the release" in refused("sample", "a.bif")
+    predicting = ("--predicting", "lung")  # draws keep every table
+    assert printed == run("sample", "a.bif", "--rows", 20, "--seed", 1, *predicting)
     assert printed == run("sample", "a.bif", "--rows", 20, "--seed", 1)
     assert len(pd.read_csv(io.StringIO(printed))) == 20
     run("sample", "a.bif", "--rows", 20, "--seed", 1, "--out", "s.parquet")

@@ -22,6 +22,7 @@ from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.models.answering import named_evidence
+from pgmpy_dp.models.bounds import NAME_RELEASE
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, places
 from pgmpy_dp.models.numbers import Numbers, labelled, numbered
@@ -127,7 +128,8 @@ class PrivateNetwork(Model, Provenance):
 
     def _total(self) -> float:
         if getattr(self, "release_", None) is None:
-            raise ValueError("The network has no release, which tells the number of records: give n_samples.")
+            fact = "The network has no release, which tells the number of records"
+            raise ValueError(Message(fact, "give n_samples", f"give --rows, or {NAME_RELEASE}"))
         return agreed_total(self._releases())[0]
 
     @property

@@ -190,6 +190,7 @@ def test_a_release_that_parameters_absorb_has_nothing_to_test():
     assert check.tables["p_value"].isna().all()
     assert not check.fails
     assert "absorb" in repr(check)
+    assert "every measured pair is joined by the network" in check.power
 
 
 @pytest.mark.parametrize("estimator", [dp.PrivateMLE, dp.CollectiveEM])

@@ -416,10 +416,11 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 
 @click.command(cls=Command)
 @file_argument("network", "a network")
-@click.option("--rows", type=click.IntRange(1), required=True, help="Number of records to draw.")
+@click.option("--rows", type=click.IntRange(1), help="Number of records to draw; by default as the release tells.")
 @seed_option
 @numbers_option
 @click.option(
+    "--predicting",
     "--target",
     help="A variable to be predicted from the others: a mixture then keeps its tables with two others close too.",
 )
@@ -430,10 +431,10 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 @json_option
 def sample(
     network: Path,
-    rows: int,
+    rows: int | None,
     seed: int | None,
     numbers: Any,
-    target: str | None,
+    predicting: str | None,
     release: Path | None,
     out: Path | None,
     spreadsheet: bool,
@@ -459,7 +460,7 @@ def sample(
             numbers = "uniform" if carried(loaded) or loaded.schema_.bins else "states"
         begin("Drawing records")
         declared = _declared(loaded)
-        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=target), declared)
+        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
         notes += _unchecked(loaded, network)
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}

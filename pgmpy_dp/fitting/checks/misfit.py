@@ -153,6 +153,8 @@ class FitCheck:
     def power(self) -> str:
         """Describe which effect the check would have detected with 80 % power."""
         effects, hidden = sorted(self._effects), sum(map(math.isinf, self._effects))
+        if not effects and self.of_pairs:
+            return "every measured pair is joined by the network, so that nothing could contradict it"
         if not effects:
             return "no pair of variables was tested, so that no missing edge would have been seen"
         if hidden == len(effects):
