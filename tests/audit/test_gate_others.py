@@ -266,6 +266,7 @@ def test_numbers_with_bounds_are_read_one_by_one(form):
 # Quantiles.
 
 EDGES = [0.0, 1.0, 18.0, 2.0**53, 2.0**53 + 2, 1e18]
+UNITS = [{}, {"unit": "who"}, {"unit": "who", "max_rows": 4}]
 AGES = {"integer": st.none() | st.sampled_from(INTEGERS), "float": st.none() | st.sampled_from(FLOATS)}
 
 
@@ -305,18 +306,18 @@ def binned(ages, weight):
     return counts
 
 
-@pytest.mark.parametrize("unit", [{}, {"unit": "who"}, {"unit": "who", "max_rows": 4}], ids=str)
 @pytest.mark.parametrize(
     "name", ["csv module", "pandas", "Polars", "PyArrow", "PyArrow to parquet", "Polars lazy", "DuckDB relation"]
 )
-def test_quantiles_are_those_of_records_and_persons_one_by_one(name, unit):
+def test_quantiles_are_those_of_records_and_persons_one_by_one(name):
     """Scores are of counts that add up, and one person moves them by no more than noise is drawn for."""
-    form = FORMS[name]
-    most = UNIT_WEIGHT if unit == {"unit": "who"} else unit.get("max_rows", 1)
+    form, tried = FORMS[name], Counter()
 
-    @settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.integers(1, 4), st.sampled_from(list(AGES)), st.data())
-    def attempt(size, kind, data):
+    @settings(max_examples=9, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(UNITS), st.integers(1, 4), st.sampled_from(list(AGES)), st.data())
+    def attempt(unit, size, kind, data):
+        most = UNIT_WEIGHT if unit == {"unit": "who"} else unit.get("max_rows", 1)
+        tried[str(unit)] += 1
         ages = data.draw(st.lists(AGES[kind], min_size=size, max_size=size))
         who = data.draw(st.lists(st.sampled_from("pq"), min_size=size, max_size=size))
         frame = form.typed["rows" if "rows" in form.typed else "inferred" if name == "pandas" else "plain"](
@@ -341,3 +342,4 @@ def test_quantiles_are_those_of_records_and_persons_one_by_one(name, unit):
             assert moved <= score_sensitivity(quantile, 3, "add_remove", most)
 
     attempt()
+    assert len(tried) == len(UNITS)
