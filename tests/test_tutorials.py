@@ -38,6 +38,7 @@ def kernel(tmp_path_factory):
         run_sync(manager.shutdown_kernel)(now=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_tutorial_runs(path, tmp_path, kernel):
     work = tmp_path / "work"
