@@ -303,7 +303,10 @@ class PrivateEstimator(Estimator):
     def _price(self) -> float:
         """Return epsilon, which a fit to records needs."""
         if self.epsilon is None:
-            raise ValueError("Fitting records costs privacy: give the estimator an epsilon, such as epsilon=1.0.")
+            raise ValueError(
+                "Fitting records costs privacy: give the estimator an epsilon, as in "
+                f"{type(self).__name__}(epsilon=1.0, state_names=schema)."
+            )
         return self.epsilon
 
     def _planned(self, model: Any, schema: Schema | PublicTable | None) -> Plan:

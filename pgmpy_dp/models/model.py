@@ -90,6 +90,7 @@ class Model(ABC):
         evidence: Mapping[str, Any] | None = None,
         interval: float | None = None,
         target: str = "population",
+        **eliminated: Any,
     ) -> DiscreteFactor | pd.DataFrame:
         """Find the distribution of some variables given the states of others.
 
@@ -104,6 +105,8 @@ class Model(ABC):
         target : {"population", "records"}
             Whether bounds are for the distribution that the records were sampled from, or for the answer of the same
             records without noise. Population bounds are wider and cover both, since they include the sampling error.
+        **eliminated
+            Refused: options of pgmpy's inference, such as `virtual_evidence`, belong to `VariableElimination`.
 
         Returns
         -------
@@ -116,6 +119,8 @@ class Model(ABC):
         ------
         SchemaError
             If a variable or state is unknown, or no bin contains a number.
+        TypeError
+            If an option is unknown.
         ValueError
             If the evidence has probability zero, the interval is not between 0 and 1, or an interval is given and the
             model has no release.
@@ -133,6 +138,10 @@ class Model(ABC):
         Records are assumed independent: with several rows per person, population bounds are too narrow. See `draws_`
         for how bounds are computed.
         """
+        if eliminated:
+            raise TypeError(
+                f"query has no {', '.join(eliminated)}: dp.VariableElimination(model).query has pgmpy's options."
+            )
         _check_bounds(interval, target)
         schema, asked, given = self._question(variables, evidence)
         if interval is not None:

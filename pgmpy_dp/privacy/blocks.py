@@ -148,7 +148,8 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
 
 
 def _too_large(epsilon: float) -> ValueError:
-    return _refused(f"epsilon={epsilon:.3g} is too large for the price of a block", "lower it")
+    problem = f"epsilon={epsilon:.3g} is too large for the price of a block"
+    return ValueError(Message(problem, 'lower it, or use mechanism="gaussian"', "lower it"))
 
 
 def _refused(problem: str, change: str) -> ValueError:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from pgmpy.base import DAG
+from pgmpy.metrics import get_metrics
 from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
@@ -75,7 +76,8 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         - residual: mean squared residual of the measured tables that contain both, in units of the variance of noise
           and sampling: far above 1 if the network does not explain them;
         - cost: cost of those tables, in rho, or in epsilon if delta is 0;
-        - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful".
+        - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful"; missing and "not
+          repeated" before `bootstrap`.
     release_ : NoisyMarginals
         All measured tables.
     releases_ : tuple of NoisyMarginals
@@ -246,6 +248,41 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             found=again / refits, verdict=np.where(again / refits >= _STABLE, "stable", "doubtful")
         )
         return self.edges_
+
+    def score(self, X: pd.DataFrame | None = None, true_graph: Any = None, metric: Any = None) -> Any:
+        """Judge the graph against public records or a known graph, as pgmpy's searches do.
+
+        Parameters
+        ----------
+        X : DataFrame, optional
+            Public records: the score is exact, and no budget covers it.
+        true_graph : pgmpy.base.DAG, optional
+            Either this or `X`.
+        metric : str or metric of pgmpy, optional
+            From `pgmpy.metrics`; by default the structural Hamming distance to a graph, or the correlation score.
+
+        Returns
+        -------
+        float, or whatever the metric returns
+
+        Raises
+        ------
+        ValueError
+            If the graph is not fitted, the metric is unknown, or not exactly one of `X` and `true_graph` is given.
+        """
+        if not hasattr(self, "causal_graph_"):
+            raise ValueError("The graph is not fitted: call fit first.")
+        if (X is None) == (true_graph is None):
+            raise ValueError("Give X, public records, or true_graph, and not both.")
+        if metric is None or isinstance(metric, str):
+            kind = {"requires_data": True} if X is not None else {"requires_true_graph": True}
+            known = get_metrics(**kind, is_default=True) if metric is None else get_metrics(name=metric)
+            if not known:
+                raise ValueError(f"pgmpy has no metric {metric!r}.")
+            metric = known[0]()
+        return (
+            metric.evaluate(X, self.causal_graph_) if X is not None else metric.evaluate(true_graph, self.causal_graph_)
+        )
 
     def plan(self) -> pd.DataFrame:
         """Show the cost of each step, before anything is charged.

@@ -305,6 +305,7 @@ def test_predictions_follow_from_the_distribution_of_each_row(case):
         (lambda c: c.model.query([c.known], {c.asked: -7}), dp.SchemaError, "has no state -7"),
         (lambda c: c.model.query(c.asked), TypeError, "in a list"),
         (lambda c: c.model.query([c.asked], [c.known]), TypeError, "must be a dict"),
+        (lambda c: c.model.query([c.asked], show_progress=False), TypeError, "dp.VariableElimination"),
         (lambda c: c.model.query([c.asked], {c.asked: "yes"}), dp.SchemaError, "both asked for and given|no state"),
         (lambda c: c.model.query([c.asked], interval=1.0), ValueError, "interval is 1.0"),
         (lambda c: c.model.expectation({c.asked: {}}), dp.SchemaError, "Give a number for each state"),

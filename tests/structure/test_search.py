@@ -62,6 +62,17 @@ def test_the_ledger_has_one_entry_of_the_whole_price(found):
     assert (1 - chosen) * 0.94 < measured / search.guarantee_.rho < 1 - chosen
 
 
+def test_a_graph_is_scored_as_by_pgmpys_searches(found, records):
+    search, _ = found
+    searched = HillClimbSearch(show_progress=False).fit(records)
+    searched.causal_graph_ = search.causal_graph_
+    assert search.score(true_graph=ASIA) == searched.score(true_graph=ASIA)
+    assert search.score(records, metric="structure_score") == searched.score(records, metric="structure_score")
+    for wrong in ({}, {"X": records, "true_graph": ASIA}, {"X": records, "metric": "unheard of"}):
+        with pytest.raises(ValueError, match=r"Give X|no metric"):
+            search.score(**wrong)
+
+
 def test_edges_are_described(found):
     search, _ = found
     edges = search.edges_.set_index(["parent", "child"])
