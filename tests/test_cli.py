@@ -848,11 +848,53 @@ def _instead(call):
 def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
     call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, *more]
     Path("tables.json").write_text(json.dumps([["smoke", "lung"], ["asia"]]))
-    foreseen = run(*call, "--dry-run").splitlines()
-    stated = run(*call, "--no-ledger", "--out", "release.zip").splitlines()
-    first = next(place for place, line in enumerate(foreseen) if "standard deviation" in line)
-    assert foreseen[first:] == stated[stated.index(foreseen[first]) :][: len(foreseen) - first]
+    foreseen = json.loads(run(*call, "--dry-run", "--records", 8000, "--json"))["tables"]
+    stated = json.loads(run(*call, "--no-ledger", "--out", "release.zip", "--json"))["tables"]
+    for before, after in zip(foreseen, stated, strict=True):
+        for name in ("variables", "cells", "noise", "share"):
+            assert before[name] == pytest.approx(after[name])
+        assert before["records"] * before["cells"] == pytest.approx(8000)
     assert "Missing option '--out'" in run(*call, "--no-ledger", code=2)
+
+
+def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia):
+    (asia / "records.csv").write_text("not read")
+    pairs = ["--schema", "schema.json", "--delta", 1e-9]
+    for call in (["synthesize", "records.csv"], ["structure", "records.csv"], ["plan", "--pairs"]):
+        dry = [] if call[0] == "plan" else ["--dry-run"]
+        for epsilon, verdict in ((3, "Go: "), (0.003, "No go: ")):
+            asked = [*call, *pairs, "--epsilon", epsilon, *dry]
+            assert f"With 8,000 records. {verdict}" in run(*asked, "--records", 8000)
+        assert "add a public guess" in run(*asked, "--error", 0.1, code=2)
+    found = json.loads(run(*asked, "--records", 8000, "--error", 0.1, "--json"))
+    (least,) = found["outlook"]["least_epsilon"]
+    assert least["epsilon"] > 0.003
+    assert found["outlook"]["pairs"]["error"] > least["error"] == 0.1
+    assert "The costliest table takes" in release("--dry-run", "--records", 50)
+    assert "leave it out" in refused(
+        *call[:1], "--model", "asia.json", *pairs[:2], "--epsilon", 1, "--records", 50, "--error", 0.1
+    )
+    assert "are for --dry-run" in run(
+        "synthesize", "records.csv", *pairs, "--epsilon", 1, "--out", "m.csv", "--records", 9, code=2
+    )
+
+
+def test_every_command_says_that_most_of_a_release_is_noise(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = "most of the release is noise: "
+    dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]}).save("schema.json")
+    Path("edges.txt").write_text("smoke -> lung\n")
+    pd.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes"] * 100}).to_csv("records.csv", index=False)
+    call = ["records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon"]
+    released = ["--model", "edges.txt", "--out"]
+    said = run("release", *call, 0.001, *released, "r.zip") + run("fit", "r.zip", *released, "fitted.zip")
+    assert said.count(told) == 2
+    for command in ("inspect r.zip", "query fitted.zip --target lung", "sample fitted.zip --rows 5 --out s.csv"):
+        assert told in run(*command.split())
+    for command in ("check fitted.zip", "report fitted.zip --out report.html"):
+        assert told in run(*command.split())
+    assert told in run("synthesize", *call, 0.001, "--delta", 1e-6, "--rows", 9, "--stages", 1, "--out", "made.csv")
+    assert told not in run("release", *call, 1, *released, "clear.zip")
 
 
 def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):

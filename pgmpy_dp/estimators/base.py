@@ -30,10 +30,11 @@ from pgmpy_dp.estimators.sources import (
     together,
     variables_of,
 )
+from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.checks import Constraint, choice, shown, single
+from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.release.public_tables import read_public_tables
@@ -53,10 +54,16 @@ class Plan:
         The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
     quote : Quote
         The charge and the guarantee; its `terms` are the public parameters of the noise.
+    schema : Schema
+        Of the records.
+    records : float, optional
+        A public guess of the number of records, or of units.
     """
 
     mechanism: Mechanism[Any, Any]
     quote: Quote
+    schema: Schema
+    records: float | None = None
 
     def __repr__(self) -> str:
         return f"Plan({self.quote.charge.label}: {self.guarantee})"
@@ -76,6 +83,21 @@ class Plan:
         if isinstance(self.mechanism, TwoStageTables):
             return deviations(replace(self.quote, terms=self.quote.terms[0]))
         return deviations(self.quote) if isinstance(self.mechanism, NoisyTables) else {}
+
+    @property
+    def outlook(self) -> Outlook:
+        """What the noise would leave of the guessed number of records; of two stages, as if dealt in their order.
+
+        Raises
+        ------
+        ValueError
+            If no number was guessed, or no tables are planned.
+        """
+        if self.records is None:
+            raise ValueError("The number of records may be private: guess it, as in plan(..., records=8000).")
+        if not self.noise:
+            raise ValueError("The outlook is that of noisy tables, and this plan has none.")
+        return Outlook.of(self.schema, deviations(self.quote), self.records, self.guarantee)
 
 
 def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
@@ -309,7 +331,7 @@ class PrivateEstimator(Estimator):
             )
         return self.epsilon
 
-    def _planned(self, model: Any, schema: Schema | PublicTable | None) -> Plan:
+    def _planned(self, model: Any, schema: Schema | PublicTable | None, records: float | None) -> Plan:
         """Return the plan of a fit; without a schema, for the declared states."""
         self._check_parameters()
         self._price()
@@ -324,7 +346,9 @@ class PrivateEstimator(Estimator):
         require_agreement(public, public.neighbours, variables, self.neighbours, self._states(structure))
         self._require_held(structure, public.schema)
         mechanism = self._plan(structure, public)
-        return Plan(mechanism, mechanism.quote(public))
+        if records is not None:
+            number(above=0.0)("records", records)
+        return Plan(mechanism, mechanism.quote(public), public.schema, records)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""The noise of a release is compared with its signal, from the release alone."""
+"""The noise of a clique or a variable is compared with its signal, from the release alone."""
 
 from __future__ import annotations
 
@@ -7,46 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmpy_dp.fitting.plans.outlook import LEVELS, TableNoise
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique
-
-LEVELS = ("clear", "visible", "drowned")
-
-
-@dataclass(frozen=True)
-class TableNoise:
-    """Noise of one table, measured or summed from a measured one, beside its counts.
-
-    Attributes
-    ----------
-    variables : tuple of str
-    cells : int
-    deviation : float
-        Standard deviation of the noise in a cell, in records.
-    mean : float
-        Mean number of records per cell.
-    cost : float
-        Share of the release's privacy loss, between 0 and 1 (of epsilon for Laplace noise, of rho for Gaussian).
-    """
-
-    variables: Clique
-    cells: int
-    deviation: float
-    mean: float
-    cost: float = math.nan
-
-    @property
-    def ratio(self) -> float:
-        """Return the noise-to-signal ratio: deviation over mean."""
-        return self.deviation / self.mean
-
-    @property
-    def level(self) -> str:
-        """Classify the noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
-        return LEVELS[(self.ratio >= 0.1) + (self.ratio >= 1.0)]
 
 
 @dataclass(frozen=True)
@@ -73,28 +38,6 @@ class MarginalNoise:
         """Classify the noise of all states: "clear" or "drowned" if every state is, else "visible"."""
         levels = {self.level_of(state) for state in range(self.shares.size)}
         return levels.pop() if len(levels) == 1 else "visible"
-
-
-def table_noise(release: NoisyMarginals) -> list[TableNoise]:
-    """List every measured table, in the order of the release."""
-    neighbours = release.guarantee.neighbours
-    if release.guarantee.mechanism == "gaussian":
-        one = table_sensitivity(neighbours, "squared_l2")
-        costs = {clique: float(one) / scale**2 for clique, scale in release.scales.items()}
-    else:
-        one = table_sensitivity(neighbours, "l1")
-        costs = {clique: float(one) / scale if scale else 0.0 for clique, scale in release.scales.items()}
-    whole = math.fsum(costs.values()) or 1.0
-    return [
-        TableNoise(
-            clique,
-            table.size,
-            math.sqrt(release.variances[clique]),
-            release.total / table.size,
-            costs[clique] / whole,
-        )
-        for clique, table in release.tables.items()
-    ]
 
 
 def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:

@@ -19,13 +19,14 @@ from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
+from pgmpy_dp.fitting.plans.outlook import Outlook, TableNoise
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
-from pgmpy_dp.report.noise_shown import MarginalNoise, TableNoise, clique_noise, marginal_noise, table_noise
+from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise
 from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
 from pgmpy_dp.schema import Clique, State
 
@@ -97,7 +98,7 @@ def write_report(
     page = render_report(release, network, title=title, date=date).encode()
     with replacing(Path(path)) as handle:
         handle.write(page)
-    return tuple(table.variables for table in table_noise(release) if table.level == "drowned")
+    return tuple(table.variables for table in Outlook.of_release(release).tables if table.level == "drowned")
 
 
 def render_report(
@@ -108,7 +109,7 @@ def render_report(
     date: str = "",
 ) -> str:
     """Return the page of `write_report` as text."""
-    guarantee, tables = release.guarantee, table_noise(release)
+    guarantee, tables = release.guarantee, Outlook.of_release(release).tables
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
     if network is not None and not isinstance(network, PrivateMixtureNetwork):
         release.schema.require([tuple(network.nodes())])

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pgmpy_dp.evaluation import compare
+from pgmpy_dp.fitting.plans.outlook import LEVELS, TableNoise
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import shortened
-from pgmpy_dp.report.noise_shown import LEVELS, MarginalNoise, TableNoise
+from pgmpy_dp.report.noise_shown import MarginalNoise
 from pgmpy_dp.schema import Clique
 
 MOST_MAPPED = 100

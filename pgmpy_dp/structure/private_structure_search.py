@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,20 +18,22 @@ from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.steps import TablesInSteps
 from pgmpy_dp.estimators import AutoMLE
 from pgmpy_dp.estimators.base import PrivateEstimator
 from pgmpy_dp.estimators.sources import refuse_rules
+from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy import SimulatedNoise
-from pgmpy_dp.privacy.checks import Constraint, choice, whole, whole_number
+from pgmpy_dp.privacy.checks import Constraint, choice, number, whole, whole_number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Round, Search, Steps
@@ -230,14 +234,14 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         again = np.zeros(len(self.edges_))
         # Without its release, since a failed test of fit would be repeated for each refit.
         network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
-        for number in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
-            records = network.simulate(total, seed=seed + number)
+        for place in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
+            records = network.simulate(total, seed=seed + place)
             dataset = PrivateDataset(
                 positions(records, schema),
                 schema,
                 self._budget(),
                 self.guarantee_.neighbours,
-                SimulatedNoise([seed, number]),
+                SimulatedNoise([seed, place]),
             )
             found, _ = dataset.release(self._mechanism(schema, None))
             joined = {frozenset(edge) for edge in found.named_edges()}
@@ -295,6 +299,38 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         self._check_parameters()
         rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # the same for any number
         return pd.DataFrame(rows, columns=["step", "share"])
+
+    def outlook(self, schema: Schema | PublicTable, records: float) -> Outlook:
+        """Tell what noise would leave of a typical pair of the first forest, before anything is charged.
+
+        Which pairs are measured is decided step by step: the noise is that of the pair with the median number of cells.
+
+        Parameters
+        ----------
+        schema : Schema or PublicTable
+        records : float
+            A public guess of the number of records.
+
+        Returns
+        -------
+        Outlook
+        """
+        number(above=0.0)("records", records)
+        if isinstance(schema, Schema):
+            schema = PublicTable.of(schema, self.delta, self.neighbours or "add_remove")
+        if len(schema.schema.variables) < 2:
+            raise ValueError("A graph needs two variables at least.")
+        quote, known = self._mechanism(schema.schema, None).quote(schema), schema.schema
+        pairs = sorted(combinations(known.variables, 2), key=known.cells)
+        measured = [step.picks for _, step in self._steps.listed(len(known.variables))].index(0, 1)
+        loss = quote.terms[0][measured] / max(len(known.variables) - 1, 1)
+        if self.delta:
+            one = table_sensitivity(schema.neighbours, "squared_l2", schema.contribution)
+            variance = float(one) / (2.0 * loss)
+        else:
+            variance = 2.0 * float(table_sensitivity(schema.neighbours, "l1", schema.contribution) / loss) ** 2
+        typical: dict[Clique, float] = {pairs[len(pairs) // 2]: math.sqrt(variance)}
+        return replace(Outlook.of(known, typical, records, quote.guarantee), states=None)
 
     def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps[Search]:
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)

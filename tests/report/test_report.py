@@ -22,11 +22,11 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import save_network
+from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.report import network_drawing, render_report, write_report
-from pgmpy_dp.report.noise_shown import table_noise
 from pgmpy_dp.report.pair_map import TableFit, detectable_error, table_power
 
 HOSTILE = {
@@ -110,7 +110,7 @@ def test_names_are_shown_and_do_nothing(hostile):
 
 def test_noise_signal_and_cost_are_those_of_the_release():
     release = made({"a": range(4), "b": range(5), "c": range(3)}, [("a", "b"), ("c",)], total=1200, scale=3.0)
-    first, second = table_noise(release)
+    first, second = Outlook.of_release(release).tables
     assert (first.variables, first.cells, first.mean) == (("a", "b"), 20, pytest.approx(60.0))
     assert first.deviation == pytest.approx(laplace_variance(3.0) ** 0.5)
     assert [first.cost, second.cost] == [0.5, 0.5]
@@ -122,7 +122,7 @@ def test_noise_signal_and_cost_are_those_of_the_release():
 @pytest.mark.parametrize(("total", "level"), [(100_000, "clear"), (300, "visible"), (20, "drowned")])
 def test_tables_that_drown_are_named(tmp_path, total, level):
     release = made({"a": range(4), "b": range(5)}, [("a", "b")], total=total)
-    assert table_noise(release)[0].level == level
+    assert Outlook.of_release(release).tables[0].level == level
     with pytest.raises(ValueError, match=r"r\.pdf: pages are written to \.html and \.htm files"):
         write_report(release, tmp_path / "r.pdf")
     drowned = write_report(release, tmp_path / "r.html")

@@ -22,6 +22,7 @@ from pgmpy_dp.cli.shared.common import (
     assignments,
     emit,
     emit_records,
+    mostly_noise,
     one_line,
     promised,
     quiet,
@@ -125,7 +126,7 @@ def fit(release: Path, model: Path | None, method: str, out: Path, as_json: bool
             kind = "Markov" if markov else "Bayesian"
             raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
         noisy.schema.require([list(network.nodes())])
-        notes += left_out(noisy.schema, network.nodes())
+        notes += [*left_out(noisy.schema, network.nodes()), *mostly_noise(noisy)]
         if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
             method = "collective-em"  # there are no tables of families to choose
         estimator: Any = attrgetter(METHODS[method])(dp)()
@@ -194,6 +195,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
         begin("Fitting a mixture")
         network = PairwiseMixture().fit(noisy).network_
         network.save(out)
+        notes += mostly_noise(noisy)
     count = len(network.schema_.variables)
     held = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
     told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *(f"Note: {note}" for note in notes)]
@@ -289,7 +291,7 @@ def query(
             rows = [(key, *row) for key, row in zip(keys, values, strict=True)]
             if "note" in frame.attrs:
                 notes.append(one_line(UserWarning(frame.attrs["note"])))
-        notes += _unchecked(loaded, network)
+        notes += [*_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
     held["notes"] = notes
     if interval is not None:
         held["interval"] = interval
@@ -350,7 +352,8 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
         found = network.check_fit()
     except TreeTooLargeError as error:
         raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
-    emit(as_json, findings(found), repr(found))
+    noise = mostly_noise(*carried(network))
+    emit(as_json, {**findings(found), "cautions": noise}, [*repr(found).splitlines(), *noise])
 
 
 def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
@@ -461,7 +464,7 @@ def sample(
         begin("Drawing records")
         declared = _declared(loaded)
         records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
-        notes += _unchecked(loaded, network)
+        notes += [*_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
         records = records[[variable for variable in declared.variables if variable in records]]
         states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
         mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]

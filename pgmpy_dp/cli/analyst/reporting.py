@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pgmpy_dp.cli.analyst.fitted import released_and_fitted
-from pgmpy_dp.cli.shared.common import Command, emit, one_line, quiet, stages
+from pgmpy_dp.cli.shared.common import Command, emit, mostly_noise, one_line, quiet, stages
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import force_option, json_option
 
@@ -65,6 +65,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
         drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]
     lines = [f"Written to {out}."]
+    lines += mostly_noise(noisy)
     if names:
         lines.append(f"Noise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked.")
     held = {"file": str(out), "noise_exceeds_signal": names}

@@ -20,12 +20,14 @@ from pgmpy_dp.cli.shared.options import (
     force_option,
     json_option,
     noise_options,
+    outlook_options,
     schema_option,
 )
 
 if TYPE_CHECKING:
     from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
     from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.fitting.plans.outlook import Outlook
     from pgmpy_dp.schema import Clique, Schema
 
 # Gaussian noise at this delta is advised where Laplace noise is at least this multiple of it.
@@ -39,6 +41,7 @@ GAUSSIAN_DELTA, _WORTHWHILE = 1e-9, 2.0
 @click.option("--target", metavar="VARIABLE", help="With --pairs: a variable to be predicted gets less noise.")
 @check_option
 @noise_options()
+@outlook_options
 @out_option(
     "--out",
     kind="a list of tables",
@@ -56,13 +59,15 @@ def plan(
     epsilon: float,
     delta: float,
     mechanism: str,
+    records: float | None,
+    error: float | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Plan which tables to measure, and print how noisy they would be. No record is needed, and nothing is charged.
 
     \b
-      pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json
+      pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json --records 8000
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
@@ -82,7 +87,7 @@ def plan(
     )
     asked, schema = NoisyTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
     quote = asked.quote(PublicTable.of(schema, delta))  # refuses what cannot be measured, before a file is written
-    held, lines = foreseen(quote, schema)
+    held, lines = foreseen(quote, schema, records, error)
     lines += delta_cautions(delta)
     if model is not None:
         advice = gaussian_advice(asked, quote, PublicTable.of(schema, GAUSSIAN_DELTA))
@@ -180,26 +185,85 @@ def require_delta(mechanism: str, delta: float) -> None:
 
 
 def foreseen(
-    quote: Quote, schema: Schema, noise: Mapping[Clique, float] | None = None
+    quote: Quote,
+    schema: Schema,
+    records: float | None = None,
+    error: float | None = None,
+    noise: Mapping[Clique, float] | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Describe the tables that would be measured at a price, for JSON and as lines.
 
-    `noise` is the standard deviation in the cells of each table, where the price does not state scales of tables.
+    `records` is a guess of their number, and `error` one of pairs whose least epsilon is asked for. `noise` is the
+    standard deviation in the cells of each table, where the price does not state scales of tables.
     """
     from pgmpy_dp.data.mechanisms.tables import deviations
+    from pgmpy_dp.fitting.plans.outlook import Outlook
 
+    require_guess(records, error)
+    priced = noise is None
     noise = deviations(quote) if noise is None else noise
     tables: list[dict[str, Any]] = [
         {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
         for clique, deviation in noise.items()
     ]
+    held: dict[str, Any] = {"guarantee": quote.guarantee.to_dict(), "tables": tables}
+    told: list[str] = []
+    if records is not None:
+        outlook = Outlook.of(schema, noise, records, quote.guarantee)
+        for table, found in zip(tables, outlook.tables, strict=True):
+            table |= {"records": found.mean} | ({"share": found.cost} if priced else {})
+        seen, told = described(outlook, error)
+        held["outlook"] = seen
+        told += costliest(outlook) if priced else []
     lines = [
         quote.guarantee.sentence(),
         f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
+        *told,
         "",
         *listed_tables(tables, quote.guarantee.counted),
     ]
-    return {"guarantee": quote.guarantee.to_dict(), "tables": tables}, lines
+    return held, lines
+
+
+def require_guess(records: float | None, error: float | None) -> None:
+    """Refuse an error without a number of records."""
+    if error is not None and records is None:
+        raise click.UsageError("--error is for a number of records: add a public guess, --records 8000.")
+
+
+def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, Any], list[str]]:
+    """Describe an outlook, and the least epsilon for an error, for JSON and as lines."""
+    from pgmpy_dp.fitting.plans.outlook import INDEPENDENT, INDEPENDENT_RANGE
+
+    held = {
+        "records": outlook.total,
+        "advice": outlook.advice,
+        "reason": outlook.reason,
+        "noise_to_signal": outlook.ratio,
+    }
+    lines = [f"With {outlook.total:,.0f} {outlook.guarantee.counted}. {outlook.verdict}"]
+    if outlook.error is not None:
+        errors = (0.05, 0.02) if error is None else (error,)
+        needed = {wanted: outlook.least_epsilon(wanted) for wanted in errors}
+        held["pairs"] = {"error": outlook.error, "independent": INDEPENDENT, "resampled": outlook.resampled}
+        held["least_epsilon"] = [{"error": wanted, "epsilon": epsilon} for wanted, epsilon in needed.items()]
+        low, high = INDEPENDENT_RANGE
+        lines += [
+            f"Predicted mean error of pairs of synthetic records (total variation): {outlook.error:.2g}, give or take "
+            f"a quarter. Independent columns: {low:g} to {high:g}. Records drawn again: {outlook.resampled:.2g}.",
+            f"Least epsilon for an error of {'; of '.join(f'{e:g}: {epsilon:.2g}' for e, epsilon in needed.items())}.",
+        ]
+    elif error is not None:
+        raise click.ClickException(
+            "--error is for synthetic records without a network, whose tables are those of all pairs: leave it out."
+        )
+    return held, lines
+
+
+def costliest(outlook: Outlook) -> list[str]:
+    """Name the table with the largest share of the budget."""
+    table = outlook.costliest
+    return [f"The costliest table takes {100 * table.cost:.2g} % of the budget: {', '.join(table.variables)}."]
 
 
 def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
@@ -221,7 +285,16 @@ def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> li
 
 def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
     """List tables with the noise of their cells, before a release and after it."""
+    known = [name for name in ("records", "share") if tables and name in tables[0]]
+    heads = {"records": f"{'records':>9}  ", "share": f"{'budget':>7}  "}
+    told = ": standard deviation in each cell" + (", beside the records it would hold" if known else "")
     return [
-        f"{'cells':>10}  {'noise':>9}  table (noise: standard deviation in each cell, in {counted})",
-        *(f"{table['cells']:>10,}  {table['noise']:>9.4g}  {', '.join(table['variables'])}" for table in tables),
+        f"{'cells':>10}  {'noise':>9}  {''.join(heads[name] for name in known)}table (noise{told}, in {counted})",
+        *(
+            f"{table['cells']:>10,}  {table['noise']:>9.4g}  "
+            + (f"{table['records']:>9.4g}  " if "records" in known else "")
+            + (f"{100 * table['share']:>5.2g} %  " if "share" in known else "")
+            + ", ".join(table["variables"])
+            for table in tables
+        ),
     ]

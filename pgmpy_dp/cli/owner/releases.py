@@ -11,7 +11,7 @@ import click
 
 from pgmpy_dp.cli.owner.planning import GAUSSIAN_DELTA, foreseen, gaussian_advice, listed_tables, require_delta
 from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, emit, promised, stages
+from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, emit, mostly_noise, promised, stages
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     check_option,
@@ -19,6 +19,7 @@ from pgmpy_dp.cli.shared.options import (
     force_option,
     json_option,
     noise_options,
+    outlook_options,
     record_options,
     written_option,
 )
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 @written_option("--out", "a release", endings=(".zip",), help="Release file to write, .zip.")
 @force_option
 @dry_run_option
+@outlook_options
 @json_option
 def release(
     data: Path,
@@ -119,7 +121,7 @@ def release(
             asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
         if spending.dry_run:
             quote = asked.quote(spending.public(schema))
-            held, lines = foreseen(quote, schema, noise)
+            held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
             if model is not None:
                 told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
             spending.emit_plan(held, [*lines, *told])
@@ -196,7 +198,7 @@ def _lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
 
 def _cautions(noisy: Release) -> list[str]:
     """Name what a reader of tables and noise might overlook."""
-    found = delta_cautions(noisy.guarantee.delta)
+    found = [*delta_cautions(noisy.guarantee.delta), *mostly_noise(noisy)]
     if noisy.guarantee.epsilon > 20:
         found.append("Caution: at an epsilon this large the guarantee means little.")
     least = noisy.total - 2 * noisy.total_variance**0.5
@@ -210,9 +212,15 @@ def _cautions(noisy: Release) -> list[str]:
 
 def describe(noisy: Release) -> dict[str, Any]:
     """Describe a release, for JSON."""
+    from pgmpy_dp.fitting.plans.outlook import Outlook
+    from pgmpy_dp.release import NoisyMarginals
+
     held = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:
         return noisy.contents() | held
+    shares = (
+        {} if not isinstance(noisy, NoisyMarginals) else {t.variables: t.cost for t in Outlook.of_release(noisy).tables}
+    )
     return {
         **held,
         "total": {
@@ -226,6 +234,8 @@ def describe(noisy: Release) -> dict[str, Any]:
                 "variables": list(clique),
                 "cells": int(noisy.schema.cells(clique)),
                 **dict(zip(("scale", "noise"), noisy.noise(clique), strict=True)),
+                "records": noisy.total / noisy.schema.cells(clique),
+                **({"share": shares[clique]} if clique in shares else {}),
             }
             for clique in noisy.cliques
         ],

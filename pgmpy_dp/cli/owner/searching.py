@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, tested
+from pgmpy_dp.cli.owner.planning import described, require_guess
 from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, promised, quiet, stages
+from pgmpy_dp.cli.shared.common import Command, charged_already, mostly_noise, promised, quiet, stages
 from pgmpy_dp.cli.shared.files import file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     delta_option,
@@ -18,6 +19,7 @@ from pgmpy_dp.cli.shared.options import (
     epsilon_option,
     force_option,
     json_option,
+    outlook_options,
     record_options,
     release_out_option,
     written_option,
@@ -47,6 +49,7 @@ from pgmpy_dp.cli.shared.options import (
 @out_option("--picture", kind=None, help="Picture of the graph to write as well: .png, .svg or .pdf.")
 @force_option
 @dry_run_option
+@outlook_options
 @json_option
 def structure(
     data: Path,
@@ -94,7 +97,19 @@ def structure(
         if spending.dry_run:
             plan = search.plan()
             printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-            spending.emit_plan({"steps": plan.to_dict("records")}, printed)
+            held: dict[str, Any] = {"steps": plan.to_dict("records")}
+            require_guess(spending.records, spending.error)
+            if spending.records is not None:
+                outlook = search.outlook(spending.public(schema), spending.records)
+                (typical,) = outlook.tables
+                held["outlook"], told = described(outlook, spending.error)
+                printed += [
+                    "",
+                    *told,
+                    f"A pair of the forest, such as {', '.join(typical.variables)}, would hold {typical.mean:.3g} "
+                    f"{outlook.guarantee.counted} in a cell, with noise of {typical.deviation:.3g}.",
+                ]
+            spending.emit_plan(held, printed)
             return
         assert out is not None
         budget = spending.budget()
@@ -124,6 +139,7 @@ def structure(
         "files": list(map(str, files)),
         "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
         "fits": fits,
+        "cautions": mostly_noise(search.release_),
     }
     lines = [
         search.guarantee_.sentence(),
@@ -133,6 +149,7 @@ def structure(
         stable = int((edges["verdict"] == "stable").sum())
         lines.append(f"{stable} of them are stable: found again in most of {repeat} repetitions.")
     lines += [f"Written to {path}." for path in files[1:]]
+    lines += mostly_noise(search.release_)
     if fits is False:
         lines.append("The release contradicts the network: no sparse graph may fit. pgmpy-dp synthesize needs none.")
     spending.emit(budget, held, lines)
@@ -217,6 +234,7 @@ def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any)
     lines = [
         f"Measured the pairs farthest off, of {among}: {chosen}.",
         *told,
+        *mostly_noise(*carried(network)),
         f"Written to {out}. Its guarantee is {network.guarantee_}.",
     ]
     spending.emit(budget, held, lines)

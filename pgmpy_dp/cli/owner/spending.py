@@ -38,6 +38,14 @@ class Spending:
     unit: str | None = None
     max_rows: int | None = None
     dry_run: bool = False
+    records: float | None = None
+    error: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.records is not None or self.error is not None) and not self.dry_run:
+            raise click.UsageError(
+                "--records and --error are for --dry-run: add it. A release estimates their number itself."
+            )
 
     def schema(self) -> Schema:
         """Read the schema file, and add what the options declare."""

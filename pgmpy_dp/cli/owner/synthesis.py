@@ -11,7 +11,7 @@ import click
 
 from pgmpy_dp.cli.owner.planning import foreseen
 from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, promised, stages
+from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, mostly_noise, promised, stages
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     delta_option,
@@ -20,6 +20,7 @@ from pgmpy_dp.cli.shared.options import (
     force_option,
     json_option,
     numbers_option,
+    outlook_options,
     record_options,
     release_out_option,
     rows_option,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 @spreadsheet_option
 @force_option
 @dry_run_option
+@outlook_options
 @json_option
 def synthesize(
     data: Path,
@@ -99,7 +101,7 @@ def synthesize(
         _require_numbers([schema], numbers)
         if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
             plan = PairwiseMixture(epsilon, delta, target=target).plan(spending.public(schema))
-            spending.emit_plan(*foreseen(plan.quote, schema))
+            spending.emit_plan(*foreseen(plan.quote, schema, spending.records, spending.error))
             return
         assert out is not None
         budget = spending.budget()
@@ -113,7 +115,7 @@ def synthesize(
             _save((estimator.release_, release_path), (network, model))
             begin("Drawing records")
             drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
-            cautions = _write([drawn], [schema], [out], spreadsheet)
+            cautions = mostly_noise(estimator.release_) + _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     told = [*delta_cautions(spending.delta), *cautions]
     held = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
@@ -158,6 +160,7 @@ def synthesize(
 @spreadsheet_option
 @force_option
 @dry_run_option
+@outlook_options
 @json_option
 def households(
     homes: Path,
@@ -200,7 +203,7 @@ def households(
         _require_numbers(schemas, numbers)
         if spending.dry_run:
             asked = HouseholdMixture(spending.epsilon, spending.delta, schema, neighbours=spending.neighbours)
-            spending.emit_plan(*foreseen(asked.plan().quote, schema.measured))
+            spending.emit_plan(*foreseen(asked.plan().quote, schema.measured, spending.records, spending.error))
             return
         assert out is not None
         assert persons_out is not None
@@ -214,7 +217,7 @@ def households(
             _save((estimator.release_, release_path), (network, model))
             begin("Drawing households and persons")
             drawn = network.simulate(rows, seed=seed, numbers=numbers)
-            cautions = _write(drawn, schemas, [out, persons_out], spreadsheet)
+            cautions = mostly_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]
     held = {

@@ -20,6 +20,17 @@ dry_run_option = click.option(
     is_eager=True,
     help="Print what would be measured. Nothing is read, charged or written.",
 )
+_RECORDS = click.option(
+    "--records",
+    type=click.FloatRange(0, min_open=True),
+    help="A public guess of the number of records, or of units: what the noise would leave of them. Never count "
+    "them for it.",
+)
+_ERROR = click.option(
+    "--error",
+    type=click.FloatRange(0, 0.5, min_open=True),
+    help="With --records: the least epsilon is printed for this mean error of pairs of synthetic records.",
+)
 epsilon_option = click.option("--epsilon", type=float, required=True, help="Privacy loss.")
 schema_option = file_option(
     "--schema", "schema_path", kinds=("a schema",), required=True, help="Schema file: the states of each variable."
@@ -60,6 +71,9 @@ def combined(*options: Decorator) -> Decorator:
         return command
 
     return add
+
+
+outlook_options = combined(_RECORDS, _ERROR)
 
 
 def delta_option(**settings: Any) -> Decorator:

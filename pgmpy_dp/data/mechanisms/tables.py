@@ -131,10 +131,11 @@ class GaussianTables:
 
 
 def deviations(quote: Quote) -> dict[Clique, float]:
-    """Find the standard deviation of the noise in a cell of each table, in what tables count."""
+    """Find the standard deviation of the noise in a cell of each table, in what tables count; of two stages, pooled."""
+    stages = quote.terms if isinstance(quote.terms, tuple) else (quote.terms,)
     parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
     variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
-    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
+    return {c: sum(1.0 / variance(scales[c]) for scales in stages) ** -0.5 / parts for c in stages[0]}
 
 
 def _released(

@@ -151,7 +151,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 class PrivateNetworkEstimator(NetworkEstimator):
     """Base class of estimators of networks whose fit costs privacy, beside `PrivateEstimator`."""
 
-    def plan(self, model: Any, schema: Schema | PublicTable | None = None) -> Plan:
+    def plan(self, model: Any, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
@@ -159,6 +159,8 @@ class PrivateNetworkEstimator(NetworkEstimator):
         model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
         schema : Schema or PublicTable, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
+        records : float, optional
+            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them.
 
         Returns
         -------
@@ -180,7 +182,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
         >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
         ('laplace', {('lung', 'smoke'): 1.36})
         """
-        return self._planned(model, schema)  # type: ignore[attr-defined, no-any-return]
+        return self._planned(model, schema, records)  # type: ignore[attr-defined, no-any-return]
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:

@@ -119,13 +119,15 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
         return self._fit(own, data if persons is None else (data, persons))
 
-    def plan(self, schema: HouseholdSchema | None = None) -> Plan:
+    def plan(self, schema: HouseholdSchema | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         schema : HouseholdSchema, optional
             By default the estimator's own.
+        records : float, optional
+            A public guess of the number of households, for `Plan.outlook`: what the noise would leave of them.
 
         Returns
         -------
@@ -134,7 +136,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         own = self._structure(self.schema if schema is None else schema)
         self._require_own(own)
         relation = self.neighbours or "add_remove"
-        return self._planned(own, PublicTable.of(own.measured, self.delta, relation, own.key))
+        return self._planned(own, PublicTable.of(own.measured, self.delta, relation, own.key), records)
 
     def _require_own(self, schema: HouseholdSchema) -> None:
         if self.schema not in (None, schema):

@@ -134,19 +134,21 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit(None, data, public)
 
-    def plan(self, schema: Schema | PublicTable | None = None) -> Plan:
+    def plan(self, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         schema : Schema or PublicTable, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
+        records : float, optional
+            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them.
 
         Returns
         -------
         Plan
         """
-        return self._planned(None, schema)
+        return self._planned(None, schema, records)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
