@@ -48,6 +48,13 @@ _PROBLEMS = {
     "long texts, or look for a quotation mark that is never closed",
 }
 
+_OTHER_FORMAT = (
+    "the header must name it letter by letter; if the file is not split at commas, or has blanks beside them, use "
+    "CsvFile(path, delimiter=..., strip=True)",
+    "the header must name it letter by letter; if the file is not split at commas, or has blanks beside them, add "
+    "--delimiter or --strip",
+)
+
 
 def encode_csv(
     file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None = None
@@ -194,7 +201,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
         window = _Window(handle, file)
         names, ending = window.header()
         places = np.full(len(names), -1, dtype=np.int64)
-        for row, place in enumerate(require_columns(names, asked)):
+        for row, place in enumerate(require_columns(names, asked, advice=_OTHER_FORMAT)):
             places[place] = row
         starts = np.empty((len(asked), _BLOCK_ROWS), dtype=np.int64)
         stops = np.empty_like(starts)

@@ -40,20 +40,26 @@ def unknown_ending(path: Path, read: str) -> ValueError:
     return ValueError(Message(f"{path}: {read}", "read others into a frame", "convert it"))
 
 
-def require_columns(names: list[Any], variables: Iterable[str], what: str = "Variable") -> list[int]:
-    """Return the places of the variables' columns; refuse records without exactly one for each."""
+def require_columns(
+    names: list[Any],
+    variables: Iterable[str],
+    what: str = "Variable",
+    advice: tuple[str, str] = ("rename the column, or declare the name it has",) * 2,
+) -> list[int]:
+    """Return the places of the variables' columns; refuse records without exactly one for each.
+
+    Other names of columns are not shown: they are values of a record where a file without a header was read. `advice`
+    says what helps in Python and in the shell if a column is missing.
+    """
     asked = list(variables)
     for variable in asked:
-        if names.count(variable) != 1:
-            problem = "has no column in" if variable not in names else "is the name of more than one column of"
-            raise SchemaError(
-                Message(
-                    f"{what} {variable!r} {problem} the records. Names must agree letter by letter, and a .csv file is "
-                    "split at commas, with the blanks beside them a part of names and values",
-                    "if it is written otherwise, use CsvFile(path, delimiter=..., strip=True)",
-                    "if it is written otherwise, add --delimiter or --strip",
-                )
-            )
+        if names.count(variable) > 1:
+            twice = f"{what} {variable!r} is the name of more than one column of the records"
+            raise SchemaError(Message(twice, *2 * ("rename or drop the others",)))
+        if variable not in names:
+            near = variable.strip().casefold() in (str(name).strip().casefold() for name in names)
+            is_near = ". One has this name in another case or with blanks beside it" if near else ""
+            raise SchemaError(Message(f"{what} {variable!r} has no column in the records{is_near}", *advice))
     return [names.index(variable) for variable in asked]
 
 
