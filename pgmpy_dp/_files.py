@@ -15,6 +15,13 @@ from typing import IO, Any
 from pgmpy_dp.errors import ReleaseFormatError
 
 _TOKEN = 8  # random bytes in the name of a new file
+_PAGES = (".html", ".htm")
+
+
+def require_page(path: str | os.PathLike[str]) -> None:
+    """Require that a file's name ends like that of a page, else raise ValueError."""
+    if Path(path).suffix.lower() not in _PAGES:
+        raise ValueError(f"{path}: pages are written to {' and '.join(_PAGES)} files.")
 
 
 def require_known(version: Any, known: int) -> None:

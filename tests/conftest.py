@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from functools import cache
+from importlib.util import find_spec
 
 # Before numpy is loaded, here and in the processes that tests start: of several threads of BLAS on the cores of two
 # processes of tests, each waits for the others many times as long as it works.
@@ -93,3 +95,28 @@ def bnlearn():
 def simulate():
     """Function: name, number of records and seed to records drawn from that network."""
     return _records
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Headless Chromium; the test is skipped where there is none, unless REQUIRE_BROWSER is set."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver and find_spec("selenium")):
+        assert "REQUIRE_BROWSER" not in os.environ, "no chromium, chromedriver or selenium"
+        pytest.skip("needs chromium, chromedriver and selenium")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update",
+        "--disable-background-networking", "--disable-sync", f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+        "--window-size=1000,900",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    started.get("about:blank")
+    yield started
+    started.quit()

@@ -123,4 +123,5 @@ def test_no_data_is_shipped():
     """The demonstration's records come with statsmodels, under its licence; a file of data here would need its own."""
     package = Path(dp.__file__).parent
     others = {path.name for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"}
-    assert {name for name in others if not name.endswith((".py", ".pyi"))} == {"py.typed", "page.html.j2"}
+    others = {name for name in others if not name.endswith((".py", ".pyi", ".js"))}
+    assert others == {"py.typed", "page.html.j2", "page.html", "page.css"}

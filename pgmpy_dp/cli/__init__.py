@@ -9,7 +9,7 @@ import click
 
 from pgmpy_dp import __version__
 from pgmpy_dp.cli.analyst.fitted import check, fit, query, sample
-from pgmpy_dp.cli.analyst.reporting import report
+from pgmpy_dp.cli.analyst.reporting import explore, report
 from pgmpy_dp.cli.examples import demo, reproduce
 from pgmpy_dp.cli.owner.discovering import bins, states
 from pgmpy_dp.cli.owner.draft import schema
@@ -34,8 +34,8 @@ def main() -> None:
       states   discover states not public       query    ask the network
       plan     plan tables and their noise      sample   draw synthetic records
       release  measure, with noise              report   write all of it on one page
+      structure   find a graph                  explore  write a page that answers
       probe    find where a fitted network is farthest off
-      structure   find a graph
       synthesize  write synthetic records without a network
       households  the same for two tables: households, and the persons in them
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 for command in (
     *(schema, ledger, bins, states, plan, plan_accuracy, release, probe, structure, synthesize, households),
-    *(inspect, fit, check, query, sample, report),
+    *(inspect, fit, check, query, sample, report, explore),
     *(demo, reproduce),
 ):
     main.add_command(command)

@@ -7,11 +7,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 
+from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
@@ -33,6 +35,7 @@ from pgmpy_dp.schema import Schema
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
 
+    from pgmpy_dp.explorer import ExplorerPage
     from pgmpy_dp.fitting.checks.misfit import FitCheck
 
 _NO_RELEASE = Message(
@@ -460,6 +463,48 @@ class Model(ABC):
         """Call `sample_draws` (deprecated name)."""
         renamed("sample_posterior", "sample_draws")
         return self.sample_draws(draws, seed)
+
+    def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
+        """Make one page of HTML on which anyone may ask the model in a browser, with bounds.
+
+        The page is self-contained: it works from a disk and fetches nothing. It holds the model, the draws from which
+        bounds are computed and a small interpreter, and answers as `query` does, also to scripts:
+        ``explorer.query(["visits"], {"health": "poor"})``. It follows from the release and may be published with it.
+
+        Parameters
+        ----------
+        path : path, optional
+            A name that ends in .html or .htm; without it the page is returned, and a notebook shows it.
+        title : str, optional
+            Heading of the page.
+
+        Returns
+        -------
+        ExplorerPage or None
+            The page, if no path is given.
+
+        Raises
+        ------
+        ValueError
+            If the path has another ending.
+        TreeTooLargeError
+            If the tables of a network are too large for a page; a `PairwiseMixture` needs no such tables.
+
+        Notes
+        -----
+        Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
+        on the page. A model without a release has a page without bounds.
+        """
+        from pgmpy_dp.explorer import explorer_page  # a page needs the model, and not the model a page
+
+        if path is not None:
+            require_page(path)
+        page = explorer_page(self, title)
+        if path is None:
+            return page
+        with replacing(Path(path)) as handle:
+            handle.write(page.html.encode())
+        return None
 
     @abstractmethod
     def save(self, filename: str | os.PathLike[str]) -> None:

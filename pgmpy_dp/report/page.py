@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp._files import replacing
+from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
@@ -33,7 +33,6 @@ from pgmpy_dp.schema import Clique, State
 if TYPE_CHECKING:
     import jinja2
 
-PAGES = (".html", ".htm")
 MOST_STATES = 30  # rows shown of a variable's table; the others unfold
 MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
 MOST_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
@@ -93,8 +92,7 @@ def write_report(
     ...     write_report(noisy, f"{folder}/report.html")
     ()
     """
-    if Path(path).suffix.lower() not in PAGES:
-        raise ValueError(f"{path}: pages are written to {' and '.join(PAGES)} files.")
+    require_page(path)
     page = render_report(release, network, title=title, date=date).encode()
     with replacing(Path(path)) as handle:
         handle.write(page)

@@ -103,8 +103,8 @@ def test_few_pairs_leave_more_open_than_many(monkeypatch):
 
     def large(count):
         others = [pair for pair in PAIRS if pair not in CHAIN]
-        weights = fitted(frame, CHAIN + others[:count])._drawn_answers().deviations._outside
-        return weights[deviations._SCALES > 0.5].sum()
+        weights = fitted(frame, CHAIN + others[:count])._drawn_answers().deviations.outside
+        return weights[deviations.SCALES > 0.5].sum()
 
     assert large(3) > 1.3 * large(6) > 0.03
     monkeypatch.setattr(deviations, "_OTHER_TABLES", 0.01)
@@ -181,19 +181,19 @@ def test_the_likelihood_of_effects_by_quadrature(ratio, variance, noise):
 def test_a_cell_far_beyond_the_scale_of_the_others_has_the_largest_effect(monkeypatch):
     """Its likelihood under any effect is below the least float: what counts is which of them it is."""
     scale, noise, ratio = 0.02, 4e-4, 8.0
-    likelihood = np.where(np.isclose(deviations._SCALES, scale), 0.0, -np.inf)
+    likelihood = np.where(np.isclose(deviations.SCALES, scale), 0.0, -np.inf)
     cells = {name: np.full(2, value) for name, value in (("noise", noise), ("sampling", 0.0), ("freedom", 1.0))}
-    effect = deviations._Effect(np.full(2, 100.0), np.array([0.0, ratio]), likelihood=likelihood, **cells)
+    effect = deviations.Effect(np.full(2, 100.0), np.array([0.0, ratio]), likelihood=likelihood, **cells)
     found = Deviations.__new__(Deviations)
     found._schema = dp.Schema({"a": ["x", "y"]})
-    found._inside = np.full(deviations._SCALES.size, 1.0)
-    for name, value in (("_joins", True), ("_held", True), ("_effect", effect)):
+    found.inside = np.full(deviations.SCALES.size, 1.0)
+    for name, value in (("joins", True), ("_held", True), ("effect", effect)):
         monkeypatch.setattr(found, name, lambda scope, value=value: value)
     logs = found._draw(("a",), ["a"], {}, 400, sampled=False, of_records=False, generator=np.random.default_rng(0))
     most = (8 * scale) ** 2
     assert np.exp(logs[:, 1]).mean() == pytest.approx(1 + ratio * most / (most + noise), abs=0.01)  # ten errors
-    least = [(factor * scale) ** 2 for factor in deviations._FACTORS]
-    odds = deviations._SHARES * [stats.norm.pdf(0, 0, np.sqrt(one + noise)) for one in least]
+    least = [(factor * scale) ** 2 for factor in deviations.FACTORS]
+    odds = deviations.SHARES * [stats.norm.pdf(0, 0, np.sqrt(one + noise)) for one in least]
     spread = np.sqrt(sum(p * v * noise / (v + noise) for p, v in zip(odds / odds.sum(), least, strict=True)))
     assert np.exp(logs[:, 0]).std() == pytest.approx(spread, rel=0.2)  # five errors
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 
@@ -274,31 +271,6 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     assert json.loads(result.stdout) == {"file": "r.html", "noise_exceeds_signal": [["a", "b"]]}
     assert "Noise exceeds signal in 1 of 2 tables" in CliRunner().invoke(main, call).output
     assert "10 more states</summary>" in (tmp_path / "r.html").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Headless Chromium; the test is skipped where there is none, unless REQUIRE_BROWSER is set."""
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (chromium and driver and find_spec("selenium")):
-        assert "REQUIRE_BROWSER" not in os.environ, "no chromium, chromedriver or selenium"
-        pytest.skip("needs chromium, chromedriver and selenium")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (
-        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update",
-        "--disable-background-networking", "--disable-sync", f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-        "--window-size=1000,900",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))
-    started.get("about:blank")
-    yield started
-    started.quit()
 
 
 def test_in_a_browser(browser, hostile, tmp_path):

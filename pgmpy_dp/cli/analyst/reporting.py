@@ -8,10 +8,46 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.analyst.fitted import released_and_fitted
+from pgmpy_dp._files import require_page
+from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, noted, released_and_fitted
 from pgmpy_dp.cli.shared.common import Command, emit, mostly_noise, one_line, quiet, stages
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import force_option, json_option
+
+
+@click.command(cls=Command)
+@file_argument("network", "a network")
+@file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for bounds.")
+@out_option("--out", kind=None, required=True, help="Page to write, .html.")
+@force_option
+@click.option("--title", help="Heading of the page.")
+@json_option
+def explore(network: Path, release: Path | None, out: Path, title: str | None, as_json: bool) -> None:
+    """Write one HTML page on which anyone may ask NETWORK in a browser. This costs no privacy.
+
+    The page works from a disk and fetches nothing. A click on a state shows all other variables given it, with bounds
+    if the network carries its release. It follows from the release alone and may be published with it.
+
+    \b
+      pgmpy-dp explore fitted.zip --out explore.html
+      pgmpy-dp explore fitted.bif --release release.zip --out explore.html
+    """
+    quiet()
+    from pgmpy_dp.release import Release
+
+    require_page(out)
+    with noted() as notes, stages(2) as begin:
+        begin("Reading the network")
+        loaded = loaded_network(network)
+        if release is not None:
+            loaded.attach_release(Release.load(release))
+        begin("Drawing bounds, writing the page")
+        loaded.explore(out, title=title)
+        if not carried(loaded):
+            notes.append("The network carries no release, from which bounds are drawn: the page has none.")
+    held = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
+    lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *(f"Note: {note}" for note in notes)]
+    emit(as_json, held, lines)
 
 
 @click.command(cls=Command)
@@ -40,11 +76,9 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
     from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.report import write_report
-    from pgmpy_dp.report.page import PAGES
     from pgmpy_dp.report.pair_map import table_fits
 
-    if out.suffix.lower() not in PAGES:
-        raise click.ClickException(f"{out}: pages are written to {' and '.join(PAGES)} files.")
+    require_page(out)
     with stages(2) as begin:
         begin("Reading the release")
         releases, network = released_and_fitted("report", release, model)

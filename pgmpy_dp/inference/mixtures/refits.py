@@ -114,7 +114,8 @@ class MixtureDraws:
             One per joint state of the variables asked for: their mean is predicted instead of probabilities.
         """
         answer, share = self._answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
-        records, unit, hidden = self.fit.total * share, answer * (1 - answer), self._hidden(asked, given)
+        unit = np.maximum(answer * (1 - answer), 0.0)  # rounding may leave more than 1
+        records, hidden = self.fit.total * share, self._hidden(asked, given)
         beyond = _beyond_pairs([self._shares(v) for v in asked], [self._shares(v)[state] for v, state in given.items()])
         weights, level = None, max(float(unit.sum()), 1e-12)
         values, own = answer, unit

@@ -9,19 +9,23 @@ variables that the network joins and for other pairs.
 An answer about variables that were measured together is shrunk towards their released table, the more so the smaller
 the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the query: the
 posterior of the pair's own effect if it was measured, otherwise a new effect with the scale of pairs of its kind.
+
+Everything random is a quantile at numbers between 0 and 1 of one simple generator, always with the same seed, so that
+`pgmpy_dp.explorer` draws the same effects in a browser.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy import stats
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.tables.layout import Layout, Vector
@@ -33,12 +37,12 @@ from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique
 
 # Grid of scales of effects: standard deviations of a cell's log ratio to the network's.
-_SCALES = np.concatenate([[1e-4], np.geomspace(0.02, 2.0, 18)])
+SCALES = np.concatenate([[1e-4], np.geomspace(0.02, 2.0, 18)])
 # Within a table some cells deviate more than others: factors of the scale, and the shares of cells with each factor.
-_FACTORS, _SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.02])
+FACTORS, SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.02])
 # Scale of three-way effects relative to pairs, which do not determine them. On census and health records (the benchmark
 # real_coverage.py) bounds reach their nominal coverage with this factor.
-_HIGHER = 0.4
+HIGHER = 0.4
 # Numbers of measured pairs outside the network: the minimum to estimate the scales of others, and the maximum used.
 _FEWEST, _MOST = 3, 100
 # Numbers of pseudo-tables in the prior of the distribution of scales. For pairs that the network joins they have no
@@ -52,7 +56,7 @@ _MOST_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
 
 
 @dataclass(frozen=True)
-class _Effect:
+class Effect:
     """A measured table compared with the network's.
 
     Attributes
@@ -76,7 +80,7 @@ class _Effect:
     freedom: Vector
     likelihood: Vector
 
-    def at(self, place: tuple[Any, ...]) -> _Effect:
+    def at(self, place: tuple[Any, ...]) -> Effect:
         """Return the slice of the table in which some variables have given states."""
         return replace(
             self,
@@ -104,12 +108,12 @@ class Deviations:
         self.posterior, self._releases, self._conditioning = posterior, tuple(releases), conditioning
         self._schema = posterior.schema
         self._records = float(np.mean(posterior.totals))
-        self._effects: dict[Clique, _Effect] = {}
+        self._effects: dict[Clique, Effect] = {}
         self._joined = joined_pairs(posterior.layout.scopes)
 
     def tell(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
-        return self._outside is not None or self._held((*asked, *given))
+        return self.outside is not None or self._held((*asked, *given))
 
     def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
         """Shift and widen draws of an answer by the estimated deviations.
@@ -129,41 +133,58 @@ class Deviations:
         ndarray
             Draws of the same shape; the result is deterministic.
         """
-        generator = np.random.default_rng(0)
+        generator = random_numbers()
         scope, of_records = self._ordered((*asked, *given)), target == "records"
         whole = self._held(scope)
         logs = np.zeros(draws.shape)
         for part in [scope] if whole else self._parts(asked, given):
-            sampled = of_records and len(scope) == len(part) and not self._joins(part)
+            sampled = of_records and len(scope) == len(part) and not self.joins(part)
             effect = self._draw(part, asked, given, len(draws), sampled, of_records, generator)
             if effect is not None:
                 logs += _spread(effect, [v for v in part if v in asked], asked)
-        if not whole and self._outside is not None:
+        if not whole and self.outside is not None:
             for _ in range(len(scope) - 2):
-                scale = _HIGHER * _chosen(self._outside, len(draws), generator)
-                logs += scale.reshape(-1, *[1] * len(asked)) * generator.standard_normal(draws.shape)
+                scale = HIGHER * _chosen(self.outside, len(draws), generator)
+                logs += scale.reshape(-1, *[1] * len(asked)) * _normal(draws.shape, generator)
         logs -= logs.max(axis=tuple(range(1, logs.ndim)), keepdims=True)
         moved = (draws * np.exp(logs)).reshape(len(draws), -1)
         moved /= moved.sum(axis=1, keepdims=True)
-        if of_records and self._outside is not None and not whole:
+        if of_records and self.outside is not None and not whole:
             count = max(1, round(records))
-            moved = generator.multinomial(count, moved) / count
+            moved = _counted(moved, count, generator) / count
         return np.asarray(moved.reshape(draws.shape))
 
     def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
         for place, variable in enumerate(asked):
-            yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *given))
+            yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *self._ordered(given)))
 
-    def _ordered(self, variables: Sequence[str]) -> Clique:
+    def _ordered(self, variables: Collection[str]) -> Clique:
         return tuple(sorted(variables, key=self._schema.variables.index))
 
-    def _joins(self, scope: Clique) -> bool:
+    def joins(self, scope: Clique) -> bool:
+        """Return whether the network joins every two of these variables."""
         return all(frozenset(pair) in self._joined for pair in combinations(scope, 2))
 
     def _held(self, scope: Clique) -> bool:
         return first_holding(self._releases, scope) is not None
 
-    def _effect(self, scope: Clique) -> _Effect:
+    def weights(self, scope: Clique) -> Vector:
+        """Return the probability of each scale of the effects in a measured table."""
+        likelihood = self.effect(scope).likelihood
+        weights = np.exp(likelihood - likelihood.max()) * self._kind(scope)
+        return np.asarray(weights / weights.sum())
+
+    def _kind(self, scope: Clique) -> Vector:
+        return self.inside if self.joins(scope) else self.beside
+
+    def measured(self) -> list[Clique]:
+        """List the sets of variables of which a released table, or a sum of one, exists, in the schema's order."""
+        known = set(self._schema.variables)
+        cliques = {self._ordered(set(clique) & known) for release in self._releases for clique in release.cliques}
+        found = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
+        return sorted(part for part in found if self._held(part))
+
+    def effect(self, scope: Clique) -> Effect:
         """Compare the least noisy table of a scope, in the schema's order, with the network's."""
         if scope not in self._effects:
             counts, variance = least_noisy(self._releases, scope)
@@ -174,11 +195,11 @@ class Deviations:
             ratio, noise, sampling = counts / expected - 1.0, variance / expected**2, 1.0 / expected
             freedom = _freedom(table)
             clear = noise + sampling < _MOST_VARIANCE
-            variances = _SCALES[:, None] ** 2 * freedom[clear]
+            variances = SCALES[:, None] ** 2 * freedom[clear]
             likelihood = _log_odds(ratio[clear], variances, (noise + sampling)[clear], _least(expected[clear])).sum(
                 axis=1
             )
-            self._effects[scope] = _Effect(expected, ratio, noise, sampling, freedom, likelihood)
+            self._effects[scope] = Effect(expected, ratio, noise, sampling, freedom, likelihood)
         return self._effects[scope]
 
     @property
@@ -191,7 +212,7 @@ class Deviations:
     def _joint(self) -> dict[Clique, Vector]:
         """Compute the network's tables of all single variables and joined pairs, by one tree."""
         ones = [(variable,) for variable in self._schema.variables]
-        pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair)]
+        pairs = [pair for pair in combinations(self._schema.variables, 2) if self.joins(pair)]
         layout = Layout.of(self._schema.cardinalities(), [*ones, *pairs])
         return layout.tables(self._conditioning.marginals(self._few, layout.scopes).mean(axis=0))
 
@@ -206,23 +227,21 @@ class Deviations:
         generator: np.random.Generator,
     ) -> Vector | None:
         """Draw the log factors of the cells of a table; one axis for each queried variable."""
-        kind = self._inside if self._joins(scope) else self._beside
         if not self._held(scope):
-            if not self._joins(scope) and self._outside is None:
+            if not self.joins(scope) and self.outside is None:
                 return None
             shape = [self._schema.cardinality(v) for v in scope if v in asked]
-            scale = _chosen(kind, count, generator).reshape(-1, *[1] * len(shape))
-            return np.asarray(scale * generator.standard_normal((count, *shape)))
-        effect = self._effect(scope)
+            scale = _chosen(self._kind(scope), count, generator).reshape(-1, *[1] * len(shape))
+            return np.asarray(scale * _normal((count, *shape), generator))
+        effect = self.effect(scope)
         here = effect.at(tuple(given.get(v, slice(None)) for v in scope))
-        weights = np.exp(effect.likelihood - effect.likelihood.max()) * kind
-        scale = _chosen(weights / weights.sum(), count, generator).reshape(-1, *[1] * here.ratio.ndim)
+        scale = _chosen(self.weights(scope), count, generator).reshape(-1, *[1] * here.ratio.ndim)
         noise = here.noise + (0.0 if of_records else here.sampling)
-        variances = (scale[..., None] * _FACTORS) ** 2 * here.freedom[..., None]
+        variances = (scale[..., None] * FACTORS) ** 2 * here.freedom[..., None]
         if sampled:
             variances += here.sampling[..., None]
         least = _least(here.expected)
-        odds = np.log(_SHARES) + _log_odds(here.ratio[..., None], variances, noise[..., None], least[..., None])
+        odds = np.log(SHARES) + _log_odds(here.ratio[..., None], variances, noise[..., None], least[..., None])
         odds = np.exp(odds - odds.max(axis=-1, keepdims=True)).cumsum(axis=-1)
         chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1)
         variance = np.take_along_axis(variances, chosen[..., None], axis=-1)[..., 0]
@@ -234,31 +253,31 @@ class Deviations:
         """List measured pairs that the network does not join, except those chosen for their distance from it."""
         held = joined_pairs(c for release in self._releases for c in release.cliques if c not in release.chosen_among)
         pairs = combinations(self._schema.variables, 2)
-        return [pair for pair in pairs if not self._joins(pair) and frozenset(pair) in held][:_MOST]
+        return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MOST]
 
     @cached_property
-    def _beside(self) -> Vector:
+    def beside(self) -> Vector:
         """Estimate the distribution of scales of measured pairs that the network does not join."""
-        return self._weigh(self._others, np.full(_SCALES.size, _OTHER_TABLES / _SCALES.size))
+        return self._weigh(self._others, np.full(SCALES.size, _OTHER_TABLES / SCALES.size))
 
     @property
-    def _outside(self) -> Vector | None:
+    def outside(self) -> Vector | None:
         """Return the distribution of scales of any pair that the network does not join, if enough were measured."""
-        return None if len(self._others) < _FEWEST else self._beside
+        return None if len(self._others) < _FEWEST else self.beside
 
     @cached_property
-    def _inside(self) -> Vector:
+    def inside(self) -> Vector:
         """Estimate the distribution of scales of tables that the network could fit."""
-        pairs = [pair for pair in combinations(self._schema.variables, 2) if self._joins(pair) and self._held(pair)]
-        nothing = np.zeros(_SCALES.size)
+        pairs = [pair for pair in combinations(self._schema.variables, 2) if self.joins(pair) and self._held(pair)]
+        nothing = np.zeros(SCALES.size)
         nothing[0] = 1.0
         return self._weigh(pairs, _JOINED_TABLES * nothing)
 
     def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
         """Maximise the likelihood of all pairs and of the prior's pseudo-tables by EM."""
-        logs = np.array([self._effect(pair).likelihood for pair in pairs]).reshape(-1, _SCALES.size)
+        logs = np.array([self.effect(pair).likelihood for pair in pairs]).reshape(-1, SCALES.size)
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-        weights = np.full(_SCALES.size, 1.0 / _SCALES.size)
+        weights = np.full(SCALES.size, 1.0 / SCALES.size)
         for _ in range(_ROUNDS):
             shares = likelihoods * weights
             shares /= shares.sum(axis=1, keepdims=True)
@@ -275,8 +294,28 @@ def _freedom(table: Vector) -> Vector:
     return freedom
 
 
+def random_numbers(seed: int = 0) -> np.random.Generator:
+    """Return the generator of effects; every answer uses the same seed."""
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def _normal(shape: Sequence[int], generator: np.random.Generator) -> Vector:
+    return np.asarray(ndtri(generator.random(shape)))
+
+
+def _counted(shares: Vector, count: int, generator: np.random.Generator) -> Vector:
+    """Draw counts of a multinomial for each row of shares, as binomials of what is left."""
+    counts, left, rest = np.zeros(shares.shape), np.full(len(shares), float(count)), np.ones(len(shares))
+    for state in range(shares.shape[1] - 1):
+        share = np.clip(shares[:, state] / np.maximum(rest, _TINY), 0.0, 1.0)
+        counts[:, state] = stats.binom.ppf(generator.random(len(shares)), left, share)
+        left, rest = left - counts[:, state], rest - shares[:, state]
+    counts[:, -1] = left
+    return counts
+
+
 def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vector:
-    return _SCALES[generator.choice(_SCALES.size, count, p=weights)]
+    return SCALES[generator.choice(SCALES.size, count, p=weights)]
 
 
 def _least(expected: Vector) -> Vector:

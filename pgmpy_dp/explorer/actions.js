@@ -1,0 +1,283 @@
+// What is asked and compared: clicks, history, the address's hash, copies and files.
+
+class Page {
+  constructor(model) {
+    this.model = model;
+    this.cards = new Map();
+    this.past = [];
+    this.target = 'population';
+    this.now = { given: new Map(), pinned: null };
+    this.first = this.answers(this.now.given);
+    for (const variable of model.shown)
+      this.cards.set(variable, new Card(model, variable, this.first.of.get(variable), (v, s) => this.choose(v, s)));
+    document.body.classList.toggle('no-bounds', !model.bounded);
+    byId('of').hidden = !model.bounded;
+    byId('explain').hidden = !model.engine.mostProbable;
+    this.introduce();
+    this.listen();
+    this.read();
+  }
+
+  introduce() {
+    const { promise, misfit, bounded } = this.model;
+    byId('about').textContent = `Click a state to see all other variables among the records that have it${bounded ? '. Lines on the bars are bounds that hold with 90 % probability' : ''}.`;
+    if (promise) {
+      byId('promise').hidden = false;
+      byId('promise').lastElementChild.textContent = `${promise.sentence} Everything on this page follows from that release. Formally: ${promise.formal}.`;
+    }
+    const notices = [
+      promise ? promise.private ? '' : 'Not private: nothing is promised about the records behind this page.' : 'No guarantee is known for the records behind this page.',
+      misfit ? `The release contradicts the model (${misfit}). Answers may be far off; bounds allow for it as far as the release tells.` : '',
+    ];
+    byId('notices').append(...notices.filter(Boolean).map((text) => element('p', { textContent: text })));
+    const track = (className, style) => {
+      const mark = element('i', { className }), bar = element('i', { className: 'bar' });
+      Object.assign(mark.style, style);
+      bar.style.width = className === 'bar' ? '60%' : '0';
+      return element('span', { className: 'track' }, bar, mark);
+    };
+    byId('key').append(element('span', {}, track('bar', { width: '60%' }), 'share of the records'),
+      ...(bounded ? [element('span', {}, track('whisker', { left: '35%', width: '40%' }), '90 % bounds')] : []),
+      element('span', { id: 'mark' }, track('base', { left: '50%' }), element('span')));
+    const { drawing } = this.model;
+    if (!drawing) return;
+    this.drawing = new Drawing(drawing, this.model, (variable) => this.find(variable));
+    byId('graph').hidden = false;
+    byId('graph').open = drawing.boxes.length <= 10 && innerWidth > 700;
+    byId('graph').firstElementChild.textContent = drawing.strongest ? 'Drawing of the strongest dependencies' : 'Drawing of the network';
+    byId('graph').lastElementChild.append(this.drawing.root);
+  }
+
+  listen() {
+    const on = (id, event, act) => byId(id).addEventListener(event, act);
+    on('undo', 'click', () => this.undo());
+    on('reset', 'click', () => this.go({ given: new Map(), pinned: null }));
+    on('pin', 'click', () => this.go({ given: this.now.given, pinned: this.now.pinned ? null : this.now.given }));
+    on('explain', 'click', () => this.explain());
+    on('target', 'change', () => { this.target = byId('target').value; this.first = this.answers(new Map()); this.show(); });
+    on('order', 'change', () => this.show());
+    on('search', 'input', () => this.filter());
+    on('link', 'click', () => this.copy(location.href, 'The link'));
+    on('python', 'click', () => this.copy(this.python(), 'The line of Python'));
+    on('csv', 'click', () => this.download());
+    on('print', 'click', () => print());
+    addEventListener('hashchange', () => { if (location.hash !== this.hash()) this.read(); });
+    addEventListener('keydown', (event) => {
+      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+      if ((event.ctrlKey || event.metaKey) && event.key === 'z' && !typing) { event.preventDefault(); this.undo(); }
+      if (event.key === '/' && !typing) { event.preventDefault(); byId('search').focus(); }
+    });
+  }
+
+  /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
+  answers(given, stream = 0) {
+    const { engine, bounded, shown, total } = this.model;
+    const at = bounded ? engine.uncertain(given, this.target === 'records', stream) : engine.exact(given);
+    if (at === null) return null;
+    if (!bounded) at.records = total === null ? null : total * at.share;
+    const of = new Map(shown.map((v) => [v, given.has(v)
+      ? this.model.variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }))
+      : bounded ? engine.answer(at, v) : Array.from(at.values[v], (value) => ({ value }))]));
+    return { at, of };
+  }
+
+  choose(variable, state) {
+    const given = new Map(this.now.given);
+    if (given.get(variable) === state) given.delete(variable);
+    else given.set(variable, state);
+    this.go({ given, pinned: this.now.pinned });
+  }
+
+  /** Ask another question; one that is impossible is refused, and said so. */
+  go(next, keep = true) {
+    const before = this.now;
+    this.now = next;
+    if (!this.show()) {
+      this.now = before;
+      this.say('No record can have all of that: take a part of it back first.');
+      return;
+    }
+    if (keep) this.past.push(before);
+    byId('undo').disabled = this.past.length === 0;
+    try {
+      history.replaceState(null, '', this.hash() || '#');
+    } catch { /* a page without an address, as in a notebook */ }
+  }
+
+  undo() {
+    const before = this.past.pop();
+    if (before) this.go(before, false);
+  }
+
+  show() {
+    const begin = performance.now(), { given, pinned } = this.now, { model } = this;
+    const found = given.size || pinned ? this.answers(given) : this.first;
+    const other = found && pinned ? this.answers(pinned, 1) : null;
+    if (!found || (pinned && !other)) return false;
+    for (const [variable, card] of this.cards) {
+      const both = other && !given.has(variable) && !pinned.has(variable);
+      card.fill({
+        asked: given.size > 0, chosen: given.get(variable), states: found.of.get(variable), against: other?.of.get(variable),
+        differences: both && model.bounded ? model.engine.difference(found.at, other.at, variable) : null,
+        note: model.bounded && !given.has(variable) && !model.engine.tells(variable, given)
+          ? 'Not measured together with what is given: these bounds hold if the network is right.' : '',
+      });
+    }
+    const hidden = model.bounded && given.size > 0 && found.at.least < 1;
+    document.body.classList.toggle('hidden-by-noise', hidden);
+    document.body.classList.toggle('comparing', Boolean(pinned) && model.bounded);
+    byId('doubt').hidden = !hidden;
+    byId('doubt').textContent = 'The release does not tell whether any record has all of this: the noise decides these answers.';
+    this.ask(found, other);
+    this.arrange();
+    this.drawing?.show(given, this.cards);
+    byId('explanation').hidden = true;
+    this.say('');
+    this.took = performance.now() - begin;
+    return true;
+  }
+
+  /** The question as a sentence. */
+  ask({ at }, other) {
+    const { given, pinned } = this.now, { bounded, variables } = this.model;
+    const counted = ({ records, lower, upper, share }, size) => records === null
+      ? `${percent(share)} of the records`
+      : `about ${whole(records)}${size ? ` of ${whole(this.first.at.records)}` : ''} records${bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : ''}`;
+    const parts = [...given].flatMap(([v, s], n) => [n ? ' and ' : 'Given ', element('button', {
+      type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
+    }, named(variables[v].name), ' = ', named(variables[v].states[s]))]);
+    byId('question').replaceChildren(...(given.size ? [...parts, `: ${counted(at, true)}.`] : [`Nothing given: all ${counted(at, false)}.`]));
+    byId('against').hidden = !pinned;
+    if (pinned) {
+      const words = [...pinned].flatMap(([v, s], n) => [n ? ' and ' : '', named(variables[v].name), ' = ', named(variables[v].states[s])]);
+      byId('against').replaceChildren('Compared with ', ...(pinned.size ? words : ['nothing given']), `: ${counted(other.at, pinned.size > 0)}. Differences are in percentage points, with 90 % bounds${bounded ? '' : ' unknown'}.`);
+    }
+    byId('pin').setAttribute('aria-pressed', Boolean(pinned));
+    byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
+    byId('reset').disabled = !given.size && !pinned;
+    byId('mark').lastElementChild.textContent = pinned ? 'compared with' : 'among all records';
+    byId('mark').hidden = !given.size && !pinned;
+  }
+
+  /** Order the cards: what is given first, then what moved most. */
+  arrange() {
+    const { given, pinned } = this.now, cards = [...this.cards.values()];
+    if (byId('order').value === 'moved' && (given.size || pinned)) {
+      const places = [...given.keys()], distance = (card) => given.has(card.variable) ? 2 + places.length - places.indexOf(card.variable) : card.distance;
+      cards.sort((a, b) => distance(b) - distance(a));
+    }
+    const focused = document.activeElement;
+    if (cards.some((card, n) => byId('cards').children[n] !== card.root)) byId('cards').replaceChildren(...cards.map((card) => card.root));
+    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+  }
+
+  filter() {
+    const wanted = byId('search').value.trim().toLowerCase();
+    let shown = 0;
+    for (const card of this.cards.values()) {
+      card.root.hidden = !card.words.includes(wanted);
+      shown += !card.root.hidden;
+      if (!wanted) continue;
+      this.model.variables[card.variable].states.forEach((state, s) => {
+        if (!card.root.hidden && !card.rows.has(s) && card.rows.size < MOST_SHOWN && state.toLowerCase().includes(wanted)) card.row(s);
+      });
+      card.fill(card.last);
+    }
+    this.say(wanted ? `${shown} of ${this.cards.size} variables have that in their name or a state.` : '');
+  }
+
+  find(variable) {
+    const { root } = this.cards.get(variable) ?? {};
+    if (!root) return;
+    root.hidden = false;
+    root.scrollIntoView({ block: 'center' });
+    root.classList.remove('found');
+    requestAnimationFrame(() => root.classList.add('found'));
+    root.querySelector('[tabindex="0"]').focus({ preventScroll: true });
+  }
+
+  explain() {
+    const { model, now: { given } } = this, found = model.engine.mostProbable(given), box = byId('explanation');
+    const lines = [...found].filter(([v]) => !given.has(v) && model.shown.includes(v)).map(([v, s]) =>
+      element('li', {}, named(model.variables[v].name), ' = ', element('b', {}, named(model.variables[v].states[s]))));
+    const share = model.engine.exact(found).share / model.engine.exact(given).share;
+    box.replaceChildren(element('p', {}, `The most probable combination${given.size ? ' given that' : ''}: ${share < 0.001 ? share.toExponential(1) : percent(share)} of these records have it exactly.`), element('ul', {}, ...lines));
+    box.hidden = false;
+    box.scrollIntoView({ block: 'nearest' });
+  }
+
+  hash() {
+    const { variables } = this.model, code = (text) => encodeURIComponent(text.toWellFormed());
+    const words = (given) => [...given].map(([v, s]) => `${code(variables[v].name)}=${code(variables[v].states[s])}`).join('&');
+    const { given, pinned } = this.now, own = words(given) + (pinned ? `|${words(pinned)}` : '');
+    return own && `#${own}`;
+  }
+
+  /** Ask what the address says; what it names and the model does not have is left out, and said so. */
+  read() {
+    const unknown = [];
+    const [given, pinned] = location.hash.slice(1).split('|').map((words) => new Map(words.split('&').filter(Boolean).flatMap((pair) => {
+      try {
+        return [...this.model.given(new Map([pair.split('=').map(decodeURIComponent)]))];
+      } catch {
+        unknown.push(pair);
+        return [];
+      }
+    })));
+    this.go({ given, pinned: pinned ?? null }, false);
+    if (unknown.length) this.say('The link names what this page does not have; that was left out.');
+  }
+
+  python() {
+    const { variables, shown, bounded } = this.model, { given } = this.now;
+    const state = (v, s) => variables[v].literals?.[s] ?? JSON.stringify(variables[v].states[s]);
+    const evidence = [...given].map(([v, s]) => `${JSON.stringify(variables[v].name)}: ${state(v, s)}`).join(', ');
+    const asked = shown.filter((v) => !given.has(v) && !this.cards.get(v).root.hidden).map((v) => JSON.stringify(variables[v].name));
+    const options = bounded ? `, interval=0.9${this.target === 'records' ? ', target="records"' : ''}` : '';
+    const call = (name) => `network.query([${name}], {${evidence}}${options})`;
+    return asked.length === 1 ? call(asked[0]) : `{v: ${call('v')} for v in [${asked.join(', ')}]}`;
+  }
+
+  csv() {
+    const quoted = (text) => `"${(/^[=@+\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const rows = [...this.cards].flatMap(([v, { last }]) => last.states.map(({ value, lower, upper }, s) => {
+      const difference = last.differences?.[s] ?? {};
+      const numbers = [value, lower, upper, ...(this.now.pinned ? [difference.value, difference.lower, difference.upper] : [])];
+      return [quoted(this.model.variables[v].name), quoted(this.model.variables[v].states[s]), ...numbers.map((n) => n ?? '')].join();
+    }));
+    const heads = ['variable', 'state', 'value', 'lower', 'upper', ...(this.now.pinned ? ['difference', 'difference_lower', 'difference_upper'] : [])];
+    return `${[heads.join(), ...rows].join('\r\n')}\r\n`;
+  }
+
+  download() {
+    const url = URL.createObjectURL(new Blob([this.csv()], { type: 'text/csv' }));
+    element('a', { href: url, download: 'answers.csv' }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+    this.say('Saved as answers.csv.');
+  }
+
+  async copy(text, what) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.say(`${what} is copied: ${text}`);
+    } catch {
+      this.say(`${what}: ${text}`);
+    }
+  }
+
+  say(text) {
+    byId('said').textContent = byId('said').title = text;
+  }
+}
+
+window.explorer = {};
+window.explorer.ready = openModel(JSON.parse(byId('head').textContent), byId('arrays').textContent).then((model) => {
+  byId('arrays').remove();
+  const page = new Page(model);
+  return Object.assign(window.explorer, {
+    query: (...question) => model.query(...question), compare: (...questions) => model.compare(...questions), model, page,
+  });
+}).catch((error) => {
+  byId('question').textContent = `This page could not be opened: ${error.message}`;
+  throw error;
+});

@@ -1,0 +1,146 @@
+// Cards of bars, the question in words, and the drawing.
+
+const byId = (id) => document.getElementById(id);
+const MOST_ROWS = 12, MOST_SHOWN = 400; // states of a card before and after "more"
+
+/** Make an element; children are elements or texts, which are never markup. */
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** A name or state, set apart so that it cannot turn the text around it. */
+const named = (text) => element('bdi', { textContent: visible(text), title: text });
+const visible = (text) => {
+  const short = text.length > 80 ? `${text.slice(0, 60)}…${text.slice(-15)}` : text;
+  return short.trim() ? short : `(blank) ${JSON.stringify(text)}`;
+};
+
+const css = (p) => `${100 * p}%`;
+const percent = (p, digits = 1) => `${(100 * p).toFixed(digits)} %`;
+const range = ({ lower, upper }) => `${(100 * lower).toFixed(1)} to ${(100 * upper).toFixed(1)}`;
+const signed = (p) => `${p < -5e-4 ? '−' : p < 5e-4 ? '±' : '+'}${Math.abs(100 * p).toFixed(1)}`;
+const whole = (n) => Math.round(n).toLocaleString('en');
+
+/** The card of a variable: its rows are made once, and filled with every answer. */
+class Card {
+  constructor(model, variable, base, choose) {
+    Object.assign(this, { model, variable, base, choose });
+    const { name, states, edges } = model.variables[variable];
+    this.moved = element('small');
+    this.mean = element('p', { className: 'mean', hidden: true });
+    this.note = element('p', { className: 'note', hidden: true });
+    this.list = element('div');
+    this.list.setAttribute('role', 'group');
+    this.list.setAttribute('aria-label', visible(name));
+    this.list.addEventListener('keydown', (event) => this.step(event));
+    const title = element('h2', {}, element('span', { className: 'name-box', title: name }, named(name)));
+    this.root = element('section', { className: 'card' }, element('div', { className: 'head' }, title, this.moved), this.mean, this.list, this.note);
+    this.order = [...states.keys()];
+    if (!edges) this.order.sort((a, b) => base[b].value - base[a].value);
+    this.rows = new Map();
+    this.more = element('button', { type: 'button', className: 'rest', onclick: () => this.grow() });
+    if (states.length > MOST_ROWS + 2) this.root.append(this.more);
+    this.words = [name, ...states].join('\n').toLowerCase();
+    this.add(states.length > MOST_ROWS + 2 ? MOST_ROWS : states.length);
+  }
+
+  add(count) {
+    const { states } = this.model.variables[this.variable];
+    for (const state of this.order.slice(this.rows.size, count)) this.row(state);
+    const left = states.length - this.rows.size, next = Math.min(left, MOST_SHOWN - this.rows.size);
+    this.more.textContent = next > 0 ? `${whole(next)} more` : left ? `and ${whole(left)} more: find one by the search box` : '';
+    this.more.disabled = next <= 0;
+  }
+
+  grow() {
+    this.add(MOST_SHOWN);
+    this.fill(this.last);
+  }
+
+  row(state) {
+    const [bar, base, whisker] = ['bar', 'base', 'whisker'].map((className) => element('i', { className }));
+    const [value, bounds] = ['value', 'bounds'].map((className) => element('span', { className }));
+    const text = this.model.variables[this.variable].states[state];
+    const button = element('button', { type: 'button', className: 'state', onclick: () => this.choose(this.variable, state) },
+      element('span', { className: 'label' }, named(text)), element('span', { className: 'track' }, bar, base, whisker), value, bounds);
+    button.tabIndex = this.rows.size ? -1 : 0;
+    base.style.left = css(this.base[state].value);
+    this.rows.set(state, { button, bar, base, whisker, value, bounds });
+    this.list.append(button);
+  }
+
+  /** Move between states by the arrows. */
+  step(event) {
+    const by = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (!by) return;
+    const buttons = [...this.list.children], at = buttons.indexOf(document.activeElement);
+    const next = buttons[Math.min(Math.max(at + by, 0), buttons.length - 1)];
+    for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
+    next.focus();
+    event.preventDefault();
+  }
+
+  /** Show an answer: states with bounds, the chosen state, and differences from a pinned question. */
+  fill(answer) {
+    this.last = answer;
+    const { chosen, states, differences, against, note, mean } = answer;
+    let apart = 0;
+    states.forEach(({ value }, s) => apart += Math.abs(value - this.base[s].value) / 2);
+    this.distance = chosen === undefined ? apart : 0;
+    this.root.classList.toggle('given', chosen !== undefined);
+    this.moved.textContent = chosen !== undefined ? 'given' : answer.asked && apart >= 5e-4 ? `moved ${percent(apart)}` : '';
+    this.note.textContent = note ?? '';
+    this.note.hidden = !note;
+    this.mean.textContent = mean ?? '';
+    this.mean.hidden = !mean;
+    if (chosen !== undefined && !this.rows.has(chosen)) this.row(chosen);
+    for (const [state, row] of this.rows) this.fillRow(state, row, states[state], chosen, differences?.[state], against?.[state]);
+  }
+
+  fillRow(state, { button, bar, base, whisker, value, bounds }, { value: share, lower, upper }, chosen, difference, against) {
+    const never = chosen === undefined && share === 0 && !(upper > 0), known = lower !== undefined && chosen === undefined;
+    bar.style.width = css(share);
+    base.style.left = css((against ?? this.base[state]).value);
+    whisker.hidden = !known;
+    if (known) Object.assign(whisker.style, { left: css(lower), width: css(upper - lower) });
+    value.textContent = percent(share);
+    bounds.textContent = difference ? `${signed(difference.value)} (${signed(difference.lower)} to ${signed(difference.upper)})` : known ? range({ lower, upper }) : '';
+    bounds.classList.toggle('apart', Boolean(difference) && difference.lower * difference.upper > 0);
+    button.setAttribute('aria-pressed', state === chosen);
+    button.setAttribute('aria-disabled', never);
+    const { name, states } = this.model.variables[this.variable];
+    button.setAttribute('aria-label', `${visible(name)}: ${visible(states[state])}, ${never ? 'cannot occur' : percent(share)}${known ? `, between ${range({ lower, upper })} %` : ''}`);
+    button.title = never ? 'This cannot occur together with what is given.' : states[state];
+  }
+}
+
+/** The drawing of the network; boxes lead to their cards. */
+class Drawing {
+  constructor({ width, height, directed, boxes, lines }, model, find) {
+    const svg = (tag, attributes, ...children) => {
+      const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      made.append(...children);
+      return made;
+    };
+    const arrow = svg('marker', { id: 'arrow', viewBox: '0 0 10 10', refX: 2, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: 'userSpaceOnUse', orient: 'auto' }, svg('path', { d: 'M0 0 L10 5 L0 10 z' }));
+    this.boxes = new Map();
+    this.root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, svg('defs', {}, arrow),
+      ...lines.map((d) => svg('path', { class: 'edge', d, ...(directed ? { 'marker-end': 'url(#arrow)' } : {}) })));
+    for (const [variable, short, x, y] of boxes) {
+      const label = svg('text', { x: x + 66, y: y + 21.5 }, visible(short)), title = svg('title', {}, visible(model.variables[variable].name));
+      const link = svg('a', { tabindex: 0, role: 'button' }, title, svg('rect', { x, y, width: 132, height: 34, rx: 7 }), label);
+      link.addEventListener('click', () => find(variable));
+      link.addEventListener('keydown', (event) => { if (event.key === 'Enter') find(variable); });
+      this.boxes.set(variable, link);
+      this.root.append(link);
+    }
+  }
+
+  show(given, cards) {
+    for (const [variable, link] of this.boxes)
+      link.setAttribute('class', given.has(variable) ? 'given' : cards.get(variable)?.distance > 0.05 ? 'moved' : '');
+  }
+}

@@ -1,0 +1,148 @@
+"""The page: what it holds of a model, and its text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmpy_dp.explorer.drawing import drawing_content
+from pgmpy_dp.explorer.mixtures import mixture_content
+from pgmpy_dp.explorer.packed import Packed
+from pgmpy_dp.explorer.trees import tree_content
+from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.models.mixtures.answers import MixtureAnswers
+from pgmpy_dp.models.questions import reading_schema
+from pgmpy_dp.models.trees.answers import TreeAnswers
+from pgmpy_dp.schema import Schema, State
+
+if TYPE_CHECKING:
+    from pgmpy_dp.models.model import Model
+
+# Of the page's scripts, the first need no document; the tests run them in node too.
+ENGINE = ("numbers.js", "tree.js", "deviations.js", "mixture.js", "questions.js")
+PAGE = (*ENGINE, "cards.js", "actions.js")
+INTERVAL = 0.9
+
+
+@dataclass(frozen=True)
+class ExplorerPage:
+    """A page of HTML that answers questions; a notebook shows it in the cell."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:800px;border:0" title="Explorer"></iframe>'
+
+
+def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
+    """Write the page about a fitted model; see `Model.explore`."""
+    packed = Packed()
+    head = json.dumps(model_content(model, title, packed)).replace("<", "\\u003c")
+    script, style = "{\n" + "\n".join(map(_source, PAGE)) + "\n}", _source("page.css")
+    hashes = {f"{{{kind}}}": _hash(content) for kind, content in (("script", script), ("style", style))}
+    page = _source("page.html")
+    for name, content in {**hashes, "{title}": html.escape(title or "Ask the records")}.items():
+        page = page.replace(name, content)
+    return ExplorerPage(
+        page.replace("/* style */", style)
+        .replace("/* head */", head)
+        .replace("/* arrays */", packed.text())
+        .replace("/* script */", script)
+    )
+
+
+def model_content(model: Model, title: str | None, packed: Packed) -> dict[str, Any]:
+    """Return everything that the page knows about a model, as JSON whose arrays are packed."""
+    answers, schema = model._answering(), model._fitted()
+    drawn = _drawn(model, answers)
+    shown = set(model._predicted())
+    content: dict[str, Any] = {
+        "title": title or "Ask the records",
+        "bounded": drawn is not None,
+        "variables": [_variable(schema, model._declared(), variable, packed) for variable in schema.variables],
+        "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
+        "rules": [
+            {
+                "scope": [schema.variables.index(variable) for variable in rule.variables],
+                "allowed": packed.add(schema.possible(rule.variables), np.uint8),
+            }
+            for rule in schema.rules
+        ],
+        "total": None,
+        "promise": _promise(model),
+        "misfit": _misfit(model) if drawn is not None else None,
+        "drawing": drawing_content(model, schema),
+    }
+    with suppress(ValueError):
+        content["total"] = float(model._total())
+    if isinstance(answers, MixtureAnswers):
+        content["mixture"] = mixture_content(answers.mixture, drawn, packed, INTERVAL)
+    else:
+        assert isinstance(answers, TreeAnswers)
+        content["tree"] = tree_content(answers, drawn, packed)
+    return content
+
+
+def _drawn(model: Model, answers: Any) -> Any:
+    """Return the draws from which bounds are computed; None if the model has no release."""
+    try:
+        model._releases()
+        return answers.drawn() if isinstance(answers, TreeAnswers) else answers.drawn(list(model._fitted().variables))
+    except TreeTooLargeError:
+        raise
+    except ValueError:
+        return None
+
+
+def _variable(schema: Schema, declared: Sequence[Schema], variable: str, packed: Packed) -> dict[str, Any]:
+    states, bins = schema.states[variable], reading_schema(schema, declared, variable).bins.get(variable)
+    held: dict[str, Any] = {"name": variable, "states": _texts(states)}
+    literals = {number: repr(state) for number, state in enumerate(states) if not isinstance(state, str)}
+    if literals:
+        held["literals"] = literals
+    if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
+        held["edges"] = packed.add(bins.edges, np.float64)
+    return held
+
+
+def _texts(states: Iterable[State]) -> list[str]:
+    """Write states as different texts."""
+    texts = [str(state) for state in states]
+    return texts if len(set(texts)) == len(texts) else [repr(state) for state in states]
+
+
+def _promise(model: Model) -> dict[str, Any] | None:
+    guarantee = getattr(model, "guarantee_", None)
+    if guarantee is None:
+        return None
+    return {"sentence": guarantee.sentence(), "formal": str(guarantee), "private": guarantee.private}
+
+
+def _misfit(model: Model) -> str | None:
+    """Say what the test of fit found, if it fails."""
+    with suppress(ValueError):  # it is impossible
+        check = model.check_fit()
+        if check.fails:
+            worst = check.worst(1)
+            return f"{check.probability}{': ' + str(worst[0]) if worst else ''}"
+    return None
+
+
+@cache
+def _source(name: str) -> str:
+    return files("pgmpy_dp.explorer").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
