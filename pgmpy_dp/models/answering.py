@@ -6,7 +6,7 @@ of missing values to positions beforehand, and `pgmpy_dp.models.model` converts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -19,6 +19,10 @@ Places = Mapping[str, int]
 
 FEW_STATES = 1000
 """Maximum number of joint states for which `surest` draws the whole table."""
+
+# Maps a variable, and the numbers of some records, to the probabilities of its states in each of them, given the other
+# variables. They need not be normalised, and are all 0 where the others are impossible together.
+GivenOthers = Callable[[str, NDArray[np.integer]], Vector]
 
 
 class ImpossibleEvidenceError(ValueError):
@@ -102,8 +106,11 @@ class Answering(Protocol):
 
     def codes(
         self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
-    ) -> Mapping[str, NDArray[np.integer]]:
-        """Draw records; evenly drawn records also preserve tables of three variables that include `predicting`."""
+    ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
+        """Draw records; evenly drawn records also preserve tables of three variables that include `predicting`.
+
+        Also return what the model tells of each variable from the other variables of these records.
+        """
 
     def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
         """Compute the log-probabilities of records in nats; missing variables are summed out."""

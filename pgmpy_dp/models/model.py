@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,11 +28,13 @@ from pgmpy_dp.models.bounds import (
     rounded_to_records,
     state_index,
 )
-from pgmpy_dp.models.numbers import Numbers, labelled, numbered, require_numbers
+from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered, require_numbers
 from pgmpy_dp.models.prediction import Rows
 from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states, record_codes
+from pgmpy_dp.models.shapes import Shape, shape_of
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.release.kinds import least_noisy
+from pgmpy_dp.schema import Bins, Schema
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
@@ -364,9 +368,11 @@ class Model(ABC):
         seed : int, optional
             The same seed gives the same records. Privacy does not depend on it, since the distribution is already
             released.
-        numbers : {"states", "uniform", "midpoint"}
+        numbers : {"states", "drawn", "midpoint"}
             Whether binned variables are returned as the labels of their bins, as numbers drawn within them, or as their
-            midpoints. Numbers between integer edges are integers; a bin of width 1 gives its lower edge.
+            midpoints. Numbers are drawn by the shape that the counts of all bins tell, and depend within their bins on
+            the other variables; see `pgmpy_dp.models.shapes`. An open bin has a tail. Numbers between integer edges are
+            integers; a bin of width 1 gives its lower edge.
         predicting : str, optional
             A variable to be predicted from others. If records are drawn evenly, tables of three variables that include
             it are preserved too; independent draws preserve every table up to chance.
@@ -382,7 +388,7 @@ class Model(ABC):
             If `n_samples` is not given and the model has no release to take it from; if numbers are requested and the
             model has no release with the edges of bins; or if the evidence has probability zero.
         SchemaError
-            If a variable or state is unknown, or numbers are requested and a bin is open.
+            If a variable or state is unknown, or midpoints are requested and a bin is open.
         """
         return self._records(n_samples, evidence, seed, numbers, predicting, self._shown())
 
@@ -395,15 +401,16 @@ class Model(ABC):
         predicting: str | None,
         shown: Sequence[str],
     ) -> pd.DataFrame:
-        schema, declared = self._fitted(), self._read_as(numbers)
+        schema, (declared, numbers) = self._fitted(), self._read_as(numbers)
         given, count = checked_evidence(schema, evidence, declared), self._count(n_samples)
         if predicting is not None:
             schema.require([(predicting,)])
         self._warn_of_misfit()
         generator = np.random.default_rng(seed)
         with named_evidence(given):
-            codes = self._answering().codes(count, places(schema, given), generator, predicting)
-        return numbered(labelled(codes, schema, shown), declared, numbers, self._within_bins(seed) or generator)
+            codes, others = self._answering().codes(count, places(schema, given), generator, predicting)
+        within = WithinBins(self._shape, self._within_bins(seed) or generator, schema.states, others)
+        return numbered(labelled(codes, schema, shown), declared, numbers, within)
 
     def check_fit(self) -> FitCheck:
         """Test whether the release is compatible with the model.
@@ -526,8 +533,18 @@ class Model(ABC):
     def _count(self, n_samples: int | None) -> int:
         return max(round(self._total()), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
-    def _read_as(self, numbers: Numbers) -> tuple[Schema, ...]:
-        """List the schemas of the original records; for numbers they must have the edges of bins."""
+    def _shape(self, variable: str, bins: Bins, draws: int = 0) -> Shape:
+        """Return the shape of a number within its bins, from their probabilities and the noise of their counts."""
+        states = self._fitted().states[variable]
+        chances = dict(zip(states, self._answering([variable]).marginal([variable], {}).tolist(), strict=True))
+        total = deviation = None
+        with suppress(ValueError):  # without a release, the probabilities are all that is known
+            total = self._total()
+            deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
+        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation or 0.0, total, draws)
+
+    def _read_as(self, numbers: Numbers) -> tuple[tuple[Schema, ...], Numbers]:
+        """List the schemas of the original records, which must have the edges of bins for numbers; check `numbers`."""
         schemas, known = self._declared(), self._fitted().states
         if numbers != "states" and not schemas:
             raise ValueError(
@@ -537,9 +554,8 @@ class Model(ABC):
                     f"use --numbers states, or {NAME_RELEASE}",
                 )
             )
-        for schema in schemas:
-            require_numbers({v: bins for v, bins in schema.bins.items() if v in known}, numbers)
-        return schemas
+        bins = {v: bins for schema in reversed(schemas) for v, bins in schema.bins.items() if v in known}
+        return schemas, require_numbers(bins, numbers)
 
     def _question(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,9 +25,10 @@ from pgmpy_dp.models.answering import named_evidence
 from pgmpy_dp.models.bounds import NAME_RELEASE
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, places
-from pgmpy_dp.models.numbers import Numbers, labelled, numbered
+from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.models.questions import checked_evidence
+from pgmpy_dp.models.shapes import DRAWS
 from pgmpy_dp.models.trees.answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.models.trees.deviations import Deviations
@@ -310,7 +311,7 @@ class PrivateNetwork(Model, Provenance):
         self, count: int, data_sets: int, seed: int | None, evidence: Mapping[str, Any] | None, numbers: Numbers
     ) -> list[pd.DataFrame]:
         """Draw each data set from a different posterior draw, evenly spaced over the draws."""
-        schemas, whole = self._read_as(numbers), whole_number("data_sets", data_sets)
+        (schemas, numbers), whole = self._read_as(numbers), whole_number("data_sets", data_sets)
         given = checked_evidence(self._fitted(), evidence, schemas)
         self._warn_of_misfit()
         posterior, generator = self.draws_, np.random.default_rng(seed)
@@ -322,7 +323,10 @@ class PrivateNetwork(Model, Provenance):
         for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
             with named_evidence(given):
                 codes = conditioning.sample(draws[place], known, count, generator)
-            within = np.random.default_rng(None if seed is None else [seed + number, 1])
+            seeded = np.random.default_rng(None if seed is None else [seed + number, 1])
+            drawn = TreeAnswers(own, posterior.layout, draws[place], self._drawn_answers)
+            shapes, others = partial(self._shape, draws=DRAWS), partial(drawn.given_others, codes)
+            within = WithinBins(shapes, seeded, own.states, others, number % DRAWS)
             found.append(numbered(labelled(codes, own, self._shown()), schemas, numbers, within))
         return found
 

@@ -2,45 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import Message, SchemaError, callers_level
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.shapes import Shape, closed, require_scale
 from pgmpy_dp.schema import Bins, Schema
 
-Numbers = Literal["states", "uniform", "midpoint"]
+Numbers = Literal["states", "drawn", "midpoint"]
+
+# Records whose distributions given the other variables are held at a time.
+_RECORDS = 50_000
 
 
-def require_numbers(bins: Mapping[str, Bins], numbers: str) -> None:
-    """Raise if numbers cannot be drawn, before any privacy is spent.
+def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
+    """Raise if numbers cannot be drawn, before any privacy is spent; return the name of what is asked for.
 
     Raises
     ------
     ValueError
-        If `numbers` is not "states", "uniform" or "midpoint".
+        If `numbers` is not "states", "drawn" or "midpoint".
     SchemaError
-        If a bin is open and numbers are requested.
+        If a bin is open and midpoints are requested, or numbers are requested of open bins without two finite edges.
+
+    Warns
+    -----
+    DeprecationWarning
+        If numbers are "uniform": the former name of "drawn", which drew evenly.
     """
+    if numbers == "uniform":
+        warnings.warn(
+            'numbers="uniform" is called "drawn" now, and the old name goes with the next version. Numbers are drawn '
+            "by the shape that the counts of all bins tell, and no longer evenly.",
+            DeprecationWarning,
+            stacklevel=callers_level(),
+        )
+        numbers = "drawn"
     if numbers not in get_args(Numbers):
-        raise ValueError(f'numbers must be "states", "uniform" or "midpoint", got {numbers!r}.')
+        raise ValueError(f'numbers must be "states", "drawn" or "midpoint", got {numbers!r}.')
     for variable, declared in bins.items():
-        if numbers != "states" and not np.isfinite(declared.edges).all():
+        if numbers == "drawn":
+            require_scale(variable, declared)
+        elif numbers == "midpoint" and not np.isfinite(declared.edges).all():
             raise SchemaError(
                 Message(
                     f"Variable {variable!r} has an open bin, which has no middle",
-                    'declare finite edges, or use numbers="states"',
-                    "declare finite edges, or use --numbers states",
+                    'declare finite edges, or use numbers="drawn"',
+                    "declare finite edges, or use --numbers drawn",
                 )
             )
+    return numbers  # type: ignore[return-value]
 
 
-def decoded(
-    schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, generator: np.random.Generator
-) -> Any:
+@dataclass(frozen=True)
+class WithinBins:
+    """Draws numbers within the bins of records.
+
+    Attributes
+    ----------
+    shape : callable
+        Returns the shape of a variable in its bins.
+    generator : numpy.random.Generator
+    states : mapping of variable to states
+        In the order of `given_others`.
+    given_others : callable, optional
+        See `pgmpy_dp.models.answering.GivenOthers`; without it, numbers depend on their bins alone.
+    draw : int, optional
+        A draw of the shapes, in place of their estimates.
+    """
+
+    shape: Callable[[str, Bins], Shape]
+    generator: np.random.Generator
+    states: Mapping[str, Sequence[Any]]
+    given_others: Callable[[str, NDArray[np.integer]], Vector] | None = None
+    draw: int | None = None
+
+    def __call__(self, variable: str, bins: Bins, places: NDArray[Any], known: NDArray[np.bool_]) -> Vector:
+        """Draw a number in the bin of each known record."""
+        shape, own, leanings = self.shape(variable, bins), places[known], None
+        if self.given_others is not None:
+            columns = np.array([self.states[variable].index(label) for label in bins.labels])
+            kept, leanings = np.flatnonzero(known), np.empty(own.size)
+            for begin in range(0, own.size, _RECORDS):
+                part = slice(begin, begin + _RECORDS)
+                chances = self.given_others(variable, kept[part])
+                leanings[part] = shape.leanings(chances[:, columns], own[part])
+        return shape.draw(own, leanings, self.generator, self.draw)
+
+
+def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, within: WithinBins) -> Any:
     """Convert a column of positions to states, or to numbers within bins.
 
     Parameters
@@ -48,42 +105,38 @@ def decoded(
     schema : Schema
     variable : str
     codes : ndarray of shape (records,)
-    numbers : {"states", "uniform", "midpoint"}
+    numbers : {"states", "drawn", "midpoint"}
         What to return for bins. Numbers have the decimals that the bins declare. Without declared decimals, numbers are
         integers if all edges are: bins of width 1 then give their lower edge, and a spike that was declared as its own
         bin stays exact.
-    generator : numpy.random.Generator
+    within : WithinBins
 
     Returns
     -------
     Categorical, ndarray or Series
         States, or numbers. Missing or other values of a binned variable have their own states; among numbers they are
         missing.
-
-    Raises
-    ------
-    ValueError, SchemaError
-        As `require_numbers`.
     """
     bins = schema.bins.get(variable)
-    require_numbers({} if bins is None else {variable: bins}, numbers)
     if bins is None or numbers == "states":
         return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
     known = (codes >= 0) & (codes < len(bins.labels))  # states for missing and other values come after the bins
-    place = np.where(known, codes, 0)
-    steps = bins.steps()
-    if steps is None:
-        low, high = np.array(bins.edges)[[place, place + 1]]
-        values = low + (high - low) * (0.5 if numbers == "midpoint" else generator.random(codes.size))
+    ends = closed(bins)
+    steps, values = ends.steps(), np.full(codes.size, np.nan)
+    if numbers == "drawn":
+        values[known] = within(variable, bins, codes, known)
+    elif steps is None:
+        low, high = np.array(ends.edges)[[codes[known], codes[known] + 1]]
+        values[known] = low + (high - low) / 2
     else:
-        first, end = np.array(steps)[[place, place + 1]]
-        size = end - first
-        along = (size - 1) // 2 if numbers == "midpoint" else np.floor(size * generator.random(codes.size))
-        values = (first + along) / 10 ** (bins.decimals or 0)  # the float nearest to the decimal number
+        first, end = np.array(steps)[[codes[known], codes[known] + 1]]
+        values[known] = (first + (end - first - 1) // 2) / 10 ** (
+            bins.decimals or 0
+        )  # the float nearest to the decimal
     whole = steps is not None and not bins.decimals
     if known.all():
         return values.astype(np.int64) if whole else values
-    return pd.Series(np.where(known, values, np.nan)).astype("Int64" if whole else "float64")
+    return pd.Series(values).astype("Int64" if whole else "float64")
 
 
 def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
@@ -92,9 +145,7 @@ def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Seque
     return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], states[v]) for v in variables})  # type: ignore[type-var]
 
 
-def numbered(
-    records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, generator: np.random.Generator
-) -> pd.DataFrame:
+def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, within: WithinBins) -> pd.DataFrame:
     """Order the columns of records as in the schemas, and replace names of bins by numbers.
 
     Parameters
@@ -104,22 +155,8 @@ def numbered(
     schemas : iterable of Schema
         The schemas with the bins of some variables; the first counts if several have a variable. Columns without a
         schema come last.
-    numbers : {"states", "uniform", "midpoint"}
-    generator : numpy.random.Generator
-        Draws the numbers within bins.
-
-    Raises
-    ------
-    ValueError, SchemaError
-        As `require_numbers`.
-
-    Examples
-    --------
-    >>> records = pd.DataFrame({"age": ["18_to_65", "0_to_18"], "smoke": ["yes", "no"]})
-    >>> numbered(records, [Schema({"age": Bins([0, 18, 65])})], "midpoint", np.random.default_rng())
-       age smoke
-    0   41   yes
-    1    8    no
+    numbers : {"states", "drawn", "midpoint"}
+    within : WithinBins
     """
     owners, columns = dict[str, Schema](), {}
     for schema in schemas:
@@ -133,6 +170,6 @@ def numbered(
                 codes = np.append(names.get_indexer(column.cat.categories), -1)[column.cat.codes]  # -1 is missing
             else:
                 codes = names.get_indexer(column)  # type: ignore[arg-type]
-            values = decoded(schema, variable, codes, numbers, generator)
+            values = decoded(schema, variable, codes, numbers, within)
             columns[variable] = pd.Series(getattr(values, "array", values), records.index)
     return records.assign(**columns)[[*owners, *(v for v in records if v not in owners)]]

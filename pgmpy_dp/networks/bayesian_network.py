@@ -19,7 +19,7 @@ from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.models.bounds import bounds_frame, check_interval, check_target, state_index
 from pgmpy_dp.models.network_face import PrivateNetwork
-from pgmpy_dp.models.numbers import numbered
+from pgmpy_dp.models.numbers import WithinBins, numbered
 from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.trees.answers import TreeAnswers
 from pgmpy_dp.models.trees.named_tables import named
@@ -197,7 +197,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         self._warn_of_misfit()
         options.pop("predicting", None)  # independent draws preserve every table
         numbers, n_samples = options.pop("numbers", "states"), self._count(n_samples)
-        schemas = self._read_as(numbers)
+        schemas, numbers = self._read_as(numbers)
         schema = self._fitted()
         fixed = {name: options[name] for name in ("evidence", "do") if name in options}
         options |= {name: checked_evidence(schema, given, schemas) for name, given in fixed.items()}
@@ -217,9 +217,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         for column in drawn.columns.intersection([name for v in partial for name in (v, f"{v}_full")]):
             drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]
-        return numbered(
-            drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, self._within_bins(seed)
-        )
+        # With `do` and the like, records do not have the network's distribution, so that numbers depend on bins alone.
+        within = WithinBins(self._shape, self._within_bins(seed), schema.states)
+        return numbered(drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, within)
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
         """Convert partial samples to positions of states in the tables, as pgmpy's sampler expects."""

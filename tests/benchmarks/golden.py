@@ -70,7 +70,7 @@ def face(network: Any) -> Answers:
         "log_likelihood": lambda: network.log_likelihood(records(200)),
         "simulate": lambda: network.simulate(n_samples=50, seed=5),
         "simulate given": lambda: network.simulate(n_samples=50, seed=5, evidence={"smoke": "yes"}),
-        "simulate numbers": lambda: network.simulate(n_samples=50, seed=5, numbers="uniform"),
+        "simulate numbers": lambda: network.simulate(n_samples=50, seed=5, numbers="drawn"),
         "check_fit": lambda: network.check_fit(),
         "guarantee": lambda: network.guarantee_,
     }

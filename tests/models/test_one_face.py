@@ -415,7 +415,7 @@ def test_without_a_release_a_network_needs_the_number_of_records(tmp_path):
         with pytest.raises(ValueError, match="give n_samples"):
             bare.simulate()
         with pytest.raises(ValueError, match="edges of its bins"):
-            bare.simulate(5, numbers="uniform")
+            bare.simulate(5, numbers="drawn")
         assert len(bare.simulate(5)) == 5
 
 

@@ -12,7 +12,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.trees import engine
-from pgmpy_dp.models.numbers import decoded
+from pgmpy_dp.models.numbers import WithinBins, decoded
+from pgmpy_dp.models.shapes import shape_of
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.peer_comparisons import example_network
@@ -147,7 +148,7 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     network = kind([("age", "smoke")]).fit(data.measure([("age", "smoke")], 100.0))
     labels = network.simulate(500, seed=1)
     assert set(labels["age"]) == set(schema.states["age"])  # pgmpy's manners
-    drawn = network.simulate(500, seed=1, numbers="uniform")
+    drawn = network.simulate(500, seed=1, numbers="drawn")
     assert drawn["smoke"].equals(labels["smoke"])
     assert drawn["age"].dtype == "Int64"
     assert (drawn["age"].isna() == (labels["age"] == "unknown")).all()
@@ -156,7 +157,7 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     assert (again.tables["age", "smoke"] == wanted.tables["age", "smoke"]).all()
     assert len(set(drawn["age"].dropna())) > 30
     assert set(network.simulate(500, seed=1, numbers="midpoint")["age"].dropna()) == {8, 18, 41}
-    first, second = network.simulate(500, seed=1, numbers="uniform", data_sets=2)
+    first, second = network.simulate(500, seed=1, numbers="drawn", data_sets=2)
     assert {str(frame["age"].dtype) for frame in (first, second)} == {"Int64"}
     with pytest.raises(ValueError, match="numbers must be"):
         network.simulate(5, numbers="mean")
@@ -164,10 +165,16 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     bare = kind.load(tmp_path / "without_release.json")
     assert set(bare.simulate(50, seed=1)["age"]) <= set(schema.states["age"])
     with pytest.raises(ValueError, match=r"no release.*attach_release"):
-        bare.simulate(5, numbers="uniform")
+        bare.simulate(5, numbers="drawn")
     if kind is dp.PrivateBayesianNetwork:  # pgmpy's own method draws
         done = network.simulate(300, seed=1, numbers="midpoint", do={"smoke": "no"}, show_progress=False)
         assert set(done["age"].dropna()) == {8, 18, 41}
+
+
+def within_bins(bins):
+    """Draws numbers of one variable whose bins are equally probable."""
+    chances = (1 / len(bins.labels),) * len(bins.labels)
+    return WithinBins(lambda *_: shape_of(bins, chances, 1.0, 1000.0), np.random.default_rng(0), {"x": bins.labels})
 
 
 def test_numbers_have_the_decimals_that_bins_say():
@@ -175,14 +182,15 @@ def test_numbers_have_the_decimals_that_bins_say():
     for decimals, bins in ((1, dp.Bins([0, 0.25, 12], decimals=1)), (2, dp.Bins(cuts, decimals=2))):
         schema = dp.Schema.from_dict(dp.Schema({"x": bins}).to_dict())
         codes = np.minimum(places, len(bins.labels) - 1)
-        drawn = decoded(schema, "x", codes, "uniform", np.random.default_rng(0))
+        drawn = decoded(schema, "x", codes, "drawn", within_bins(bins))
         assert (drawn == drawn.round(decimals)).all()
         assert (np.searchsorted(bins.edges, drawn, side="right") - 1 == codes).all()
         possible = {k / 10**decimals for k in range(12 * 10**decimals)}
         assert set(drawn[drawn < 0.3]) == {x for x in possible if x < 0.3}  # one is missing once in e^400 runs
-    middle = decoded(schema, "x", places[::2000], "midpoint", np.random.default_rng(0))
+    middle = decoded(schema, "x", places[::2000], "midpoint", within_bins(bins))
     assert list(middle) == [0.12, 0.27, 6.14]
-    whole = decoded(dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)}), "x", places[:3000], "midpoint", None)
+    schema = dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)})
+    whole = decoded(schema, "x", places[:3000], "midpoint", within_bins(schema.bins["x"]))
     assert whole.dtype == np.int64
     assert set(whole) == {0, 1}
 

@@ -220,7 +220,7 @@ def test_few_households_are_drawn(fitted, count):
 
 
 def test_numbers_of_bins(fitted):
-    ages = fitted.network_.simulate(100, seed=0, numbers="uniform")[1]["age"]
+    ages = fitted.network_.simulate(100, seed=0, numbers="drawn")[1]["age"]
     assert ages.between(0, 99).all()
 
 

@@ -94,7 +94,7 @@ def test_records_for_a_target_keep_its_triples():
 
 
 def test_numbers_come_back_as_numbers():
-    frame = NETWORK.simulate(3000, seed=1, numbers="uniform")
+    frame = NETWORK.simulate(3000, seed=1, numbers="drawn")
     labels = NETWORK.simulate(3000, seed=1)["b"]
     assert str(frame["b"].dtype) == "Int64"
     assert (frame["b"].isna() == (labels == "none")).all()
@@ -103,8 +103,12 @@ def test_numbers_come_back_as_numbers():
     middles = NETWORK.simulate(3000, seed=1, numbers="midpoint")["b"]
     assert set(middles.dropna()) == {0, 2, 6}
     open_ended = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1, 4, 10, float("inf")])}))
+    tail = open_ended.simulate(3000, seed=1, numbers="drawn")["b"]
+    assert 10 < tail.max() < 1010
     with pytest.raises(dp.SchemaError, match="open bin"):
-        open_ended.simulate(5, numbers="uniform")
+        open_ended.simulate(5, numbers="midpoint")
+    with pytest.warns(DeprecationWarning, match='called "drawn"'):
+        assert open_ended.simulate(3000, seed=1, numbers="uniform")["b"].equals(tail)
     with pytest.raises(ValueError, match="numbers must be"):
         NETWORK.simulate(5, numbers="mean")
     assert list(frame["d"].cat.categories) == ["n", "m", "o"]
@@ -113,7 +117,7 @@ def test_numbers_come_back_as_numbers():
 def test_numbers_beyond_whole_floats_are_no_whole_numbers():
     """They would not fit 64 bits."""
     network = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1e19, 2e19, 3e19, 4e19])}))
-    for numbers in ("uniform", "midpoint"):
+    for numbers in ("drawn", "midpoint"):
         drawn = network.simulate(500, seed=0, numbers=numbers)["b"]
         assert drawn.between(0, 4e19).all()
         assert drawn.max() > 3e19

@@ -460,7 +460,7 @@ def sample(
         if release is not None:
             loaded.attach_release(Release.load(release))
         if numbers is None:
-            numbers = "uniform" if carried(loaded) or loaded.schema_.bins else "states"
+            numbers = "drawn" if carried(loaded) or loaded.schema_.bins else "states"
         begin("Drawing records")
         declared = _declared(loaded)
         records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)

@@ -93,7 +93,7 @@ def synthesize(
     """
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
-    spending, numbers = Spending(**options), numbers or "uniform"
+    spending, numbers = Spending(**options), numbers or "drawn"
     epsilon, delta = spending.epsilon, spending.delta
     with stages(4) as begin:
         begin("Reading the schema")
@@ -195,7 +195,7 @@ def households(
     from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture
     from pgmpy_dp.schema import HouseholdSchema
 
-    spending, numbers = Spending(**options, unit=key), numbers or "uniform"
+    spending, numbers = Spending(**options, unit=key), numbers or "drawn"
     with stages(4) as begin:
         begin("Reading the schemas")
         schemas = _schemas(spending, persons_schema)

@@ -44,8 +44,8 @@ check_option = click.option(
 )
 numbers_option = click.option(
     "--numbers",
-    type=click.Choice(["uniform", "midpoint", "states"]),
-    help="What bins become: numbers within them, their midpoints, or their names. The default is uniform, or states "
+    type=click.Choice(["drawn", "midpoint", "states"]),
+    help="What bins become: numbers within them, their midpoints, or their names. The default is drawn, or states "
     "where the model has no release.",
 )
 seed_option = click.option(

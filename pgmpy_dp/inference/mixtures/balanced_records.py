@@ -52,17 +52,26 @@ def draw_records(
     >>> np.bincount(2 * codes[:, 0] + codes[:, 1]).tolist()
     [10, 30, 10, 30]
     """
+    return draw_with_components(mixture, count, generator, target)[0]
+
+
+def draw_with_components(
+    mixture: Mixture, count: int, generator: np.random.Generator, target: Variable | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Draw records as `draw_records` does, and return the component of each as well."""
     from pgmpy_dp.inference.mixtures import record_kernel as kernel
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
     if mixture.refined:
         finer = mixture.refined.get(target)
-        coarse = draw_records(mixture.coarse, count, generator, target if finer is None else finer.coarser)
-        return _with_finer(mixture, coarse, generator, even=True)
+        root = target if finer is None else finer.coarser
+        coarse, components = draw_with_components(mixture.coarse, count, generator, root)
+        return _with_finer(mixture, coarse, generator, even=True), components
     if mixture.dependent:
         root, _ = mixture.dependent.get(target, (target, None))
-        return mixture.completed(draw_records(mixture.roots, count, generator, root))
+        roots, components = draw_with_components(mixture.roots, count, generator, root)
+        return mixture.completed(roots), components
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
@@ -82,7 +91,8 @@ def draw_records(
     even_out(mixture, records, starts, mixture.blocks, generator)
     if target is not None and _tabulated(mixture, target):
         even_out(mixture, records, starts, mixture.blocks, generator, target)
-    return records[generator.permutation(count)]
+    order = generator.permutation(count)
+    return records[order], np.repeat(np.arange(totals.size), totals)[order]
 
 
 def even_out(

@@ -321,6 +321,30 @@ class Mixture:
             out[begin : begin + len(part)] = logsumexp(terms, axis=1)
         return out
 
+    def given_component(self, variable: Variable, components: NDArray[Any], codes: Mapping[Variable, Any]) -> Vector:
+        """Compute the distribution of a variable in each record, given its component and the variables of its block.
+
+        Parameters
+        ----------
+        variable : Variable
+        components : ndarray of int, shape (records,)
+        codes : mapping of variable to ndarray of int, shape (records,)
+
+        Returns
+        -------
+        ndarray of shape (records, states)
+            Not normalised.
+        """
+        finer = self.refined.get(variable)
+        if finer is not None:
+            coarse: Vector = self.coarse.given_component(finer.coarser, components, codes)
+            return coarse[:, finer.groups] * finer.shares
+        root, states = self.dependent.get(variable, (variable, None))
+        block, table = next(own for own in zip(self.blocks, self.tables, strict=True) if root in own[0])
+        own = np.moveaxis(table, block.index(root) + 1, -1)
+        found: Vector = own[(components, *(codes[other] for other in block if other != root))]
+        return found if states is None else summed_by(found, 1, states, self.cardinalities[variable])
+
     def _of_finer(self, codes: NDArray[np.integer]) -> Vector:
         """Compute `log_likelihood` if variables refine others: from the coarser ones and shares within them."""
         column = {variable: place for place, variable in enumerate(self.variables)}

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.evidence import conditioned
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import FEW_STATES, ImpossibleEvidenceError, Places
+from pgmpy_dp.models.answering import FEW_STATES, GivenOthers, ImpossibleEvidenceError, Places
 
 # Number of draws of an answer's error, to estimate how often a state is the most probable one.
 _ERRORS = 1000
@@ -77,10 +77,17 @@ class MixtureAnswers:
 
     def codes(
         self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
-    ) -> Mapping[str, NDArray[np.integer]]:
+    ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
         mixture = self._given(given)
-        codes = draw_records(mixture, count, generator, predicting)
-        return {variable: codes[:, place] for place, variable in enumerate(mixture.variables)}
+        drawn, components = draw_with_components(mixture, count, generator, predicting)
+        codes = {variable: drawn[:, place] for place, variable in enumerate(mixture.variables)}
+
+        def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
+            """Compute it given the record's component, which tells all that others tell, and is known here."""
+            own = {other: column[records] for other, column in codes.items()}
+            return self.mixture.given_component(variable, components[records], own)
+
+        return codes, given_others
 
     def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
         records = len(next(iter(codes.values())))

@@ -20,7 +20,7 @@ from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.model import Model, renamed
-from pgmpy_dp.models.numbers import Numbers, decoded
+from pgmpy_dp.models.numbers import Numbers, WithinBins, decoded
 from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -170,7 +170,7 @@ class PrivateHouseholdNetwork(Model):
                 "Households and their persons are drawn without evidence and predicting: households and persons each "
                 "draw one table with them."
             )
-        count = self._count(n_samples)
+        count, numbers = self._count(n_samples), self._read_as(numbers)[1]
         generator, schema = np.random.default_rng(seed), self.schema_
         scale = count / self.total_
         together = [
@@ -181,10 +181,12 @@ class PrivateHouseholdNetwork(Model):
             self.mixture_, schema.level.variables, schema.size, together, count, generator
         )
 
+        within = WithinBins(self._shape, generator, self._fitted().states)
+
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             columns = {schema.key: keys + 1}
             for place, variable in enumerate(own.variables):
-                columns[variable] = decoded(own, variable, codes[:, place], numbers, generator)
+                columns[variable] = decoded(own, variable, codes[:, place], numbers, within)
             return pd.DataFrame(columns)
 
         return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)

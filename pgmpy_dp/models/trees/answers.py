@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixe
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import FEW_STATES, Places
+from pgmpy_dp.models.answering import FEW_STATES, GivenOthers, Places
 from pgmpy_dp.models.bounds import bounds
 from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.trees.deviations import Deviations
@@ -152,8 +153,22 @@ class TreeAnswers:
         given: Places,
         generator: np.random.Generator,
         predicting: str | None = None,
-    ) -> Mapping[str, NDArray[np.integer]]:
-        return Conditioning(self.layout).sample(self.logs, given, count, generator)
+    ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
+        codes = Conditioning(self.layout).sample(self.logs, given, count, generator)
+        return codes, partial(self.given_others, codes)
+
+    def given_others(
+        self, codes: Mapping[str, NDArray[np.integer]], variable: str, records: NDArray[np.integer]
+    ) -> Vector:
+        """See `pgmpy_dp.models.answering.GivenOthers`."""
+        logs = np.zeros((records.size, self.layout.cardinalities[variable]))
+        for scope, table in zip(self.layout.scopes, self.layout.split(self.logs), strict=True):
+            if variable in scope:
+                own = np.moveaxis(table, scope.index(variable), -1)
+                logs += own[tuple(codes[other][records] for other in scope if other != variable)]
+        most = logs.max(axis=1, keepdims=True)
+        chances: Vector = np.exp(logs - np.where(most > -np.inf, most, 0.0))
+        return chances
 
     def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
         conditioning = Conditioning(self.layout)

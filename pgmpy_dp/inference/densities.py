@@ -1,0 +1,318 @@
+"""Densities within bins, read off the noisy counts of all bins of one number.
+
+The log-density is an integrated Wiener process: a spline whose second or third derivative is white noise. It is smooth
+on one of two scales about the densest bin: linear, where a straight line is an exponential tail and a parabola a normal
+one, or logarithmic (asinh), where a straight line is a power law. Its prior falls outwards like a power law, so that a
+tail whose count is lost in noise stays light. Scale, order and smoothness are weighted by their evidence (the Laplace
+approximation of the probability of the counts), and the densities are averaged geometrically, so that an improbable
+heavy tail does not decide the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from pgmpy_dp.inference.tables.layout import Vector
+
+# Cells of a bin, of all bins together, and bins that are fitted one by one; if there are more, neighbours are joined.
+_CELLS, _ALL_CELLS, _MOST_BINS = 16, 320, 48
+# Priors of the log-density: the index of its power-law tails, standard deviations of its level and slope, and of its
+# curvature in the third order. Units of the scale: half the densest bin's width (log), half the finite range (linear).
+_INDEX, _LEVEL, _SLOPE, _CURVATURE = 1.5, 2.0, 2.0, 1.0
+_WHITE_NOISE = 10.0 ** np.arange(-3.0, 3.1, 1.5)  # variances of the derivative, all equally probable
+_REACH = 4.0  # the linear scale is linear to about this multiple of the range, and logarithmic beyond
+# An outer bin whose far end is this multiple of its near end's distance from the centre is a tail. The density falls
+# outwards there on the log scale and, beyond the second multiple, like a power law with at least this index, below
+# which the mean would be that of the far end.
+_TAIL, _FAR, _LEAST_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
+# Most steps of Newton's method, the gain at which it ends, and the longest and shortest steps.
+_STEPS, _CLOSE, _LONGEST, _SHORTEST = 40, 1e-3, 5.0, 1e-4
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class Density:
+    """A piecewise constant density on cells within bins.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (cells + 1,)
+    owners : ndarray of int, shape (cells,)
+        The bin of each cell.
+    shares : ndarray of shape (cells,)
+        Probability of each cell given its bin.
+    drawn : ndarray of shape (draws, cells)
+        The same, drawn from the posterior.
+    """
+
+    bounds: Vector
+    owners: NDArray[np.intp]
+    shares: Vector
+    drawn: Vector
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """Where each bin's cells begin, and where the last bin's end."""
+        return np.searchsorted(self.owners, np.arange(self.owners[-1] + 2))
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A prior of the log-density on a scale: its mean, and its covariance without white noise and per unit of it."""
+
+    widths: Vector
+    mean: Vector
+    base: Vector
+    rough: Vector
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The posterior of a log-density on one scale.
+
+    Attributes
+    ----------
+    scale : _Scale
+    least : ndarray of shape (cells,)
+        The log-density less this falls outwards in tails.
+    sums : ndarray of shape (rows, cells)
+        Which cells make up each bin that has a datum.
+    shares, variances : ndarray of shape (rows,)
+    falling : ndarray of int
+        Cells of tails, without the last of them.
+    outwards : ndarray
+        1 where the next cell lies outwards, and -1 where it lies inwards.
+    """
+
+    scale: _Scale
+    least: Vector
+    sums: Vector
+    shares: Vector
+    variances: Vector
+    falling: NDArray[np.intp]
+    outwards: Vector
+
+    def solve(self, covariance: Vector, start: Vector) -> tuple[float, Vector]:
+        """Find the mode by Newton's method, and return the loss there and the mode."""
+        logs, weights = start, np.zeros(start.size)  # after a step, logs = mean + covariance @ weights
+        loss = self._loss(self.scale.mean)
+        for step in range(_STEPS):
+            chances, rises = self._expected(logs)
+            active = np.flatnonzero(rises > 0)
+            linear = self._derivatives(chances, active)
+            left = np.append(self.shares - self.sums @ chances, -rises[active])
+            factor = self._factor(covariance, linear)
+            towards = linear.T @ cho_solve(factor, left + linear @ (logs - self.scale.mean), check_finite=False)
+            far = float(np.abs(covariance @ (towards - weights)).max())
+            rate = min(1.0, _LONGEST / max(far, _LEAST)) if step else 1.0
+            while True:
+                tried = weights + rate * (towards - weights)
+                moved = self.scale.mean + covariance @ tried
+                reached = self._loss(moved) + float(tried @ (moved - self.scale.mean)) / 2
+                if reached <= loss or rate < _SHORTEST or not step:
+                    break
+                rate /= 2
+            if reached > loss:
+                if step:
+                    break
+                logs = self.scale.mean  # the first step led away from the starting point
+                continue
+            gain, weights, logs, loss = loss - reached, tried, moved, reached
+            if gain < _CLOSE:
+                break
+        return loss, logs
+
+    def evidence(self, covariance: Vector, logs: Vector, loss: float) -> float:
+        """Compute the log-probability of the data by the Laplace approximation at the mode."""
+        none = np.empty(0, dtype=np.intp)
+        factor, _ = self._factor(covariance, self._derivatives(self._expected(logs)[0], none))
+        return float(np.log(self.variances).sum() / 2 - np.log(np.diag(factor)).sum()) - loss
+
+    def drawn(self, covariance: Vector, logs: Vector, count: int, generator: np.random.Generator) -> Vector:
+        """Draw from the posterior by optimising with a drawn prior mean and drawn data (Bardsley et al. 2014)."""
+        jitter = 1e-10 * float(np.trace(covariance)) / len(covariance)
+        root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
+        found = np.empty((count, len(root)))
+        for number in range(count):
+            mean = self.scale.mean + root @ generator.standard_normal(len(root))
+            shares = self.shares + np.sqrt(self.variances) * generator.standard_normal(self.shares.size)
+            again = replace(self, scale=replace(self.scale, mean=mean), shares=shares)
+            found[number] = again.solve(covariance, logs)[1]
+        for cells in (self.falling[self.outwards > 0], self.falling[self.outwards < 0][::-1] + 1):
+            if cells.size:
+                tail = np.append(cells, 2 * cells[-1] - cells[-2] if cells.size > 1 else cells[-1])
+                found[:, tail] = np.minimum.accumulate(found[:, tail] - self.least[tail], axis=1) + self.least[tail]
+        return found
+
+    def _expected(self, logs: Vector) -> tuple[Vector, Vector]:
+        """Return the cells' probabilities, and how much the density rises where it should not."""
+        chances = np.exp(logs.clip(-700.0, 50.0)) * self.scale.widths
+        return chances, self.outwards * np.diff(logs - self.least)[self.falling]
+
+    def _loss(self, logs: Vector) -> float:
+        chances, rises = self._expected(logs)
+        squares = (self.shares - self.sums @ chances) ** 2 / self.variances
+        return float(squares.sum() + _PRECISION * (np.maximum(rises, 0.0) ** 2).sum()) / 2
+
+    def _derivatives(self, chances: Vector, active: NDArray[np.intp]) -> Vector:
+        slopes = np.zeros((active.size, chances.size))
+        rows = np.arange(active.size)
+        slopes[rows, self.falling[active] + 1] = self.outwards[active]
+        slopes[rows, self.falling[active]] = -self.outwards[active]
+        return np.concatenate([self.sums * chances, slopes])
+
+    def _factor(self, covariance: Vector, linear: Vector) -> tuple[Vector, bool]:
+        """Factorise the covariance of the data, of which the first are shares and others say that nothing rises."""
+        inner = linear @ (covariance @ linear.T)
+        spread = np.append(self.variances, np.full(len(linear) - self.shares.size, 1 / _PRECISION))
+        inner[np.diag_indices_from(inner)] += spread + 1e-12 * np.trace(inner) / len(inner)
+        found: tuple[Vector, bool] = cho_factor(inner, lower=True, check_finite=False)
+        return found
+
+
+def fit_density(
+    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], *, whole: bool, draws: int = 0
+) -> Density:
+    """Fit a density to the noisy shares of bins.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (bins + 1,)
+        Finite and increasing.
+    shares, variances : ndarray of shape (bins,)
+        Shares of the records, at least 0, and the positive variances of their errors.
+    told : ndarray of bool, shape (bins,)
+        Bins whose share says something of the density; others hold a spike, and the density is interpolated.
+    whole : bool
+        Whether numbers are integers: cells then have integer bounds.
+    draws : int
+        Number of draws from the posterior. They are the same in each call.
+
+    Examples
+    --------
+    >>> edges, shares = np.array([0.0, 1.0, 2.0, 100.0]), np.array([0.6, 0.24, 0.16])
+    >>> density = fit_density(edges, shares, np.full(3, 1e-6), np.ones(3, bool), whole=False, draws=2)
+    >>> middles = (density.bounds[1:] + density.bounds[:-1]) / 2
+    >>> bool(2 < np.bincount(density.owners, density.shares * middles)[-1] < 5)
+    True
+    """
+    size = len(shares)
+    if size == 1 or not told.any():
+        return Density(edges, np.arange(size), np.ones(size), np.ones((draws, size)))
+    joined = _joined(size)
+    outer = edges[np.append(joined, size)]
+    merged = [np.add.reduceat(values, joined) for values in (shares, variances)]
+    known = np.add.reduceat(told, joined) > 0
+    bounds, logs, drawn = _fit(outer, merged[0], merged[1], known, whole, draws)
+    finer = np.union1d(bounds, edges)
+    cells = np.searchsorted(bounds, finer[:-1], side="right") - 1
+    owners = np.searchsorted(edges, finer[:-1], side="right") - 1
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+
+    def within(logs: Vector) -> Vector:
+        found = logs[..., cells] + np.log(np.diff(finer))
+        found = np.exp(found - np.maximum.reduceat(found, starts, axis=-1)[..., owners])
+        return found / np.add.reduceat(found, starts, axis=-1)[..., owners]
+
+    return Density(finer, owners, within(logs), within(drawn))
+
+
+def _joined(size: int) -> NDArray[np.intp]:
+    """Return the first bins of groups of neighbours that are fitted together; the four outermost stay alone."""
+    if size <= _MOST_BINS:
+        return np.arange(size)
+    inner = np.linspace(4, size - 4, _MOST_BINS - 7).round().astype(np.intp)
+    return np.concatenate([np.arange(4), inner, np.arange(size - 3, size)])
+
+
+def _fit(
+    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], whole: bool, draws: int
+) -> tuple[Vector, Vector, Vector]:
+    """Return bounds of cells, their log-densities, and draws of these."""
+    size, width = len(shares), np.diff(edges)
+    densities = np.where(told, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
+    top = int(densities.argmax())
+    centre, unit = edges[top] + width[top] / 2, width[top] / 2
+    bounds, owners = _cells(edges, centre, unit, whole)
+    place = (bounds - centre) / unit
+    logarithmic = np.arcsinh(place)
+    # A wide outer bin's density falls outwards.
+    outwards, reach = np.zeros(owners.size - 1), np.abs(edges - centre)
+    if reach[-1] > _TAIL * reach[-2] and top < size - 1:
+        outwards[(owners == size - 1)[:-1]] = 1.0
+    if reach[0] > _TAIL * reach[1] and top > 0:
+        outwards[(owners == 0)[1:]] = -1.0
+    falling, middles = np.flatnonzero(outwards), (logarithmic[1:] + logarithmic[:-1]) / 2
+    begins = np.arcsinh(_FAR * reach[np.where(middles < 0, 1, -2)] / unit)
+    far = np.maximum(np.abs(middles) - begins, 0.0)
+    rows = np.flatnonzero(told)
+    sums = (owners == rows[:, None]).astype(np.float64)
+    level = max(shares[top], np.sqrt(variances[top]))
+    found = []
+    for scale in _scales(edges, centre, unit, place, level / np.bincount(owners, np.diff(logarithmic))[top]):
+        shift = np.log(np.diff(logarithmic) / scale.widths)
+        least = shift - _LEAST_INDEX * far
+        problem = _Problem(scale, least, sums, shares[rows], variances[rows], falling, outwards[falling])
+        logs = scale.mean
+        for noise in _WHITE_NOISE:
+            covariance = scale.base + noise * scale.rough
+            loss, logs = problem.solve(covariance, logs)
+            found.append((problem.evidence(covariance, logs, loss), problem, covariance, logs, shift))
+    evidence = np.array([each[0] for each in found])
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    outer = np.log(np.diff(bounds) / np.diff(logarithmic))
+    mean = np.zeros(owners.size)
+    for weight, (_, _, _, logs, shift) in zip(weights, found, strict=True):
+        mean += weight * (logs - shift)
+    generator, drawn = np.random.default_rng(0), np.empty((draws, owners.size))
+    ends = np.round(np.cumsum(weights) * draws).astype(int)
+    for begin, end, (_, problem, covariance, logs, shift) in zip([0, *ends], ends, found, strict=False):
+        if begin < end:
+            drawn[begin:end] = problem.drawn(covariance, logs, end - begin, generator) - shift
+    return bounds, mean - outer, drawn - outer
+
+
+def _cells(edges: Vector, centre: float, unit: float, whole: bool) -> tuple[Vector, NDArray[np.intp]]:
+    """Cut bins into cells of equal width on the log scale."""
+    count = int(np.clip(_ALL_CELLS // (len(edges) - 1), 4, _CELLS))
+    ends = np.arcsinh((edges - centre) / unit)
+    inner = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(1, count) / count
+    cut = (centre + unit * np.sinh(inner)).clip(edges[:-1, None], edges[1:, None])
+    bounds = np.union1d(np.rint(cut) if whole else cut, edges)
+    return bounds, np.searchsorted(edges, bounds[:-1], side="right") - 1
+
+
+def _scales(edges: Vector, centre: float, unit: float, place: Vector, level: float) -> list[_Scale]:
+    """Return the priors on both scales, of second and third order."""
+    finite = max(edges[-2] - centre, centre - edges[1], unit) / unit
+    reach, scales = _REACH * finite, []
+    for order in (2, 3):
+        for ends, outwards, length in (
+            (np.arcsinh(place), np.arcsinh(place), 1.0),
+            (reach * np.arcsinh(place / reach), np.arcsinh(place / reach), finite / 2),
+        ):
+            widths = np.diff(ends)
+            middles = (ends[1:] + ends[:-1]) / 2 / length
+            base = _LEVEL**2 + _SLOPE**2 * np.outer(middles, middles)
+            if order == 3:
+                base = base + _CURVATURE**2 * np.outer(middles**2, middles**2) / 4
+            falling = _INDEX * np.abs(outwards[1:] + outwards[:-1]) / 2
+            scales.append(_Scale(widths, np.log(level) - falling, base, _integrated(middles, order)))
+    return scales
+
+
+def _integrated(places: Vector, order: int) -> Vector:
+    """Return the covariance of white noise integrated twice or three times, to both sides of 0."""
+    ends = np.abs(places)
+    low, high = np.minimum.outer(ends, ends), np.maximum.outer(ends, ends)
+    if order == 2:
+        found = low**2 * (3 * high - low) / 6
+    else:
+        found = low**3 * (10 * high**2 - 5 * high * low + low**2) / 120
+    return np.where(np.multiply.outer(places, places) > 0, found, 0.0)

@@ -1,0 +1,262 @@
+"""The shape of a number within its bins, told by the counts of all bins, and how it leans with other variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.inference.densities import Density, fit_density
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.schema import Bins
+
+# An open bin ends at this multiple of the range of the finite edges beyond them.
+_OPEN = 100.0
+# Draws of a density for bounds; the number of records behind shares that no release tells.
+DRAWS, _RECORDS = 32, 10_000.0
+# Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
+# of steps between, to which leanings are rounded.
+_MOST_LEANING, _LEANINGS = 2.0, 32
+_RAKES = 3  # rounds in which the densities of all records are scaled to sum to the shape
+_LEAST = 1e-12
+
+Places = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A density within bins.
+
+    Attributes
+    ----------
+    bins : Bins
+    density : Density
+        Its bounds are in steps of the last decimal, or in the variable's unit if numbers may have any decimals.
+    chances : ndarray of shape (bins,)
+        Probabilities of the bins.
+    spikes : ndarray of bool, shape (bins,)
+        Bins that hold one number and say nothing of their neighbours.
+    step : float or None
+        The number of steps in a unit; None if numbers may have any decimals.
+    """
+
+    bins: Bins
+    density: Density
+    chances: Vector
+    spikes: NDArray[np.bool_]
+    step: float | None
+
+    @cached_property
+    def middles(self) -> Vector:
+        """The mean of each cell's numbers."""
+        low, size = self.density.bounds[:-1], np.diff(self.density.bounds)
+        return low + size / 2 if self.step is None else (low + (size - 1) / 2) / self.step
+
+    @cached_property
+    def _places(self) -> Vector:
+        """Cells on the scale on which a density leans: logarithmic to both sides of the densest bin."""
+        bounds, ends = self.density.bounds, self.density.bounds[self.density.starts]
+        widths = np.diff(ends)
+        top = int(np.where(self.spikes, -1.0, self.chances / widths).argmax())
+        found: Vector = np.arcsinh((bounds[1:] + bounds[:-1] - ends[top] - ends[top + 1]) / widths[top])
+        return found
+
+    @cached_property
+    def _centres(self) -> tuple[Vector, Vector]:
+        """Mean and standard deviation of the places in each bin."""
+        weights, owners = self.density.shares, self.density.owners
+        mean: Vector = np.bincount(owners, weights * self._places).astype(np.float64)
+        return mean, np.sqrt(np.bincount(owners, weights * (self._places - mean[owners]) ** 2))
+
+    def leanings(self, chances: Vector, bins: Places) -> Vector:
+        """Find how the density within given bins leans, from probabilities of the bins given other variables.
+
+        The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
+        bins; its slope about a bin's centre is the density's. A bin without probability tells no slope.
+
+        Parameters
+        ----------
+        chances : ndarray of shape (records, bins)
+        bins : ndarray of int, shape (records,)
+
+        Returns
+        -------
+        ndarray of shape (records,)
+            Slopes of the log-density, to be added.
+        """
+        knots = np.flatnonzero(~self.spikes)
+        if knots.size < 2:
+            return np.zeros(len(bins))
+        centres, spread = self._centres
+        place = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
+        with np.errstate(divide="ignore"):
+            base = np.log(np.maximum(self.chances[knots], _LEAST))
+        rows = np.arange(len(bins))
+
+        def ratio(at: Places) -> Vector:
+            own = chances[rows, knots[at]]
+            return np.where(own > 0, np.log(np.maximum(own, _LEAST)) - base[at], np.nan)
+
+        here, low, high = ratio(place), np.maximum(place - 1, 0), np.minimum(place + 1, knots.size - 1)
+        apart = [np.maximum(np.abs(centres[knots[place]] - centres[knots[at]]), _LEAST) for at in (low, high)]
+        below, above = (here - ratio(low)) / apart[0], (ratio(high) - here) / apart[1]
+        below, above = np.where(low == place, above, below), np.where(high == place, below, above)
+        slope = (np.nan_to_num(below) + np.nan_to_num(above)) / 2
+        most = _MOST_LEANING / np.maximum(spread[bins], _LEAST)
+        found: Vector = np.where(self.spikes[bins], 0.0, np.clip(slope, -most, most))
+        return found
+
+    def within(self, leanings: Vector | float = 0.0, draw: int | None = None) -> Vector:
+        """Return the probability of each cell given its bin, which leans by one slope per bin."""
+        shares, owners = self.density.shares if draw is None else self.density.drawn[draw], self.density.owners
+        if not np.any(leanings):
+            return shares
+        leaning = np.broadcast_to(leanings, self.chances.shape)[owners] * (self._places - self._centres[0][owners])
+        tilted = shares * np.exp(np.clip(leaning, -50.0, 50.0))
+        found: Vector = tilted / np.bincount(owners, tilted)[owners]
+        return found
+
+    def means(self, leanings: Vector | float = 0.0, draw: int | None = None) -> Vector:
+        """Return the mean of the numbers in each bin."""
+        return np.bincount(self.density.owners, self.within(leanings, draw) * self.middles).astype(np.float64)
+
+    def quantiles(self, levels: Vector, chances: Vector, leanings: Vector | float = 0.0) -> Vector:
+        """Return quantiles of the number, given probabilities of its bins."""
+        weights = self.within(leanings) * chances[self.density.owners]
+        sums = np.append(0.0, np.cumsum(weights)) / max(float(weights.sum()), _LEAST)
+        cell = np.clip(np.searchsorted(sums, levels, side="right") - 1, 0, weights.size - 1)
+        along = (levels - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _LEAST)
+        return self._numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
+
+    def draw(
+        self, bins: Places, leanings: Vector | None, generator: np.random.Generator, draw: int | None = None
+    ) -> Vector:
+        """Draw a number in each of the given bins.
+
+        Parameters
+        ----------
+        bins : ndarray of int, shape (records,)
+        leanings : ndarray of shape (records,), optional
+            Slopes from `leanings`. Together, the records have the shape without leanings, as near as they allow.
+        generator : numpy.random.Generator
+        draw : int, optional
+            A draw of the density, in place of its estimate.
+
+        Returns
+        -------
+        ndarray of shape (records,)
+        """
+        shares, starts = self.density.shares if draw is None else self.density.drawn[draw], self.density.starts
+        cells, order = np.empty(len(bins), dtype=np.intp), np.argsort(bins, kind="stable")
+        ends = np.searchsorted(bins[order], np.arange(len(starts)))
+        for number in np.flatnonzero(np.diff(ends)).tolist():
+            rows, first = order[ends[number] : ends[number + 1]], starts[number]
+            own = shares[first : starts[number + 1]]
+            if own.size == 1:
+                cells[rows] = first
+                continue
+            tables, level = own[None], np.zeros(rows.size, dtype=np.intp)
+            if leanings is not None and leanings[rows].any():
+                tables, level = self._leaned(number, own, first, leanings[rows])
+            below = np.cumsum(tables, axis=1)
+            below /= below[:, -1:]
+            # Sums of row k lie between k and k + 1, so that one search serves all rows.
+            sums = (below + np.arange(len(below))[:, None]).ravel()
+            found = np.searchsorted(sums, level + generator.random(rows.size), side="right") - level * own.size
+            cells[rows] = first + np.minimum(found, own.size - 1)
+        return self._numbers(cells, generator.random(len(bins)))
+
+    def _leaned(self, number: int, shares: Vector, first: int, slopes: Vector) -> tuple[Vector, NDArray[np.intp]]:
+        """Return a table of probabilities for each leaning of a bin's cells, and the table of each record."""
+        mean, spread = (values[number] for values in self._centres)
+        size = _MOST_LEANING / max(float(spread), _LEAST) / _LEANINGS
+        steps, level, counts = np.unique(np.rint(slopes / size), return_inverse=True, return_counts=True)
+        places = self._places[first : first + shares.size] - mean
+        factors, base = np.exp(np.clip(np.outer(steps * size, places), -50.0, 50.0)), shares.copy()
+        tables = factors * base
+        for _ in range(_RAKES):
+            tables /= tables.sum(axis=1, keepdims=True)
+            base = base * shares / np.maximum(counts @ tables / counts.sum(), 1e-300)
+            tables = factors * base
+        return tables, level.ravel()
+
+    def _numbers(self, cells: Places, along: Vector) -> Vector:
+        """Return the number at a share of each cell."""
+        low, size = self.density.bounds[cells], np.diff(self.density.bounds)[cells]
+        if self.step is None:
+            ends = self.density.bounds[self.density.starts[1:]][self.density.owners[cells]]
+            return np.minimum(low + size * along, np.nextafter(ends, -np.inf))
+        found: Vector = (low + np.floor(size * along)) / self.step
+        return found
+
+
+def require_scale(variable: str, bins: Bins) -> None:
+    """Raise unless two edges are finite, which give open bins a scale.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if np.isfinite(bins.edges).sum() < 2:
+        raise SchemaError(
+            Message(
+                f"Variable {variable!r} has fewer than two finite edges: nothing tells how far its numbers reach",
+                'declare more edges, or use numbers="states"',
+                "declare more edges, or use --numbers states",
+            )
+        )
+
+
+@lru_cache(maxsize=512)
+def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: float | None, draws: int = 0) -> Shape:
+    """Find the shape of a number from the probabilities of its bins.
+
+    Parameters
+    ----------
+    bins : Bins
+        An open bin is taken to end a hundred ranges of the finite edges beyond them.
+    chances : tuple of float
+        Probabilities of the bins; what is missing to 1 belongs to other states.
+    deviation : float
+        Standard deviation of the noise in a bin's count.
+    total : float or None
+        The number of records; None if nothing tells it.
+    draws : int
+        Number of draws of the density, for bounds.
+
+    Examples
+    --------
+    >>> shape = shape_of(Bins([0, 1, 10, 20, 1000]), (0.5, 0.3, 0.15, 0.05), 5.0, 10_000.0)
+    >>> shape.means().round().tolist()
+    [0.0, 6.0, 13.0, 28.0]
+    """
+    ends, records = closed(bins), _RECORDS if total is None else total
+    steps = ends.steps()
+    edges = np.array(ends.edges if steps is None else steps, dtype=np.float64)
+    shares = np.maximum(chances, 0.0)
+    noise = deviation / records
+    variances = noise**2 + np.maximum(shares, max(noise, 1 / records)) / records
+    single = np.diff(edges) == 1 if steps is not None else np.zeros(len(shares), dtype=bool)
+    # The first of a run of bins that hold one number may be a spike; those after it show the shape.
+    spikes = single & ~np.append(False, single[:-1])
+    scale = 1.0 if steps is not None else float(np.abs(edges).max())
+    found = fit_density(edges / scale, shares, variances, ~spikes, whole=steps is not None, draws=draws)
+    bounds = found.bounds * scale
+    bounds[found.starts] = edges
+    whole = max(float(shares.sum()), _LEAST)
+    step = None if steps is None else 10.0 ** (bins.decimals or 0)
+    return Shape(bins, replace(found, bounds=bounds), shares / whole, spikes, step)
+
+
+def closed(bins: Bins) -> Bins:
+    """Close open bins."""
+    finite = [edge for edge in bins.edges if np.isfinite(edge)]
+    reach = _OPEN * (finite[-1] - finite[0])
+    most = 2.0**52 / 10.0 ** (bins.decimals or 0)  # larger floats have fewer decimals
+    low, high = finite[0] - min(reach, most), finite[-1] + min(reach, most)
+    ends = [min(max(edge, low), high) for edge in bins.edges]
+    return Bins(ends, bins.labels, bins.decimals)
