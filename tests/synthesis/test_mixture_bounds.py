@@ -48,7 +48,7 @@ def one(fits):
 
 @cache
 def many():
-    return encode(records(10**6, 300_000), SCHEMA, NAMES)
+    return encode(records(10**6, 100_000), SCHEMA, NAMES)
 
 
 def held(fits, given, of_population=False):
