@@ -358,7 +358,7 @@ def test_interval_is_a_share(network, interval):
 
 
 def test_what_is_refused(network):
-    with pytest.raises(ValueError, match="'records' or 'population'"):
+    with pytest.raises(ValueError, match="one of 'population', 'records'"):
         network.query(["a"], interval=0.9, target="both")
     with pytest.raises(dp.SchemaError, match="'q'"):
         network.query(["q"], interval=0.9)
