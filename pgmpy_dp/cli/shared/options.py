@@ -42,22 +42,11 @@ check_option = click.option(
     help="With --model: share of the budget for pairs that the network does not join. They test the network, and "
     "bounds allow for what they find. With 0, bounds hold only if the network is right.",
 )
-
-
-def _current_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value == "uniform":
-        click.echo("--numbers uniform is called drawn now, and the old name goes with the next version.", err=True)
-        return "drawn"
-    return value
-
-
 numbers_option = click.option(
     "--numbers",
     type=click.Choice(["drawn", "midpoint", "states", "uniform"]),
-    callback=_current_name,
-    metavar="[drawn|midpoint|states]",
     help="What bins become: numbers within them, their midpoints, or their names. The default is drawn, or states "
-    "where the model has no release.",
+    "where the model has no release; uniform is the former name of drawn.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Draws the same records again; privacy does not depend on it."
