@@ -127,7 +127,7 @@ COMMANDS = [
     (f"{RELEASE} --max-rows 2", "name the column that tells whose a row is, --unit"),
     (f"{RELEASE} --unit who", "'who' has no column"),
     (f"{RELEASE} --sampling-rate 2", "--sampling-rate must be"),
-    (f"{RELEASE} --delimiter ;", "add --delimiter or --strip"),
+    (f"{RELEASE} --delimiter ;", "add --delimiter ','"),
     (swapped(RELEASE, ("records.csv", "blanks.csv")), "add --delimiter or --strip"),
     (swapped(RELEASE, ("schema.json", "words.csv")), "a data dictionary: pgmpy-dp schema makes a schema of it"),
     (swapped(SYNTHESIZE, ("schema.json", "open.json")) + " --numbers midpoint", "or use --numbers drawn"),

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.records.frames import encode, labelled
+from pgmpy_dp.records.gate import codes_in_memory
 from pgmpy_dp.schema import Schema
 
 
@@ -102,10 +103,11 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
 
     Parameters
     ----------
-    train : data frame
+    train : data frame or path
         The records from which the synthetic ones were made.
-    synthetic : data frame
-    test : data frame
+    synthetic : data frame or path
+        A path of a .csv or .parquet file, as ``pgmpy-dp synthesize`` writes it.
+    test : data frame or path
         Records that are not in `train`, on which all classifiers are tested.
     target : str
         Variable to predict from all others in the schema.
@@ -153,7 +155,7 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
     others = [variable for variable in schema.variables if variable != target]
 
     def read(records: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        codes = encode(records, labelled(records, schema), schema.variables)
+        codes = codes_in_memory(records, labelled(records, schema), schema.variables)
         return np.stack([codes[variable] for variable in others], axis=1), codes[target]
 
     asked, truth = read(test)

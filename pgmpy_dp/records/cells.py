@@ -25,6 +25,8 @@ MISSING, UNDECLARED = -2, -1
 # Python's floats do not know all digits of Unicode, nor a dotless i.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _LONGEST_NUMBER = 400
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")  # an integer written as a float, as no code with leading zeros is
+_COMMAS = str.maketrans({",": ".", ".": ","})  # a number with a point is then not a number
 # Longer texts, and integers beyond 64 bits, are not discovered.
 _LONGEST_STATE, _MOST_WHOLE = 200, 2**63
 
@@ -45,15 +47,18 @@ class Reader:
         Positions of the states that stand for missing and for undeclared cells.
     missing_values : frozenset of str
         Texts that mark a missing value.
+    decimal : str
+        The decimal mark of numbers in a file without types.
     """
 
     states: tuple[State, ...]
     bins: Bins | None
     stand_ins: tuple[int | None, int | None] = (None, None)
     missing_values: frozenset[str] = frozenset()
+    decimal: str = "."
 
     @classmethod
-    def of(cls, schema: Schema, variable: str) -> Reader:
+    def of(cls, schema: Schema, variable: str, decimal: str = ".") -> Reader:
         """Make the reader of a variable of the schema."""
         states = schema.states[variable]
         named = cls(states, None)
@@ -61,7 +66,7 @@ class Reader:
             named.position(role[variable]) if variable in role else None for role in (schema.missing, schema.other)
         )
         said = frozenset(schema.missing_values.get(variable, ()))
-        return cls(states, schema.bins.get(variable), (missing, other), said)
+        return cls(states, schema.bins.get(variable), (missing, other), said, decimal)
 
     @cached_property
     def _places(self) -> dict[Key, int]:
@@ -84,14 +89,24 @@ class Reader:
         return _bin(found[1], self.bins.edges) if found[0] in (float, Decimal) else UNDECLARED
 
     def text_position(self, text: str) -> int:
-        """Return the position of a text in a file without types: of the text, number or boolean that it writes."""
+        """Return the position of a text in a file without types: of the text, number or boolean that it writes.
+
+        Programs write a column of integers with missing values as floats: "15000.0" is read as the state "15000".
+        """
         if text in self.texts:
             return self.texts[text]
         if text == "":
             return MISSING
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
-        if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        if len(text) > _LONGEST_NUMBER:
+            return UNDECLARED
+        if self.decimal != ".":
+            text = text.translate(_COMMAS)
+        whole = _WHOLE.fullmatch(text)
+        if whole and whole[1] in self.texts:
+            return self.texts[whole[1]]
+        if not _NUMBER.fullmatch(text):
             return UNDECLARED
         return self.position(int(text) if text.lstrip("+-").isdigit() else float(text))
 

@@ -20,7 +20,7 @@ class CsvFile:
     ----------
     path : str or path
         Compressed if its name ends in .gz, .bz2, .xz or .zst (which needs PyArrow).
-    delimiter, encoding, strip
+    delimiter, encoding, strip, decimal
         As in :class:`~pgmpy_dp.CsvFormat`. They apply to this file, whatever the schema declares; a path alone is read
         in the format of the schema.
 
@@ -46,17 +46,26 @@ class CsvFile:
     delimiter: str = ","
     encoding: str = "utf-8"
     strip: bool = False
+    decimal: str = "."
 
     def __init__(
-        self, path: str | os.PathLike[str], delimiter: str = ",", encoding: str = "utf-8", *, strip: bool = False
+        self,
+        path: str | os.PathLike[str],
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        *,
+        strip: bool = False,
+        decimal: str = ".",
     ) -> None:
-        checked = CsvFormat(delimiter, encoding, strip)
+        checked = CsvFormat(delimiter, encoding, strip, decimal)
         object.__setattr__(self, "path", Path(path))
         object.__setattr__(self, "delimiter", checked.delimiter)
         object.__setattr__(self, "encoding", checked.encoding)
         object.__setattr__(self, "strip", checked.strip)
+        object.__setattr__(self, "decimal", checked.decimal)
 
 
 def declared_file(path: str | os.PathLike[str], schema: Schema) -> CsvFile:
     """Return a CSV file in the format that the schema declares."""
-    return CsvFile(path, schema.csv.delimiter, schema.csv.encoding, strip=schema.csv.strip)
+    declared = schema.csv
+    return CsvFile(path, declared.delimiter, declared.encoding, strip=declared.strip, decimal=declared.decimal)

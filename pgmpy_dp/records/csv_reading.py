@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.cells import Reader
@@ -34,6 +34,8 @@ _MOST_TEXT_BYTES = 2**26
 
 MOST_RECORD_BYTES = 2**24
 """Most bytes of a record in UTF-8, without the end of its line; a small compressed file could otherwise fill memory."""
+
+_DELIMITERS = (",", ";", "\t", "|")
 
 _PROBLEMS = {
     grammar.QUOTE: 'a quotation mark inside a field without quotes, or text after a closing one: write "" for " and '
@@ -94,7 +96,7 @@ def _encoded(
 ) -> tuple[dict[str, Codes], NDArray[np.int64], _Texts, dict[str, ValueNumbers]]:
     wanted, variables = variables, read_columns(schema, variables)
     asked = list(dict.fromkeys([*variables, *([] if column is None else [column])]))
-    readers = {variable: Reader.of(schema, variable) for variable in variables}
+    readers = {variable: Reader.of(schema, variable, file.decimal) for variable in variables}
     values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
     reading = {
         variable: values[variable].text_reading(reader) if variable in values else reader.text_position
@@ -200,6 +202,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
     ):
         window = _Window(handle, file)
         names, ending = window.header()
+        _require_format(names, asked, file)
         places = np.full(len(names), -1, dtype=np.int64)
         for row, place in enumerate(require_columns(names, asked, advice=_OTHER_FORMAT)):
             places[place] = row
@@ -213,6 +216,31 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
             elif not window.read_on():
                 return
             bar.update(min(window.consumed, whole) - bar.n)
+
+
+def _require_format(names: Sequence[str], asked: Sequence[str], file: CsvFile) -> None:
+    """Refuse a header that another delimiter or encoding explains: read so, it has all public names."""
+    if {*asked} <= {*names}:
+        return
+    header = file.delimiter.join(names)
+    for delimiter in _DELIMITERS:
+        split = {name.strip(' "') for name in header.split(delimiter)}
+        if delimiter != file.delimiter and {*asked} <= split:
+            raise SchemaError(
+                Message(
+                    f"{file.path}: its header is split at {delimiter!r}, and {file.delimiter!r} is declared",
+                    f"declare it: Schema(..., csv=CsvFormat({delimiter!r})), or CsvFile(path, {delimiter!r})",
+                    f"add --delimiter {delimiter!r}",
+                )
+            )
+    if {*asked} <= {name.encode("utf-8", "surrogateescape").decode("cp1252", "replace") for name in names}:
+        raise SchemaError(
+            Message(
+                f"{file.path}: its header is not in {file.encoding}",
+                "declare its encoding: Schema(..., csv=CsvFormat(encoding='cp1252'))",
+                "add --encoding cp1252",
+            )
+        )
 
 
 class _Window:

@@ -16,12 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.columns import read_columns, with_derived
+from pgmpy_dp.records.columns import Codes, read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
-from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_source
+from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_source, parquet_table
 from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
@@ -94,6 +94,17 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
     codes, values = encode(records, schema, asked), number_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
     return EncodedRecords.bounded(codes, schema, labels, unit, values)
+
+
+def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:
+    """Encode the records of a frame in memory or a file, record by record, with the errors of `open_records`."""
+    if isinstance(records, (str, os.PathLike)) and Path(records).name.lower().endswith(PARQUET_ENDINGS):
+        records = parquet_table(Path(records), read_columns(schema, variables))
+    if isinstance(records, (str, os.PathLike, CsvFile)):
+        opened = open_records(records, schema, variables)
+        assert isinstance(opened, EncodedRecords)
+        return dict(opened.codes)
+    return encode(records, schema, variables)
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:

@@ -81,13 +81,26 @@ def _undeclared(schema: Schema, variable: str) -> tuple[str, str]:
     if variable in schema.bins:
         edges = schema.bins[variable].edges
         return (
-            f"{problem} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and no texts of a frame's column",
+            f"{problem} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and no texts of a frame's column"
+            f"{_written(schema, variable)}",
             "widen the edges (inf is one), correct the records",
         )
     return (
-        f"{problem} Types must agree ('1' is not 1, True is not 1), and blanks at the ends of texts count",
+        f"{problem} Types must agree ('1' is not 1, True is not 1; a data dictionary declares numbers by type=number), "
+        f"and blanks at the ends of texts count{_written(schema, variable)}",
         "correct the records or the declaration",
     )
+
+
+def _written(schema: Schema, variable: str) -> str:
+    """Name what of a file's format may be the cause, as far as the declared states tell; records do not matter."""
+    numbers = variable in schema.bins or any(type(state) is float for state in schema.states[variable])
+    foreign = any(isinstance(state, str) and not state.isascii() for state in schema.states[variable])
+    causes = [
+        *(["decimal commas (decimal=',')"] if numbers and schema.csv.decimal == "." else []),
+        *([f"another encoding than {schema.csv.encoding}"] if foreign else []),
+    ]
+    return f". In a .csv file, {' or '.join(causes)} may be the cause: declare them in its format" if causes else ""
 
 
 def _refusal(

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Delimiter, encoding and treatment of blanks in a CSV file.
+    """Delimiter, encoding, treatment of blanks and decimal mark in a CSV file.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ class CsvFormat:
         encode a character count as an undeclared value.
     strip : bool
         Whether to strip blanks (spaces) from the ends of fields, quoted or not, and of column names.
+    decimal : {".", ","}
+        The decimal mark of numbers. Numbers with the other mark are undeclared values, as are marks of thousands.
 
     Raises
     ------
@@ -37,6 +39,7 @@ class CsvFormat:
     delimiter: str = ","
     encoding: str = "utf-8"
     strip: bool = False
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         delimiter = self.delimiter
@@ -51,6 +54,10 @@ class CsvFormat:
             raise ValueError(f"strip must be True or False, got {_short(self.strip)}.")
         if self.strip and delimiter == " ":
             raise ValueError("delimiter ' ' is a blank, and strip removes blanks: declare only one of them.")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal is the mark '.' or ',', got {_short(self.decimal)}.")
+        if self.decimal == delimiter:
+            raise ValueError(f"delimiter and decimal cannot both be {delimiter!r}: files with decimal commas use ';'.")
 
     def refusal(self, text: str) -> str | None:
         """Return why a file in this format cannot hold a text; None if it can.

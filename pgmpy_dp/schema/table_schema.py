@@ -107,7 +107,7 @@ def _payments(name: str, field: Mapping[str, Any]) -> tuple[Guarantee, ...]:
 
 
 def _csv_format(declared: Any) -> CsvFormat:
-    known = ("delimiter", "encoding", "strip")
+    known = ("delimiter", "encoding", "strip", "decimal")
     if not isinstance(declared, Mapping) or not set(declared) <= set(known):
         raise SchemaError(f"Table Schema: {CSV_PROPERTY!r} must be an object of {', '.join(known)}, and nothing else.")
     try:

@@ -21,6 +21,8 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from synthesis import adult
 
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA, load_records
-from pgmpy_dp.fitting.plans.outlook import Outlook
+from pgmpy_dp.estimators.base import Plan
 from pgmpy_dp.records.frames import encode, labelled
 
 MOST, SIZES, EPSILONS = 12, (500, 2000, 8000), (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -160,16 +162,17 @@ def cases(folder: Path, wanted: list[str]) -> Iterator[tuple[str, pd.DataFrame, 
             yield name, part, schema, epsilon, (1e-9, 1e-6)[place % 2]
 
 
-def foreseen(row: Any) -> Outlook:
-    """The outlook of a row: it needs the numbers of states alone."""
-    schema = dp.Schema({f"v{place}": range(int(size)) for place, size in enumerate(row.states.split())})
-    return dp.PairwiseMixture(row.epsilon, row.delta).plan(schema, records=row.records).outlook
+@cache
+def planned(states: str, epsilon: float, delta: float) -> Plan:
+    """The plan for one record of variables with these numbers of states."""
+    schema = dp.Schema({f"v{place}": range(int(size)) for place, size in enumerate(states.split())})
+    return dp.PairwiseMixture(epsilon, delta).plan(schema, records=1)
 
 
 def judged(path: Path) -> pd.DataFrame:
     """The rows with their predictions: of the library, and by a formula fitted to the other tables."""
     rows = pd.read_csv(path)
-    outlooks = [foreseen(row) for row in rows.itertuples()]
+    outlooks = [replace(planned(r.states, r.epsilon, r.delta), records=r.records).outlook for r in rows.itertuples()]
     rows["predicted"] = [outlook.error for outlook in outlooks]
     rows["drawn_again"] = [outlook.resampled for outlook in outlooks]
     ratio = np.log([outlook.ratio for outlook in outlooks])

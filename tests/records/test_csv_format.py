@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.cli.owner.draft import read_dictionary
 from pgmpy_dp.cli.shared.written import to_csv
+from pgmpy_dp.evaluation import compare, compare_prediction
 from pgmpy_dp.records import open_records
 
 GERMAN = dp.CsvFormat(";", "latin-1", strip=True)
@@ -79,8 +83,8 @@ def test_the_format_goes_wherever_the_schema_goes(tmp_path):
         ({"encoding": 8}, "encoding 8 is not known"),
         ({"encoding": None}, "encoding None is not known"),
         ({"strip": "yes"}, "strip must be True or False"),
-        ({"quote": "'"}, "an object of delimiter, encoding, strip, and nothing else"),
-        ([";"], "an object of delimiter, encoding, strip, and nothing else"),
+        ({"quote": "'"}, "an object of delimiter, encoding, strip, decimal, and nothing else"),
+        ([";"], "an object of delimiter, encoding, strip, decimal, and nothing else"),
     ],
 )
 def test_hostile_formats_are_refused_by_name_in_one_line(declared, message, tmp_path):
@@ -182,7 +186,114 @@ def test_open_bins_are_refused_before_a_charge(tmp_path, monkeypatch):
     dp.Schema({"age": dp.Bins([0, 50, float("inf")]), "a": ["x", "y"]}).save("schema.json")
     dp.PrivacyBudget.open("ledger.json", epsilon=1.0, delta=1e-6)
     call = ["records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--ledger", "ledger.json"]
-    refused = command("synthesize", *call, "--out", "synthetic.csv").stderr
+    refused = command("synthesize", *call, "--out", "synthetic.csv", "--numbers", "midpoint").stderr
     assert "'age' has an open bin" in refused
     assert "--numbers states" in refused
     assert not dp.PrivacyBudget.open("ledger.json").history
+
+
+NUMBERS = {
+    "bins": dp.Bins([0, 1.5, 20_000]),
+    "whole": [1, 2, 15],
+    "texts": ["1", "15", "x", "007", "2.50"],
+    "floats": [0.5, 2.0, 15.0],
+}
+
+
+def expected(variable, text, decimal):
+    """A plain reading of one cell: -2 is missing, -1 undeclared."""
+    states = NUMBERS[variable]
+    if variable == "texts" and text in states:
+        return states.index(text)
+    if text == "":
+        return -2
+    if decimal == ",":
+        if "." in text:
+            return -1
+        text = text.replace(",", ".")
+    front, point, zeros = text.partition(".")
+    if variable == "texts":  # an integer that a program wrote as a float
+        written = bool(point) and set(zeros) == {"0"} and front == str(int(front)) if front.isdigit() else False
+        return states.index(front) if written and front in states else -1
+    try:
+        number = float(text)
+    except ValueError:
+        return -1
+    if variable == "bins":
+        return 0 if 0 <= number < 1.5 else 1 if 1.5 <= number <= 20_000 else -1
+    return states.index(number) if number in states else -1
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@given(texts=st.lists(st.one_of(st.sampled_from(["15.0", "15,00", "007.0", "2,5", "1.000", "0,5"]),
+                                st.text("0125.,-+ex", max_size=6)), min_size=1, max_size=8))  # fmt: skip
+def test_cells_are_read_as_plainly_and_each_by_itself(texts, decimal):
+    """Whatever else the file holds, a cell's position is that of a plain Python reading of it."""
+    schema = dp.Schema(NUMBERS, missing=dict.fromkeys(NUMBERS, "no"), other=dict.fromkeys(NUMBERS, "else"))
+    places = {v: {-2: schema.states[v].index("no"), -1: schema.states[v].index("else")} for v in NUMBERS}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.csv")
+        path.write_text(";".join(NUMBERS) + "\n" + "".join(";".join([text] * 4) + "\n" for text in texts))
+        codes = open_records(dp.CsvFile(path, ";", decimal=decimal), schema, list(NUMBERS)).codes
+    for variable in NUMBERS:
+        found = [expected(variable, text, decimal) for text in texts]
+        assert codes[variable].tolist() == [places[variable].get(place, place) for place in found]
+
+
+def test_synthetic_numbers_are_written_as_the_records_were(tmp_path):
+    schema = dp.Schema(
+        {"income": dp.Bins([0, 1000, 5000], decimals=2), "rooms": [1, 2], "rate": [0.5, 1.5]},
+        missing={"income": "unknown", "rooms": "unknown", "rate": "unknown"},
+        csv=dp.CsvFormat(";", decimal=","),
+    )
+    records = pd.DataFrame({
+        "income": pd.Series([1.5, None]),
+        "rooms": pd.Categorical([2, "unknown"], categories=[1, 2, "unknown"]),
+        "rate": pd.Categorical([0.5, "unknown"], categories=[0.5, 1.5, "unknown"]),
+    })  # fmt: skip
+    to_csv(records, tmp_path / "made.csv", schema, False)
+    assert (tmp_path / "made.csv").read_text().splitlines() == ["income;rooms;rate", "1,5;2;0,5", ";;"]
+    again = pd.read_csv(tmp_path / "made.csv", sep=";", decimal=",")
+    assert all(dtype.kind == "f" for dtype in again.dtypes)
+    assert counts(tmp_path / "made.csv", schema) == {"income": [1, 0, 1], "rooms": [0, 1, 1], "rate": [1, 0, 1]}
+    said = schema.replace(missing_values={"income": ["NA"]})
+    assert to_csv(records, None, said, False).splitlines()[2] == "NA;;"
+    assert command("schema", _dictionary(tmp_path), "--delimiter", ";", "--decimal", ",").exit_code == 0
+    with pytest.raises(ValueError, match="delimiter and decimal cannot both be ','"):
+        dp.CsvFormat(decimal=",")
+
+
+def _dictionary(folder):
+    (folder / "dictionary.csv").write_text("variable,edges\nincome,0|1000\n")
+    return folder / "dictionary.csv"
+
+
+def test_a_refusal_names_the_format_where_the_header_or_the_schema_shows_it(tmp_path):
+    schema = dp.Schema({"größe": ["groß"], "income": dp.Bins([0, 10])})
+    path = tmp_path / "a.csv"
+    path.write_text("größe;income\ngroß;1,5\n", encoding="utf-8")
+    with pytest.raises(dp.SchemaError, match="its header is split at ';', and ',' is declared"):
+        counts(path, schema)
+    path.write_text("größe,income\ngroß,1\n", encoding="cp1252")
+    with pytest.raises(dp.SchemaError, match="its header is not in utf-8"):
+        counts(path, schema)
+    declared = schema.replace(csv=dp.CsvFormat(";"))
+    messages = set()
+    for cells in ("groß;1,5", "groß;99"):  # the message does not depend on the value
+        path.write_text(f"größe;income\n{cells}\n", encoding="utf-8")
+        with pytest.raises(dp.SchemaError, match="decimal commas") as refused:
+            counts(path, declared)
+        messages.add(str(refused.value))
+    assert len(messages) == 1
+
+
+def test_files_are_compared_by_path(tmp_path):
+    schema = dp.Schema({"a": dp.Bins([0, 2, 4]), "b": ["x", "y"]}, csv=dp.CsvFormat(";"))
+    frame = pd.DataFrame({"a": [0, 1, 2, 3] * 50, "b": ["x", "x", "y", "y"] * 50})
+    frame.to_csv(tmp_path / "made.csv", index=False, sep=";")
+    frame.to_parquet(tmp_path / "made.parquet", index=False)
+    for name in ("made.csv", "made.parquet"):
+        path = tmp_path / name
+        assert (compare(frame, path, schema)["error"] == 0).all()
+        found = compare_prediction(frame, path, path, "b", schema)
+        assert (found["accuracy"].xs("boosting") == 1.0).all()

@@ -36,6 +36,7 @@ def schema(
     delimiter: str | None,
     encoding: str | None,
     strip: bool | None,
+    decimal: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -67,12 +68,12 @@ def schema(
     last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers cannot be
     drawn from open bins, so prefer an edge such as 120 to inf.
 
-    --delimiter, --encoding and --strip describe the records' own .csv file, and become part of the schema.
+    --delimiter, --encoding, --strip and --decimal describe the records' own .csv file, and become part of the schema.
 
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
     """
-    drafted = with_format(read_dictionary(source), delimiter, encoding, strip)
+    drafted = with_format(read_dictionary(source), delimiter, encoding, strip, decimal)
     if out is not None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)

@@ -30,6 +30,7 @@ class Spending:
     delimiter: str | None
     encoding: str | None
     strip: bool | None
+    decimal: str | None
     ledger: Path | None
     no_ledger: bool
     as_json: bool
@@ -54,7 +55,7 @@ class Spending:
         schema = Schema.load(self.schema_path)
         missing = _added(schema, schema.missing, self.missing, "--missing")
         schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
-        return with_format(schema, self.delimiter, self.encoding, self.strip)
+        return with_format(schema, self.delimiter, self.encoding, self.strip, self.decimal)
 
     def budget(self) -> PrivacyBudget:
         """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
@@ -108,9 +109,11 @@ class Spending:
         emit(self.as_json, {**held, **ledger}, [*lines, *delta_cautions(self.delta), line])
 
 
-def with_format(schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None) -> Schema:
+def with_format(
+    schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None, decimal: str | None
+) -> Schema:
     """Replace the CSV format of the schema by the options that are given."""
-    given = {"delimiter": delimiter, "encoding": encoding, "strip": strip}
+    given = {"delimiter": delimiter, "encoding": encoding, "strip": strip, "decimal": decimal}
     named = {name: value for name, value in given.items() if value is not None}
     return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]
 

@@ -127,6 +127,7 @@ def written_option(name: str, kind: str, help: str, endings: tuple[str, ...] = (
 _CSV = (
     click.option("--delimiter", metavar="SIGN", help="Separates the fields of the records' .csv file."),
     click.option("--encoding", help="Encoding of the records' .csv file."),
+    click.option("--decimal", metavar="MARK", help="Decimal mark in the records' .csv file, '.' or ','."),
     click.option("--strip/--no-strip", default=None, help="Remove blanks around the fields of the records' .csv file."),
 )
 csv_options = combined(*_CSV)

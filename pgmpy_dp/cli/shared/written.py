@@ -38,6 +38,11 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     import pandas as pd
 
     records = _with_missing_values(records, schema)
+    if schema.csv.decimal != ".":  # pandas writes the mark of columns of floats alone
+        for variable, column in records.items():
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                marked = {n: str(n).replace(".", ",") for n in column.cat.categories if isinstance(n, float)}
+                records[variable] = column.cat.rename_categories(marked)
     if spreadsheet:
         records = records.rename(columns=guarded)
         for variable, column in records.items():
@@ -49,22 +54,35 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     texts = [str(text) for name in records for text in (name, *getattr(records[name].dtype, "categories", ()))]
     quoting = csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
     text: str | None = records.to_csv(
-        out, index=False, sep=schema.csv.delimiter, encoding=schema.csv.encoding, quoting=quoting
+        out,
+        index=False,
+        sep=schema.csv.delimiter,
+        encoding=schema.csv.encoding,
+        quoting=quoting,
+        decimal=schema.csv.decimal,
     )
     return text
 
 
 def _with_missing_values(records: Any, schema: Schema) -> Any:
-    """Replace the state for missing values by the first of the variable's `missing_values`."""
+    """Replace the state for missing values by the first of the variable's `missing_values`, of numbers by a blank."""
     columns = {}
     for variable, stand_in in schema.missing.items():
-        if variable in records and variable in schema.missing_values:
-            column, text = records[variable], schema.missing_values[variable][0]
+        said = schema.missing_values.get(variable, ("",) if _of_numbers(schema, variable, stand_in) else ())
+        if variable in records and said:
+            column, text = records[variable], said[0]
             if hasattr(column, "cat"):
                 columns[variable] = column.cat.rename_categories({stand_in: text})
-            else:  # numbers within bins
-                columns[variable] = column.astype(object).where(column.notna(), text)
+            elif text:  # numbers within bins
+                numbers = column.astype(str).str.replace(".", schema.csv.decimal, regex=False)
+                columns[variable] = numbers.where(column.notna(), text)
     return records.assign(**columns)
+
+
+def _of_numbers(schema: Schema, variable: str, stand_in: Any) -> bool:
+    """Whether all states of a variable are numbers, apart from the one for missing values."""
+    others = [state for state in schema.states[variable] if state != stand_in or type(state) is not type(stand_in)]
+    return isinstance(stand_in, str) and all(type(state) in (int, float) for state in others)
 
 
 def guarded(cell: Any) -> Any:

@@ -6,7 +6,7 @@ Then the mean total variation of pairs is about exp(b_0 + b_1 log R + b_2 log(R)
 at most k states. A fit averages noise over the tables of a variable, so the error grows more slowly than R, and is less
 with more variables; in real records a variable with many states has few that are frequent. The five numbers were fitted
 to mixtures of 19 tables of real records (tests/benchmarks/outlook.py). What the records say of each other differs from
-table to table, and is private: of 19 tables, three were off by more than a quarter, by the formula of the other 18.
+table to table, and is private: predicted by the others, one of 19 tables was off by more than a quarter on average.
 """
 
 from __future__ import annotations
