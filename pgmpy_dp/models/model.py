@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp._files import replacing, require_page
-from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.errors import Message, SchemaError, callers_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
 from pgmpy_dp.models.bounds import (
@@ -30,8 +31,14 @@ from pgmpy_dp.models.bounds import (
 )
 from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered, require_numbers
 from pgmpy_dp.models.prediction import Rows
-from pgmpy_dp.models.questions import checked_evidence, checked_question, numbers_of_states, record_codes
-from pgmpy_dp.models.shapes import Shape, shape_of
+from pgmpy_dp.models.questions import (
+    checked_evidence,
+    checked_question,
+    numbers_of_states,
+    reading_schema,
+    record_codes,
+)
+from pgmpy_dp.models.shapes import DRAWS, Shape, require_scale, shape_of
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release.kinds import least_noisy
 from pgmpy_dp.schema import Bins, Schema
@@ -218,39 +225,143 @@ class Model(ABC):
 
     def expectation(
         self,
-        values: Mapping[str, Mapping[Any, float]],
+        values: Mapping[str, Mapping[Any, float]] | Sequence[str] | None = None,
         evidence: Mapping[str, Any] | None = None,
         interval: float | None = 0.9,
         target: str = "population",
     ) -> pd.DataFrame:
-        """Compute expected values of numbers assigned to states, with bounds.
+        """Compute means of numbers, with bounds.
 
         Parameters
         ----------
-        values : mapping of variable to mapping of state to float
-            A number for every state, as in ``{"age": {"young": 25, "old": 70}}``.
+        values : mapping of variable to mapping of state to float, or sequence of str, optional
+            A number for every state, as in ``{"age": {"young": 25, "old": 70}}``, or the names of binned variables; by
+            default all binned variables without evidence. The mean within a bin is that of the shape told by the counts
+            of all bins, and leans with the evidence. Records whose number is missing do not count.
         evidence, interval, target
-            See `query`; without an `interval` there are no bounds, and no release is needed.
+            See `query`; without an `interval` there are no bounds, and no release is needed. Bounds include the
+            uncertainty of the means within bins, in particular of a tail in a wide last bin.
 
         Returns
         -------
         DataFrame
             One row per variable, with columns `value`, `lower` and `upper`.
+
+        Raises
+        ------
+        SchemaError, ValueError
+            As `query`; if a variable without bins is named without numbers for its states.
         """
         rows, told = dict[str, dict[str, float]](), True
         _check_bounds(interval, target)
-        for variable, weights in numbers_of_states(self._fitted(), values).items():
+        if isinstance(values, Mapping):
+            asked_for: Mapping[str, Vector | None] = numbers_of_states(self._fitted(), values)
+        else:
+            asked_for = dict.fromkeys(self._binned(evidence or {}) if values is None else values)
+        for variable, weights in asked_for.items():
             schema, asked, given = self._question([variable], evidence)
+            chances = self._marginal(schema, asked, given)
+            known, spread = 1.0, (0.0, 0.0)
+            if weights is None:
+                shape, places = self._shape_of(variable, DRAWS if interval is not None else 0)
+                leanings = _leanings(shape, chances[places]) if given else 0.0
+                own = chances[places] / (known := max(float(chances[places].sum()), 1e-12))
+                middle = float(own @ shape.means(leanings))
+                if interval is not None:
+                    means = [own @ shape.means(leanings, draw) for draw in range(DRAWS)]
+                    ends = np.quantile(means, [(1 - interval) / 2, (1 + interval) / 2], method="weibull")
+                    spread = max(middle - float(ends[0]), 0.0), max(float(ends[1]) - middle, 0.0)
+                # Relative to their mean, records without a number do not count.
+                weights = np.zeros(chances.size)
+                weights[places] = shape.means(leanings) - middle
+            else:
+                middle = float(chances @ weights)
+                weights = weights - middle
             if interval is None:
-                rows[variable] = {"value": float(self._marginal(schema, asked, given) @ weights)}
+                rows[variable] = {"value": middle}
                 continue
             found = self._uncertain(schema, asked, given, target, weights)
             told &= self._tells(asked, given)
-            (value,), ends = found.values.tolist(), found.bounds(interval)
-            lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in ends)
+            (value,), bounds = found.values.tolist(), found.bounds(interval)
+            lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
+            value, lower, upper = (middle + number / known for number in (value, lower, upper))
+            lower, upper = value - math.hypot(value - lower, spread[0]), value + math.hypot(upper - value, spread[1])
             rows[variable] = {"value": value, "lower": min(lower, value), "upper": max(upper, value)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
         return frame if interval is None else self._noted(frame, told)
+
+    def quantiles(
+        self,
+        levels: Sequence[float] = (0.1, 0.5, 0.9),
+        variables: Sequence[str] | None = None,
+        evidence: Mapping[str, Any] | None = None,
+    ) -> pd.DataFrame:
+        """Compute quantiles of binned numbers; records whose number is missing do not count.
+
+        Parameters
+        ----------
+        levels : sequence of float in (0, 1)
+        variables : sequence of str, optional
+            By default all binned variables without evidence.
+        evidence : mapping of variable to state, optional
+            See `query`.
+
+        Returns
+        -------
+        DataFrame
+            One row per variable, one column per level.
+
+        Raises
+        ------
+        SchemaError, ValueError
+            As `expectation`.
+        """
+        for level in levels:
+            check_interval(level)
+        rows = {}
+        for variable in self._binned(evidence or {}) if variables is None else variables:
+            schema, asked, given = self._question([variable], evidence)
+            chances = self._marginal(schema, asked, given)
+            shape, places = self._shape_of(variable)
+            leanings = _leanings(shape, chances[places]) if given else 0.0
+            rows[variable] = dict(
+                zip(levels, shape.quantiles(np.array(levels), chances[places], leanings).tolist(), strict=True)
+            )
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
+
+    def untold_means(self) -> list[str]:
+        """List the binned variables whose mean the release hardly tells, so that a prior of the tail decides it.
+
+        The 90 % bounds that the shape within bins leaves alone are wider than half of the mean deviation from the mean.
+        """
+        found = []
+        for variable in self._binned(()):
+            shape, _ = self._shape_of(variable, DRAWS)
+            own, means = shape.chances, [shape.chances @ shape.means(draw=draw) for draw in range(DRAWS)]
+            deviation = own @ np.abs(shape.means() - own @ shape.means())
+            low, high = np.quantile(means, [0.05, 0.95], method="weibull")
+            if high - low > deviation / 2:
+                found.append(variable)
+        return found
+
+    def _binned(self, given: Collection[str]) -> list[str]:
+        """List the binned variables without evidence."""
+        binned = {variable for schema in self._read_as("drawn")[0] for variable in schema.bins}
+        return [variable for variable in self._predicted() if variable in binned and variable not in given]
+
+    def _shape_of(self, variable: str, draws: int = 0) -> tuple[Shape, NDArray[np.intp]]:
+        """Return a variable's shape, and the positions of its bins among its states."""
+        schema = self._fitted()
+        own = reading_schema(schema, self._declared(), variable)
+        if variable not in own.bins:
+            raise SchemaError(
+                f"Variable {variable!r} has no known bins: give a number for each of its states, as in "
+                '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
+            )
+        require_scale(variable, own.bins[variable])
+        states = schema.states[variable]
+        places = np.array([states.index(label) for label in own.bins[variable].labels])
+        return self._shape(variable, own.bins[variable], draws), places
 
     def predict(
         self,
@@ -616,6 +727,12 @@ def _bounded_answer(
     lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
     values = {"value": found.values, "lower": np.minimum(lower, found.values), "upper": np.maximum(upper, found.values)}
     return BoundedAnswer(values, index=state_index(schema, asked))
+
+
+def _leanings(shape: Shape, chances: Vector) -> Vector:
+    """Find how every bin leans where the bins have these probabilities."""
+    bins = np.arange(chances.size)
+    return shape.leanings(np.broadcast_to(chances, (bins.size, bins.size)), bins)
 
 
 def places(schema: Schema, given: Mapping[str, Any]) -> Places:

@@ -90,7 +90,7 @@ def related():
     generator = np.random.default_rng(0)
     first, second = generator.standard_normal((2, COUNT))
     records = pd.DataFrame({"a": 50 + 10 * first, "b": 50 + 10 * (0.9 * first + np.sqrt(0.19) * second)})
-    return records, dp.Schema({v: dp.Bins([0, 40, 50, 60, 200]) for v in "ab"}, missing={"b": "unknown"})
+    return records, dp.Schema({v: dp.Bins([0, 40, 50, 60, 200], decimals=1) for v in "ab"}, missing={"b": "unknown"})
 
 
 def test_numbers_depend_on_each_other_within_their_bins(related, tmp_path):
@@ -112,3 +112,24 @@ def test_fewer_than_two_finite_edges_are_no_scale():
     network.fit(data.measure([("a",)], 1.0))
     with pytest.raises(dp.SchemaError, match="fewer than two finite edges"):
         network.simulate(5, numbers="drawn")
+
+
+def test_means_and_quantiles_have_bounds_that_include_the_tail(related):
+    records, schema = related
+    holes = records.assign(b=records["b"].mask(np.arange(COUNT) % 5 == 0))
+    data = dp.PrivateDataset(holes, schema, dp.PrivacyBudget(10.0), noise=dp.SimulatedNoise(0))
+    network = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b")], 1.0))
+    means = network.expectation()
+    assert list(means.index) == ["a", "b"]
+    assert (means["value"] - 50).abs().max() < 1.5
+    assert ((means["lower"] < holes.mean()) & (holes.mean() < means["upper"])).all()
+    assert (means["upper"] - means["lower"]).max() < 8
+    assert network.expectation(interval=None)["value"].to_numpy() == pytest.approx(means["value"].to_numpy(), abs=0.2)
+    given = network.expectation(["a"], {"b": 70}, interval=None).loc["a", "value"]
+    assert given == pytest.approx(records["a"][records["b"] > 60].mean(), rel=0.1)
+    assert network.quantiles(variables=["a"]).loc["a"].to_numpy() == pytest.approx(
+        np.quantile(records["a"], [0.1, 0.5, 0.9]), abs=2
+    )
+    assert list(network.quantiles(evidence={"a": 55}).index) == ["b"]
+    with pytest.raises(dp.SchemaError, match="'c'"):
+        network.expectation(["c"])

@@ -204,9 +204,8 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 
 @click.command(cls=Command)
 @file_argument("network", "a network")
-@click.option(
-    "--target", "targets", multiple=True, required=True, help="Variable asked for; repeat it for a joint distribution."
-)
+@click.option("--target", "targets", multiple=True, help="Variable asked for; repeat it for a joint distribution.")
+@click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number whose mean is asked for.")
 @click.option(
     "--evidence",
     "evidence",
@@ -241,6 +240,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 def query(
     network: Path,
     targets: tuple[str, ...],
+    means: tuple[str, ...],
     evidence: tuple[str, ...],
     interval: float | None,
     releases: tuple[Path, ...],
@@ -248,10 +248,11 @@ def query(
     draws: int | None,
     as_json: bool,
 ) -> None:
-    """Ask a fitted NETWORK for a distribution. This costs no privacy.
+    """Ask a fitted NETWORK for a distribution, or for means of numbers. This costs no privacy.
 
     \b
       pgmpy-dp query fitted.bif --target lung --evidence smoke=yes
+      pgmpy-dp query fitted.zip --mean income --evidence smoke=yes --interval 0.9
       pgmpy-dp query fitted.zip --target lung --interval 0.9
       pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
@@ -270,24 +271,25 @@ def query(
     if releases:
         loaded.attach_release(*map(Release.load, releases))
     schema = loaded.schema_
-    _require_targets(schema, targets)
+    if bool(targets) == bool(means):
+        raise click.UsageError("Name variables by --target for a distribution, or numbers by --mean for their means.")
+    _require_targets(schema, targets or means)
     declared = [release.schema for release in carried(loaded)]
     given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
-    heading = f"P({', '.join(targets)}{condition})"
-    held: dict[str, Any] = {"target": list(targets), "evidence": given}
+    heading = f"P({', '.join(targets)}{condition})" if targets else f"Means of {', '.join(means)}{condition}"
+    held: dict[str, Any] = {"target": list(targets or means), "evidence": given}
     with noted() as notes, stages(1) as begin:
         begin("Answering" if interval is None else "Drawing bounds from the release")
-        if interval is None:
+        if draws is not None:
+            loaded.sample_draws(draws)
+        if interval is None and targets:
             rows = _answer(loaded, schema, targets, given)
         else:
-            if draws is not None:
-                loaded.sample_draws(draws)
-            frame = loaded.query(
-                list(targets), given, interval=interval, **({} if about is None else {"target": about})
-            )
+            asked = loaded.query if targets else loaded.expectation
+            frame = asked(list(targets or means), given, interval=interval, target=about or "population")
             keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
-            values = frame[["value", "lower", "upper"]].to_numpy().tolist()
+            values = frame.to_numpy().tolist()
             rows = [(key, *row) for key, row in zip(keys, values, strict=True)]
             if "note" in frame.attrs:
                 notes.append(one_line(UserWarning(frame.attrs["note"])))
@@ -297,14 +299,18 @@ def query(
         held["interval"] = interval
         heading += f", with bounds that contain it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
+    shown = "{:.6f}" if targets else "{:.6g}"
     lines = [
-        f"{', '.join(map(str, states)):<{width}}  {probability:.6f}" + "".join(f"  {bound:.6f}" for bound in bounds)
-        for states, probability, *bounds in rows
+        f"{', '.join(map(str, states)):<{width}}  {'  '.join(map(shown.format, numbers))}" for states, *numbers in rows
     ]
     held["answer"] = [
-        {"states": dict(zip(targets, states, strict=True)), "probability": probability}
+        (
+            {"states": dict(zip(targets, states, strict=True)), "probability": value}
+            if targets
+            else {"variable": states[0], "mean": value}
+        )
         | dict(zip(("lower", "upper"), bounds, strict=False))
-        for states, probability, *bounds in rows
+        for states, value, *bounds in rows
     ]
     emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
 

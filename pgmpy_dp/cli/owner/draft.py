@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +65,9 @@ def schema(
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
     A bin contains its lower edge but not its upper one; the last bin contains both. The first edge may be -inf, and the
-    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers cannot be
-    drawn from open bins, so prefer an edge such as 120 to inf.
+    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers are drawn by
+    the shape that the noisy counts of all bins tell: cut where numbers are rare but large, such as 0|20000|50000|100000|
+    200000|500000|inf for incomes, since how far the last bin reaches is told by the counts before it.
 
     --delimiter, --encoding, --strip and --decimal describe the records' own .csv file, and become part of the schema.
 
@@ -78,9 +79,19 @@ def schema(
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
     lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
+    if wide := [v for v, bins in drafted.bins.items() if _is_wide(bins.edges)]:
+        lines += [
+            "",
+            f"Caution: the last edge of {', '.join(wide)} is over ten times the one before: add edges between.",
+        ]
     if out is not None:
         lines += ["", f"Written to {out}. Check it, then: pgmpy-dp release DATA --schema {out} ..."]
     emit(as_json, drafted.to_dict(), lines)
+
+
+def _is_wide(edges: Sequence[float]) -> bool:
+    """Return whether the last edge is finite, and over ten times the one before."""
+    return len(edges) > 2 and math.inf > edges[-1] > 10 * edges[-2] > 0
 
 
 def _marked(schema: Schema, variable: str) -> list[str]:

@@ -11,7 +11,15 @@ import click
 
 from pgmpy_dp.cli.owner.planning import foreseen
 from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, mostly_noise, promised, stages
+from pgmpy_dp.cli.shared.common import (
+    Command,
+    charged_already,
+    delta_cautions,
+    mostly_noise,
+    untold_means,
+    promised,
+    stages,
+)
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     delta_option,
@@ -115,7 +123,8 @@ def synthesize(
             _save((estimator.release_, release_path), (network, model))
             begin("Drawing records")
             drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
-            cautions = mostly_noise(estimator.release_) + _write([drawn], [schema], [out], spreadsheet)
+            cautions = [*mostly_noise(estimator.release_), *(untold_means(network) if numbers == "drawn" else [])]
+            cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     told = [*delta_cautions(spending.delta), *cautions]
     held = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}

@@ -148,6 +148,13 @@ def mostly_noise(*releases: Any) -> list[str]:
     return lost if len(lost) == len(releases) else []
 
 
+def untold_means(model: Any) -> list[str]:
+    """Warn of numbers whose mean the release hardly tells."""
+    names = model.untold_means()
+    said = f"the release hardly tells the mean of {', '.join(names)}: how far a wide bin reaches is mostly a guess"
+    return [f"Caution: {said}. More edges there tell it."] if names else []
+
+
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
     """Read VARIABLE=STATE options and check the variables; a name may itself hold an equals sign."""
     given: dict[str, str] = {}
