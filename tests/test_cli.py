@@ -1016,6 +1016,11 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     assert "'age' has no state '40'" in refused("query", "fitted.bif", *ask, "age=40")
     bounds = ["--interval", 0.9, "--release", "release.zip"]
     assert "| age = 18_to_65)" in run("query", "fitted.bif", *ask, "age=40", *bounds)
+    exact = json.loads(run("query", "fitted.zip", "--mean", "age", "--evidence", "smoke=no", "--json"))["answer"]
+    bounded = json.loads(run("query", "fitted.zip", "--mean", "age", "--interval", 0.9, "--json"))["answer"]
+    assert exact[0]["variable"] == "age"
+    assert bounded[0]["lower"] < bounded[0]["mean"] < bounded[0]["upper"]
+    assert "--mean" in run("query", "fitted.zip", code=2)
     call = ["--rows", 60, "--seed", 1]
     ages = pd.read_csv(io.StringIO(run("sample", "fitted.zip", *call)))["age"]
     assert ages.between(0, 64).all()

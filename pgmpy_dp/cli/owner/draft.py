@@ -65,9 +65,9 @@ def schema(
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
     A bin contains its lower edge but not its upper one; the last bin contains both. The first edge may be -inf, and the
-    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers are drawn by
-    the shape that the noisy counts of all bins tell: cut where numbers are rare but large, such as 0|20000|50000|100000|
-    200000|500000|inf for incomes, since how far the last bin reaches is told by the counts before it.
+    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers have
+    the shape that the noisy counts of all bins tell. How far a wide last bin reaches is told by the bins before it: for
+    incomes prefer 0|20000|50000|100000|200000|500000|inf to 0|50000|1000000.
 
     --delimiter, --encoding, --strip and --decimal describe the records' own .csv file, and become part of the schema.
 

@@ -16,9 +16,9 @@ from pgmpy_dp.cli.shared.common import (
     charged_already,
     delta_cautions,
     mostly_noise,
-    untold_means,
     promised,
     stages,
+    untold_means,
 )
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
