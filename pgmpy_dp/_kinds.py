@@ -40,17 +40,19 @@ def kind_of(path: Path) -> str | None:
         if carries(path):
             return "a network"
         return "records" if path.name.lower().endswith(".csv.zip") else "a release"
-    if ending == ".csv" and _is_dictionary(path):
+    names = _header(path) if ending == ".csv" else set()
+    if names == {"rule", "combination"}:
+        return "rules"
+    if "variable" in names and {"states", "edges"} & names and names <= set(DICTIONARY_COLUMNS):
         return "a data dictionary"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
 
 
-def _is_dictionary(path: Path) -> bool:
-    """Return whether a file begins like a data dictionary in CSV."""
+def _header(path: Path) -> set[str]:
+    """Return the names in the first line of a file in CSV, without their order."""
     with path.open("rb") as file:
         names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
-    found = {name.strip().strip('"') for name in names}
-    return "variable" in found and bool({"states", "edges"} & found) and found <= set(DICTIONARY_COLUMNS)
+    return {name.strip().strip('"') for name in names}
 
 
 def _kind_of_json(path: Path) -> str | None:

@@ -1,11 +1,16 @@
 """Rules of a schema: what is refused, what they come to, and that files keep them."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli import main
 
 STATES = {"place": ["Ulm", "Kiel", "Bonn"], "region": ["north", "south"], "land": [1, 2], "age": dp.Bins([0, 18, 99])}
 PLACES = dp.Dependency("place", "region", {"Kiel": "north", "Ulm": "south", "Bonn": "north"})
@@ -105,3 +110,72 @@ def test_rules_that_say_nothing_sound_are_refused(make, message):
 def test_files_with_unsound_rules_are_refused(stored):
     with pytest.raises(dp.SchemaError, match="rule"):
         dp.Schema.from_dict(dp.Schema(STATES).to_dict() | {"pgmpy_dp:rules": stored})
+
+
+@given(
+    st.sampled_from(["<=", "<", ">=", ">", "="]),
+    st.integers(-3, 3),
+    *[st.lists(st.integers(0, 12), min_size=2, max_size=5, unique=True).map(sorted)] * 2,
+)
+def test_a_comparison_allows_the_bins_with_numbers_that_meet_it(sign, more, first, second):
+    """Against every pair of whole numbers, those of the last bin's upper edge included."""
+    wholes = {"a-b": dp.Bins(first, decimals=0), "c": dp.Bins(second, decimals=0)}
+    schema = dp.Schema(wholes, missing={"c": "unknown"})
+    rule = dp.Allowed.comparing(schema, f"a-b {sign} c {'-' if more < 0 else '+'} {abs(more)}")
+    meets = {"<=": int.__le__, "<": int.__lt__, ">=": int.__ge__, ">": int.__gt__, "=": int.__eq__}[sign]
+
+    def numbers(edges, place):
+        return range(edges[place], edges[place + 1] + (place == len(edges) - 2))
+
+    wanted = {
+        (schema.states["a-b"][i], schema.states["c"][j])
+        for i in range(len(first) - 1)
+        for j in range(len(second) - 1)
+        if any(meets(x, y + more) for x in numbers(first, i) for y in numbers(second, j))
+    }
+    assert set(rule.combinations) == wanted | {(state, "unknown") for state in schema.states["a-b"]}
+
+
+def test_comparisons_of_other_numbers():
+    schema = dp.Schema({"a": dp.Bins([0, 0.5, 1.0]), "b": [0.5, 1.0], "c": ["x", "y"], "d": dp.Bins([0, float("inf")])})
+    assert ("0_to_0.5", 0.5) not in dp.Allowed.comparing(schema, "a >= b").combinations
+    assert ("0_to_0.5", 0.5) in dp.Allowed.comparing(schema, "a < b").combinations
+    assert len(dp.Allowed.comparing(schema, "d > a").combinations) == 2
+    for wrong in ("a <= c", "a", "a <= a", "a <= z", "a <= b + c"):
+        with pytest.raises(dp.SchemaError, match=r"comparison"):
+            dp.Allowed.comparing(schema, wrong)
+
+
+def test_rules_stand_in_a_file_beside_the_dictionary(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("words.csv").write_text(
+        "variable,type,states,edges\nbuilt,,,1990|2000|2010\ncrash,,,1990|2000|2010\nsex,,f|m,\n"
+        "pregnant,,yes|no,\nplace,,Ulm|Aalen|Kiel,\nregion,,south|north,\nrooms,integer,1|2,\n"
+    )
+    Path("rules.csv").write_text(
+        "rule,combination\nforbidden,sex=m; rooms=1|2; place=Kiel\nallowed,sex=f; pregnant=yes|no\n"
+        "allowed,sex=m; pregnant=no\ndependent,place=Ulm|Aalen; region=south\ndependent,place=Kiel; region=north\n"
+        "comparison,built <= crash\n"
+    )
+
+    def made(*more):
+        return CliRunner().invoke(main, ["schema", "words.csv", "--rules", *more])
+
+    assert made("rules.csv", "--out", "schema.json").exit_code == 0
+    schema = dp.Schema.load("schema.json")
+    assert set(schema.rules) == {
+        dp.Forbidden({"sex": ["m"], "rooms": [1, 2], "place": ["Kiel"]}),
+        dp.Allowed(("sex", "pregnant"), [("f", "yes"), ("f", "no"), ("m", "no")]),
+        dp.Dependency("place", "region", {"Ulm": "south", "Aalen": "south", "Kiel": "north"}),
+        dp.Allowed.comparing(schema, "built <= crash"),
+    }
+    for row, message in (
+        ("forbiden,sex=m", "a rule is"),
+        ("allowed,sx=m", "'sx'"),
+        ("forbidden,sex=x; rooms=1", "'x'"),
+    ):
+        Path("wrong.csv").write_text(f"rule,combination\n{row}\n")
+        refused = made("wrong.csv")
+        assert refused.exit_code == 1
+        assert message in refused.stderr
+    assert "not rules for --rules, but a data dictionary" in made("words.csv").stderr

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -105,6 +106,49 @@ class Allowed:
             )
         object.__setattr__(self, "variables", names)
         object.__setattr__(self, "combinations", tuple(found))
+
+    @classmethod
+    def comparing(cls, schema: Any, comparison: str) -> Allowed:
+        """Allow the states of two numbers for which a comparison can hold.
+
+        Parameters
+        ----------
+        schema : Schema
+            Declares bins or numbers as the states of both variables. Their states for missing and other values go with
+            every state.
+        comparison : str
+            Two names with ``<=``, ``<``, ``>=``, ``>`` or ``=`` between them, and a number added to the second or
+            subtracted from it, such as ``"vehicle_year <= accident_year + 1"``.
+
+        Returns
+        -------
+        Allowed
+            Two bins are allowed if they hold numbers for which the comparison is true; it may be false for others in
+            them. Bins that declare `decimals` hold numbers with this number of decimals alone.
+
+        Raises
+        ------
+        SchemaError
+            If the text is not a comparison of two numbers of the schema.
+
+        Examples
+        --------
+        >>> from pgmpy_dp.schema import Bins, Schema
+        >>> schema = Schema({"built": Bins([1990, 2000, 2010]), "crash": Bins([1990, 2000, 2010])})
+        >>> Allowed.comparing(schema, "built <= crash").combinations[2:]
+        (('2000_to_2010', '2000_to_2010'),)
+        """
+        low, sign, high, more = _compared(comparison, schema.states)
+        own, others = (_ranges(schema, name) for name in (low, high))
+        return cls(
+            (low, high),
+            [
+                (first, second)
+                for first, (least, most, closed) in own.items()
+                for second, (start, end, ended) in others.items()
+                if _COMPARISONS[sign](least, most, closed, start + more, end + more, ended)
+            ],
+        )
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Allowed:
         """Raise unless the schema declares the variables and states."""
@@ -389,6 +433,65 @@ def rule_from_dict(stored: Any) -> Rule:
     raise SchemaError(
         "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as in Schema.save."
     )
+
+
+Range = tuple[float, float, bool]
+
+
+def _at_most(least: float, most: float, closed: bool, start: float, end: float, ended: bool) -> bool:
+    """Whether some number of the first range is at most one of the second; `ended` says if that one has its end."""
+    return least < end or (ended and least == end)
+
+
+def _at_least(least: float, most: float, closed: bool, start: float, end: float, ended: bool) -> bool:
+    return _at_most(start, end, ended, least, most, closed)
+
+
+_COMPARISONS: Mapping[str, Callable[..., bool]] = {
+    "<=": _at_most,
+    ">=": _at_least,
+    "<": lambda least, most, closed, start, end, ended: least < end,
+    ">": lambda least, most, closed, start, end, ended: start < most,
+    "=": lambda *ranges: _at_most(*ranges) and _at_least(*ranges),
+}
+_SIGNS = re.compile(r"<=|>=|<|>|=")
+_ADDED = re.compile(r"(.+?)\s*([+-])\s*(\d+(?:\.\d+)?)", re.ASCII)
+
+
+def _compared(comparison: str, states: States) -> tuple[str, str, str, float]:
+    """Read a comparison: two names, the sign between them, and what is added to the second."""
+    for sign in _SIGNS.finditer(comparison):  # a name may hold a sign
+        first, second = comparison[: sign.start()].strip(), comparison[sign.end() :].strip()
+        added = _ADDED.fullmatch(second)
+        for name, more in ((second, 0.0), *([(added[1], float(added[2] + added[3]))] if added else [])):
+            if {first, name} <= {*states} and first != name:
+                return first, sign[0], name, more
+    raise SchemaError(
+        f"{comparison!r} is not a comparison of two variables: write one such as vehicle_year <= accident_year + 1, "
+        "with names that the schema declares."
+    )
+
+
+def _ranges(schema: Any, variable: str) -> dict[State, Range]:
+    """Return each state's least number, its largest or the end that it does not hold, and whether it is held."""
+    states, everything = schema.states[variable], (-math.inf, math.inf, True)
+    bins = schema.bins.get(variable)
+    if bins is not None:
+        whole = bins.decimals is not None and all(map(math.isfinite, bins.edges))
+        unit, steps = 10 ** (bins.decimals or 0), bins.steps() if whole else []
+        found: dict[State, Range] = {}
+        for place, (label, least, most) in enumerate(zip(bins.labels, bins.edges, bins.edges[1:], strict=False)):
+            last = place == len(bins.labels) - 1
+            if whole and not last:
+                found[label] = steps[place] / unit, (steps[place + 1] - 1) / unit, True
+            else:
+                found[label] = least, most, last
+        return {state: found.get(state, everything) for state in states}
+    stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
+    numbers = {state: (float(state), float(state), True) for state in states if type(state) in (int, float)}
+    if any(state not in numbers and typed(state) not in stand_ins for state in states) or not numbers:
+        raise SchemaError(f"Variable {variable!r} has states that are no numbers: a comparison needs bins or numbers.")
+    return {state: everything if typed(state) in stand_ins else numbers[state] for state in states}
 
 
 def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:

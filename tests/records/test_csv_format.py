@@ -188,7 +188,7 @@ def test_open_bins_are_refused_before_a_charge(tmp_path, monkeypatch):
     call = ["records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--ledger", "ledger.json"]
     refused = command("synthesize", *call, "--out", "synthetic.csv", "--numbers", "midpoint").stderr
     assert "'age' has an open bin" in refused
-    assert "--numbers states" in refused
+    assert "--numbers drawn" in refused
     assert not dp.PrivacyBudget.open("ledger.json").history
 
 

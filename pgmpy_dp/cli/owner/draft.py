@@ -13,8 +13,8 @@ import click
 
 from pgmpy_dp._kinds import DICTIONARY_COLUMNS, endings_of
 from pgmpy_dp.cli.owner.spending import with_format
-from pgmpy_dp.cli.shared.common import Command, emit
-from pgmpy_dp.cli.shared.files import file_argument, out_option
+from pgmpy_dp.cli.shared.common import Command, assignments, emit
+from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import csv_options, force_option, json_option
 from pgmpy_dp.errors import SchemaError
 
@@ -27,12 +27,14 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @click.command(cls=Command)
 @file_argument("source", "a network", "a data dictionary", "a schema", "records")
+@file_option("--rules", "rules", kinds=("rules",), help="Rules that hold in every record, in CSV; see above.")
 @out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
 @csv_options
 @force_option
 @json_option
 def schema(
     source: Path,
+    rules: Path | None,
     delimiter: str | None,
     encoding: str | None,
     strip: bool | None,
@@ -69,12 +71,23 @@ def schema(
     the shape that the noisy counts of all bins tell. How far a wide last bin reaches is told by the bins before it: for
     incomes prefer 0|20000|50000|100000|200000|500000|inf to 0|50000|1000000.
 
+    Rules in CSV have the columns rule and combination, and one of these in a row:
+
+    \b
+      forbidden   age=0_to_18; marital=married|divorced   (never all at once)
+      allowed     sex=f; pregnant=yes|no                  (rows of the same names together list what may occur)
+      dependent   place=Ulm|Aalen; region=south           (the second follows from the first)
+      comparison  vehicle_year <= accident_year + 1       (of bins or numbers; also <, >, >=, =)
+
     --delimiter, --encoding, --strip and --decimal describe the records' own .csv file, and become part of the schema.
 
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
     """
-    drafted = with_format(read_dictionary(source), delimiter, encoding, strip, decimal)
+    drafted = read_dictionary(source)
+    if rules is not None:
+        drafted = drafted.replace(rules=[*drafted.rules, *_rules(rules, drafted)])
+    drafted = with_format(drafted, delimiter, encoding, strip, decimal)
     if out is not None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
@@ -194,6 +207,53 @@ def _from_rows(source: Path) -> Schema:
             raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
         entries[name] = _entry(name, cells)
     return _from_mapping(entries)
+
+
+def _rules(source: Path, schema: Schema) -> list[Any]:
+    """Read rules in CSV."""
+    from itertools import product
+
+    from pgmpy_dp.schema import Allowed, Dependency, Forbidden
+
+    try:
+        rows = _rows(source, source.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise SchemaError(f"{source}: not a text file in UTF-8; save it as one.") from None
+    found: list[Any] = []
+    allowed: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    follows: dict[tuple[str, ...], dict[Any, Any]] = {}
+    for number, row in enumerate(rows, 1):
+        cells = [cell.strip() for cell in row]
+        if number == 1 or not any(cells):
+            continue  # the header says what kind of file it is
+        kind, text = (*cells, "")[:2]
+        try:
+            if kind == "comparison":
+                found.append(Allowed.comparing(schema, text))
+                continue
+            named = _combination(text, schema)
+            names = tuple(named)
+            if kind == "forbidden":
+                found.append(Forbidden(named))
+            elif kind == "allowed":
+                allowed.setdefault(names, []).extend(product(*named.values()))
+            elif kind == "dependent" and len(names) == 2 and len(named[names[1]]) == 1:
+                follows.setdefault(names, {}).update(dict.fromkeys(named[names[0]], named[names[1]][0]))
+            else:
+                raise SchemaError("a rule is forbidden, allowed, comparison, or dependent with one state that follows.")
+        except SchemaError as error:
+            raise SchemaError(f"{source}, row {number}: {error}") from None
+    found += [Allowed(names, combinations) for names, combinations in allowed.items()]
+    return found + [Dependency(*names, states) for names, states in follows.items()]
+
+
+def _combination(text: str, schema: Schema) -> dict[str, list[Any]]:
+    """Read ``name=state|state; name=state``; a number of the schema is written as it is."""
+    named: dict[str, list[Any]] = {}
+    for variable, states in assignments(schema, [part.strip() for part in text.split(";")], "a rule").items():
+        known = {str(state): state for state in schema.states[variable]}
+        named[variable.strip()] = [known.get(state, state) for state in _parts(states)]
+    return named
 
 
 _CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n|\r|\n|\Z)')

@@ -18,6 +18,7 @@ _BELONGS = {
     "households",
     "a schema": "--schema takes it",
     "a data dictionary": "pgmpy-dp schema makes a schema of it",
+    "rules": "--rules of schema takes it",
     "a ledger": "--ledger takes it",
     "a release": "it is the RELEASE of inspect, fit, check and report",
     "a network": "query and sample take it, and --model of release, fit, check, probe and report",
