@@ -48,6 +48,7 @@ def folder(tmp_path_factory):
     (work / "ill.json").write_text('[["ill"]]')
     (work / "accuracy.json").write_text('{"residuals": []}')
     (work / "words.csv").write_text("variable,states\nill,yes|no\n")
+    (work / "rules.csv").write_text("rule,combination\nforbidden,ill=yes\n")
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("age", "race")], 1.0)
     noisy.save(work / "release.zip")
     network = dp.PrivateBayesianNetwork([("age", "race")]).fit(noisy, estimator=dp.PrivateMLE())
@@ -209,6 +210,7 @@ FILES = {
     "records": "records.csv", "a schema": "schema.json", "a network": "fitted.zip", "a list of edges": "edges.txt",
     "a release": "release.zip", "a ledger": "ledger.json", "a list of tables": "tables.json",
     "a plan for an accuracy": "accuracy.json", "a data dictionary": "words.csv", "a model of households": "none.json",
+    "rules": "rules.csv",
 }  # fmt: skip
 VALUES = {"text": "x", "float": "1", "integer": "3", "float range": "0.5", "integer range": "3"}
 

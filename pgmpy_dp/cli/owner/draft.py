@@ -221,7 +221,7 @@ def _rules(source: Path, schema: Schema) -> list[Any]:
         raise SchemaError(f"{source}: not a text file in UTF-8; save it as one.") from None
     found: list[Any] = []
     allowed: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
-    follows: dict[tuple[str, ...], dict[Any, Any]] = {}
+    follows: dict[tuple[str, str], dict[Any, Any]] = {}
     for number, row in enumerate(rows, 1):
         cells = [cell.strip() for cell in row]
         if number == 1 or not any(cells):
@@ -238,13 +238,13 @@ def _rules(source: Path, schema: Schema) -> list[Any]:
             elif kind == "allowed":
                 allowed.setdefault(names, []).extend(product(*named.values()))
             elif kind == "dependent" and len(names) == 2 and len(named[names[1]]) == 1:
-                follows.setdefault(names, {}).update(dict.fromkeys(named[names[0]], named[names[1]][0]))
+                follows.setdefault((names[0], names[1]), {}).update(dict.fromkeys(named[names[0]], named[names[1]][0]))
             else:
                 raise SchemaError("a rule is forbidden, allowed, comparison, or dependent with one state that follows.")
         except SchemaError as error:
             raise SchemaError(f"{source}, row {number}: {error}") from None
     found += [Allowed(names, combinations) for names, combinations in allowed.items()]
-    return found + [Dependency(*names, states) for names, states in follows.items()]
+    return found + [Dependency(finer, coarser, states) for (finer, coarser), states in follows.items()]
 
 
 def _combination(text: str, schema: Schema) -> dict[str, list[Any]]:

@@ -263,7 +263,7 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
 def costliest(outlook: Outlook) -> list[str]:
     """Name the table with the largest share of the budget."""
     table = outlook.costliest
-    return [f"The costliest table takes {100 * table.cost:.2g} % of the budget: {', '.join(table.variables)}."]
+    return [f"The costliest table takes {100 * table.cost:.3g} % of the budget: {', '.join(table.variables)}."]
 
 
 def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
@@ -286,14 +286,15 @@ def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> li
 def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
     """List tables with the noise of their cells, before a release and after it."""
     known = [name for name in ("records", "share") if tables and name in tables[0]]
+    what = f"table (noise: standard deviation in each cell, in {counted}{told})"
     heads = {"records": f"{'records':>9}  ", "share": f"{'budget':>7}  "}
-    told = ": standard deviation in each cell" + (", beside the records it would hold" if known else "")
+    told = "; records: their mean in a cell" if "records" in known else ""
     return [
-        f"{'cells':>10}  {'noise':>9}  {''.join(heads[name] for name in known)}table (noise{told}, in {counted})",
+        f"{'cells':>10}  {'noise':>9}  {''.join(heads[name] for name in known)}{what}",
         *(
             f"{table['cells']:>10,}  {table['noise']:>9.4g}  "
             + (f"{table['records']:>9.4g}  " if "records" in known else "")
-            + (f"{100 * table['share']:>5.2g} %  " if "share" in known else "")
+            + (f"{100 * table['share']:>5.3g} %  " if "share" in known else "")
             + ", ".join(table["variables"])
             for table in tables
         ),

@@ -162,7 +162,7 @@ class Outlook:
         if error is None:
             drowned = sum(table.level == "drowned" for table in self.tables)
             more = f", and more than that in {drowned} of {len(self.tables)} tables" if drowned else ""
-            return f"in a cell of a table, the noise is on average {100.0 * self.ratio:.2g} % of the records{more}"
+            return f"in a cell of a table, the noise is on average {100.0 * self.ratio:.3g} % of the records{more}"
         closer = ("would be closer than", "would be little closer than", "would be no closer than")[which]
         return (
             f"synthetic records {closer} independent columns: the predicted mean error of pairs is {error:.2g}, and "
