@@ -286,9 +286,9 @@ def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> li
 def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
     """List tables with the noise of their cells, before a release and after it."""
     known = [name for name in ("records", "share") if tables and name in tables[0]]
+    told = "; records: their mean in a cell" if "records" in known else ""
     what = f"table (noise: standard deviation in each cell, in {counted}{told})"
     heads = {"records": f"{'records':>9}  ", "share": f"{'budget':>7}  "}
-    told = "; records: their mean in a cell" if "records" in known else ""
     return [
         f"{'cells':>10}  {'noise':>9}  {''.join(heads[name] for name in known)}{what}",
         *(
