@@ -124,6 +124,14 @@ class Shape:
         """Return the mean of the numbers in each bin."""
         return np.bincount(self.density.owners, self.within(leanings, draw) * self.middles).astype(np.float64)
 
+    @property
+    def tells_mean(self) -> bool:
+        """Whether the counts tell the mean: draws of the density differ by less than half of its mean deviation."""
+        mean = self.chances @ self.means()
+        drawn = [self.chances @ self.means(draw=draw) for draw in range(len(self.density.drawn))]
+        low, high = np.quantile(drawn, [0.05, 0.95], method="weibull")
+        return bool(high - low <= self.chances @ np.abs(self.means() - mean) / 2)
+
     def quantiles(self, levels: Vector, chances: Vector, leanings: Vector | float = 0.0) -> Vector:
         """Return quantiles of the number, given probabilities of its bins."""
         weights = self.within(leanings) * chances[self.density.owners]

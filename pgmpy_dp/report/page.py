@@ -23,6 +23,7 @@ from pgmpy_dp.fitting.plans.outlook import Outlook, TableNoise
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.shapes import DRAWS, shape_of
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
@@ -217,9 +218,23 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
         "level": level,
         "spread": 2.0 * marginal.deviation,
         "deviation": marginal.deviation,
+        "numbers": _numbers(release, marginal, fitted),
         "rows": rows[:MOST_STATES],
         "further": rows[MOST_STATES:],
     }
+
+
+def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> str:
+    """Say the mean and quantiles of a binned number, as the shape of all bins tells them."""
+    bins = release.schema.bins.get(marginal.variable)
+    if bins is None or np.isfinite(bins.edges).sum() < 2:
+        return ""
+    shares = (marginal.shares if fitted is None else fitted)[: len(bins.labels)].clip(0.0)
+    deviation = marginal.deviation * release.total
+    shape = shape_of(bins, tuple(shares.tolist()), deviation, release.total, DRAWS)
+    low, middle, high = shape.quantiles(np.array([0.1, 0.5, 0.9]), shape.chances).tolist()
+    said = f"Mean about {shape.chances @ shape.means():.4g}, median {middle:.4g}, 10 to 90 %: {low:.4g} to {high:.4g}."
+    return said if shape.tells_mean else f"{said} How far the widest bin reaches, and so the mean, is mostly a guess."
 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:

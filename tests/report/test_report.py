@@ -12,6 +12,7 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from pgmpy.models import DiscreteBayesianNetwork
@@ -384,3 +385,14 @@ def test_what_a_mixtures_tables_could_have_shown_is_told():
     )
     assert table_power(fits((0.0, 1.5))) == "The noise of tables within it would have hidden any error."
     assert table_power(fits((4.0, 0.1))) == ""
+
+
+def test_mean_and_quantiles_of_binned_numbers_stand_beside_the_bars(tmp_path):
+    schema = dp.Schema({"pay": dp.Bins([0, 10, 20, 40, 1000]), "smoke": ["yes", "no"]})
+    pay = np.random.default_rng(0).exponential(15, 5000)
+    records = pd.DataFrame({"pay": pay, "smoke": ["yes", "no"] * 2500})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    write_report(data.measure([("pay", "smoke")], 1.0), tmp_path / "report.html")
+    found = re.search(r"Mean about ([\d.]+), median ([\d.]+)", (tmp_path / "report.html").read_text())
+    assert float(found[1]) == pytest.approx(pay.mean(), rel=0.1)
+    assert float(found[2]) == pytest.approx(np.median(pay), rel=0.1)
