@@ -121,17 +121,25 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     return figure
 
 
-def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability") -> Figure:
+def plot_bounds(
+    bounds: pd.DataFrame | Mapping[str, pd.DataFrame],
+    title: str = "",
+    label: str = "probability",
+    truth: ArrayLike | None = None,
+) -> Figure:
     """Draw answers as bars, each with its lower and upper bound.
 
     Parameters
     ----------
-    bounds : pandas.DataFrame
-        Columns `value`, `lower`, `upper`, as from `query(..., interval=0.9)`, `cpd_interval` or `expectation`. If the
-        network's test of fit fails, a line below states it.
+    bounds : pandas.DataFrame, or mapping of label to DataFrame
+        Columns `value`, `lower`, `upper`, as from `query(..., interval=0.9)`, `cpd_interval` or `expectation`. Several
+        answers to one question are drawn side by side, such as those of different groups. If a network's test of fit
+        fails, a line below states it.
     title : str
     label : str
         Label of the axis.
+    truth : array_like of shape (states,), optional
+        Known answers, such as those of public records, drawn as black marks.
 
     Returns
     -------
@@ -140,7 +148,7 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     Raises
     ------
     TypeError, ValueError
-        If `bounds` is not such a frame.
+        If `bounds` is not such a frame, or the frames have different states.
 
     Examples
     --------
@@ -149,26 +157,38 @@ def plot_bounds(bounds: pd.DataFrame, title: str = "", label: str = "probability
     >>> [text.get_text() for text in plot_bounds(bounds).axes[0].get_yticklabels()]
     ['yes', 'no']
     """
-    _require_columns("bounds", bounds, ("value", "lower", "upper"), "that query(..., interval=0.9) returns")
-    states = [", ".join(map(_plain, key if isinstance(key, tuple) else (key,))) for key in bounds.index]
-    wide = max(6.4, 4.4 + _LETTER * max(map(len, states)))
-    figure = _figure((wide, 0.34 * len(bounds) + 1.2))
+    frames = bounds if isinstance(bounds, Mapping) else {"": bounds}
+    for frame in frames.values():
+        _require_columns("bounds", frame, ("value", "lower", "upper"), "that query(..., interval=0.9) returns")
+    first, *others = frames.values()
+    if any(not frame.index.equals(first.index) for frame in others):
+        raise ValueError("Answers to one question are drawn side by side: the frames have different states.")
+    states = [", ".join(map(_plain, key if isinstance(key, tuple) else (key,))) for key in first.index]
+    wide, number = max(6.4, 4.4 + _LETTER * max(map(len, states))), len(frames)
+    figure = _figure((wide, (0.14 + 0.2 * number) * len(first) + 1.2 + 0.25 * (number > 1)))
     axes = figure.add_subplot()
-    places = np.arange(len(bounds))
-    axes.barh(places, bounds["value"], 0.7, color=_COLOURS[1], alpha=0.45)
-    middle = (bounds["lower"] + bounds["upper"]) / 2
-    half = (bounds["upper"] - bounds["lower"]) / 2
-    axes.errorbar(middle, places, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4)
+    places, height = np.arange(len(first)), 0.7 / number
+    for index, (name, frame) in enumerate(frames.items()):
+        at = places + (index - (number - 1) / 2) * height
+        colour = _COLOURS[1 + index % (len(_COLOURS) - 1)]
+        axes.barh(at, frame["value"], height, color=colour, alpha=0.45, label=_plain(name))
+        middle, half = (frame["upper"] + frame["lower"]) / 2, (frame["upper"] - frame["lower"]) / 2
+        axes.errorbar(middle, at, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4 / number**0.5)
+    if truth is not None:
+        marks = np.asarray(truth, dtype=np.float64)
+        axes.vlines(marks, places - 0.4, places + 0.4, color="black", linewidth=2)
     axes.set_yticks(places, states)
-    axes.set_ylim(len(bounds) - 0.4, -0.6)
-    axes.set_ylabel(", ".join(map(_plain, bounds.index.names)) if bounds.index.names[0] else "")
+    axes.set_ylim(len(first) - 0.4, -0.6)
+    axes.set_ylabel(", ".join(map(_plain, first.index.names)) if first.index.names[0] else "")
     axes.set_xlabel(label)
-    axes.set_xlim(left=min(0.0, float(bounds["lower"].min())))
+    axes.set_xlim(left=min(0.0, *(float(frame["lower"].min()) for frame in frames.values())))
     axes.spines[["top", "right"]].set_visible(False)
+    if number > 1:
+        figure.legend(loc="outside lower right", ncols=min(number, 4), frameon=False)
     _head(figure, title)
-    if "misfit" in bounds.attrs:
-        told = textwrap.fill(f"{bounds.attrs['misfit']}.", int(15 * wide))
-        figure.supxlabel(told, fontsize=8, color=_COLOURS[2])
+    told = {f"{frame.attrs['misfit']}." for frame in frames.values() if "misfit" in frame.attrs}
+    if told:
+        figure.supxlabel(textwrap.fill(" ".join(sorted(told)), int(15 * wide)), fontsize=8, color=_COLOURS[2])
     return figure
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
-from pgmpy.readwrite import BIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
@@ -16,15 +15,17 @@ def test_demo_writes_what_it_names(tmp_path):
     assert "NOT PRIVATE" in result.output
     assert result.output.count("P(") == 3
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"release.zip", "bayesian.bif", "markov.json", "marginals.png", "divergence.png"}
+    assert written == {"release.zip", "bayesian.zip", "markov.zip", "report.html", "bounds.png"}
     noisy = dp.NoisyMarginals.load(tmp_path / "out" / "release.zip")
     assert noisy.guarantee.private
     assert noisy.guarantee.epsilon == 1.0
-    bayesian = BIFReader(str(tmp_path / "out" / "bayesian.bif")).get_model()
-    assert bayesian.check_model()
-    assert set(bayesian.get_cpds("visits").state_names["visits"]) == set(noisy.schema.states["visits"])
-    markov = dp.PrivateMarkovNetwork.load(tmp_path / "out" / "markov.json")
-    assert markov.query(["visits"], evidence={"health": "poor"}).values.sum() == pytest.approx(1.0)
+    for name in ("bayesian.zip", "markov.zip"):
+        network = dp.load(tmp_path / "out" / name)
+        answer = network.query(["visits"], evidence={"health": "poor"}, interval=0.9)
+        assert answer["value"].sum() == pytest.approx(1.0)
+        assert list(answer.index) == list(noisy.schema.states["visits"])
+        report = ["report", str(tmp_path / "out" / name), "--out", str(tmp_path / f"{name}.html")]
+        assert CliRunner().invoke(main, report).exit_code == 0
 
 
 def test_errors_are_sentences_not_tracebacks(tmp_path):
