@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -17,7 +18,8 @@ from pgmpy_dp.estimators import NotPrivateMLE
 from pgmpy_dp.fitting import plan_measurements
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_bounds
-from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report import write_report
 from pgmpy_dp.schema import Bins, Schema
@@ -106,20 +108,18 @@ def run(out: Path, epsilon: float) -> None:
         for less in (epsilon / 3, epsilon / 10):
             study = PrivateBayesianNetwork(EDGES).fit(_release(records, less, noise=SimulatedNoise(0)))
             bounds[f"epsilon = {less:.2g}"] = study.query([variable], evidence, INTERVAL)
-        title = (
-            f"{_question(variable, evidence)}: private answers, bounds that hold in 90 %, non-private answer in black"
-        )
-        truth = exact.query([variable], evidence).values
-        plot_bounds(bounds, title, truth=truth).savefig(out / "bounds.png", dpi=130)
+        title = f"{_question(variable, evidence)} with 90 % bounds; black: not private"
+        truth: Any = exact.query([variable], evidence)
+        plot_bounds(bounds, title, truth=truth.values).savefig(out / "bounds.png", dpi=130)
         progress.update()
     click.echo(f"\n{noisy}\n")
     click.echo("\n".join(lines))
     click.echo(_closing(out, epsilon))
 
 
-def _release(records: pd.DataFrame, epsilon: float, **noise: SimulatedNoise) -> NoisyMarginals:
+def _release(records: pd.DataFrame, epsilon: float, noise: NoiseSource = OPENDP_NOISE) -> NoisyMarginals:
     cliques, weights = plan_measurements(DiscreteBayesianNetwork(EDGES), SCHEMA)
-    data = PrivateDataset(records, SCHEMA, PrivacyBudget(epsilon), **noise)
+    data = PrivateDataset(records, SCHEMA, PrivacyBudget(epsilon), noise=noise)
     return data.measure(cliques, epsilon, weights=weights)
 
 
@@ -131,11 +131,11 @@ def _answered(
     variable: str, evidence: Mapping[str, str], network: PrivateBayesianNetwork, exact: PrivateBayesianNetwork
 ) -> str:
     found = network.query([variable], evidence, INTERVAL)
-    truth = exact.query([variable], evidence)
+    truth: Any = exact.query([variable], evidence)
     heads = ("non-private *", "private", "lower", "upper")
     lines = [f"{_question(variable, evidence)}\n{'':14}" + "".join(f"{head:>15}" for head in heads)]
-    for state, row in found.iterrows():
-        values = (truth.get_value(**{variable: state}), row["value"], row["lower"], row["upper"])
+    for state, bounds in zip(found.index, found[["value", "lower", "upper"]].to_numpy(), strict=True):
+        values = (float(truth.get_value(**{variable: state})), *bounds)
         lines.append(f"    {state:<10}" + "".join(f"{value:>15.3f}" for value in values))
     return "\n".join(lines) + "\n"
 

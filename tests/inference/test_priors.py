@@ -44,3 +44,40 @@ def test_concentrations_given_their_rows():
     means, deviations = posterior()
     assert np.mean(drawn, axis=0) == pytest.approx(means, abs=6 * deviations.max() / 100**0.5)
     assert np.std(drawn, axis=0) == pytest.approx(deviations, rel=6 / 200**0.5)
+
+
+GRID = Rows(Layout.of({"rare": 2, "other": 2, "node": 2}, [("node", "rare", "other")]))
+
+
+def believed(generator):
+    """Draw concentrations of the grid's 8 cells from their prior, by rejection of those out of range."""
+    while True:
+        centre = np.log(0.5) + generator.standard_normal()
+        variance, *variances = 0.1 / generator.gamma(1.0, size=5)
+        bases = centre + np.sqrt(variance) * generator.standard_normal(2)
+        rare, other = np.sqrt(np.reshape(variances, (2, 2, 1))) * generator.standard_normal((2, 2, 2))
+        logs = bases[:, None, None] + rare.T[:, :, None] + other.T[:, None, :]
+        drawn = np.exp(logs).ravel()
+        if ((drawn > 0.02) & (drawn < 10.0)).all():
+            return drawn
+
+
+def test_concentrations_with_effects_of_parents_keep_their_prior():
+    """Rows drawn from their concentrations, and these given the rows, in turn: both keep the prior (Geweke 2004).
+
+    Shares of 12,000 draws below quantiles of the prior, within 6 standard errors of 400 independent draws: a failure
+    in a million if every 30th draw is independent.
+    """
+    generator, prior = np.random.default_rng(1), Concentrations(GRID)
+    shapes, found = prior.first, []
+    for _ in range(12_000):
+        rows = np.empty(8)
+        for row in range(4):
+            rows[GRID.numbers == row] = np.log(np.maximum(generator.dirichlet(shapes[GRID.numbers == row]), 1e-300))
+        shapes = prior.renew(rows, generator)
+        found.append(shapes)
+    exact = np.array([believed(generator) for _ in range(4000)])
+    for statistic in (lambda c: np.log(c[:, 0]), lambda c: np.log(c[:, 0] * c[:, 7] / c[:, 1] / c[:, 6])):
+        levels = np.quantile(statistic(exact), [0.1, 0.5, 0.9])
+        shares = (statistic(np.array(found))[:, None] < levels).mean(axis=0)
+        assert shares == pytest.approx([0.1, 0.5, 0.9], abs=6 * 0.5 / 400**0.5)

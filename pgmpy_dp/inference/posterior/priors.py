@@ -9,9 +9,9 @@ import numpy as np
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
 
-# Range of the logarithms of Dirichlet concentrations; prior mean of their centre (with standard deviation 1), prior
-# value of their variance and its weight; widths of the proposed moves.
-_RANGE = math.log(0.02), math.log(10.0)
+# Range of Dirichlet concentrations; prior mean of the centre of their logarithms (with standard deviation 1), prior
+# value of variances and its weight; widths of the proposed moves.
+_RANGE = 0.02, 10.0
 _CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
 _WIDTHS = (0.1, 0.4)
 # Degrees of freedom of the Student t prior of log-potentials, prior value of its squared scale, and its weight.
@@ -19,10 +19,13 @@ _FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
 
 
 class Concentrations:
-    """Dirichlet priors of all rows, with a concentration for each state of each node that is drawn as well.
+    """Dirichlet priors of all rows, whose concentrations are drawn as well.
 
-    Rows of one CPD learn from each other which states are rare, and rows of all CPDs how even rows are: the logarithms
-    of the concentrations are normal, with a centre and a variance that are drawn too.
+    Rows of one CPD learn from each other which states are rare, and rows of all CPDs how even rows are. The logarithm
+    of a cell's concentration is a base for the node's state, plus an effect of each parent's state where a node has
+    several parents: rows in which a parent has the same state then learn more from each other than from other rows.
+    Bases are normal, with a centre and a variance that are drawn too; effects are normal about 0, with a variance for
+    each parent's state, so that a rare state may differ from all others.
 
     Parameters
     ----------
@@ -36,32 +39,57 @@ class Concentrations:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._starts = np.searchsorted(rows.nodes, np.arange(rows.nodes[-1] + 2))
-        self._counts = np.bincount(rows.columns)[self._starts[:-1]]
+        nodes: list[tuple[int, ...]] = []
+        parents: list[tuple[int, ...]] = []
+        cells = numbers = bases = effects = scales = 0
+        for shape in rows.shapes:
+            width, first = math.prod(shape[1:]), len(parents)
+            stride = width
+            for states in shape[1:] if len(shape) > 2 else ():
+                stride //= states
+                parents.append((stride, states, effects, scales))
+                effects, scales = effects + states * shape[0], scales + states
+            nodes.append((cells, numbers, shape[0], width, bases, first, len(parents) - first))
+            cells, numbers, bases = cells + shape[0] * width, numbers + width, bases + shape[0]
+        self._nodes = np.array(nodes, dtype=np.int64)
+        self._parents = np.array(parents, dtype=np.int64).reshape(-1, 4)
         self._centre, self._variance = math.log(_CONCENTRATION), 1.0
-        self._logs = np.full(rows.nodes.size, self._centre)
+        self._bases, self._effects = np.full(bases, self._centre), np.zeros(effects)
+        self._variances = np.full(scales, _VARIANCE)
+        self._owners = np.concatenate(  # the variance of each effect
+            [np.zeros(0, np.int64)]
+            + [
+                np.repeat(scale + np.arange(states), count)
+                for _, _, count, _, _, begin, held in nodes
+                for _, states, _, scale in parents[begin : begin + held]
+            ]
+        )
         self.first = np.full(rows.columns.size, _CONCENTRATION)
+        self._concentrations, self._totals = self.first.copy(), rows.totals(self.first)
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
         """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
         from pgmpy_dp.inference.posterior.concentration_kernel import sweep  # imports numba, only needed for draws
 
-        logs = self._rows.normalise(values)
-        sums, believed = np.bincount(self._rows.columns, logs), math.log(_CONCENTRATION)
-        moves = self._logs.size + self._starts.size
+        logs, believed = self._rows.normalise(values), math.log(_CONCENTRATION)
+        moves = self._bases.size + len(self._nodes) + self._effects.size + 1
+        self._totals = self._rows.totals(self._concentrations)  # without the rounding errors of moves
         for width in _WIDTHS:
             shifts, uniforms = width * generator.standard_normal(moves), generator.random(moves)
             self._centre = sweep(
-                self._logs, self._starts, self._counts, sums, self._centre, self._variance, believed, *_RANGE,
-                shifts, uniforms,
+                self._concentrations, self._totals, logs, self._bases, self._effects, self._nodes, self._parents,
+                self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
             )  # fmt: skip
-        square = float(((self._logs - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
-        self._variance = square / 2 / generator.gamma((self._logs.size + _VARIANCE_WEIGHT) / 2)
-        precision = self._logs.size / self._variance + 1.0
-        mean = (float(self._logs.sum()) / self._variance + believed) / precision
+        square = float(((self._bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
+        self._variance = square / 2 / generator.gamma((self._bases.size + _VARIANCE_WEIGHT) / 2)
+        if self._effects.size:
+            squares = np.bincount(self._owners, self._effects**2) + _VARIANCE_WEIGHT * _VARIANCE
+            shapes = (np.bincount(self._owners) + _VARIANCE_WEIGHT) / 2
+            self._variances = squares / 2 / generator.gamma(shapes)
+        precision = self._bases.size / self._variance + 1.0
+        mean = (float(self._bases.sum()) / self._variance + believed) / precision
         self._centre = mean + generator.standard_normal() / math.sqrt(precision)
-        drawn: Vector = np.exp(self._logs)[self._rows.columns]
-        return drawn
+        return self._concentrations.copy()
 
 
 class Scale:

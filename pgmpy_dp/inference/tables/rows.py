@@ -33,6 +33,8 @@ class Rows:
         The node's state in each cell, counted over all nodes.
     nodes : ndarray of int64
         The node of each such state.
+    shapes : sequence of tuples of int
+        Shapes of the families' tables.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Rows:
         self.numbers: NDArray[np.int64] = np.concatenate(numbers)
         self.columns: NDArray[np.int64] = np.concatenate(columns)
         self.nodes: NDArray[np.int64] = np.concatenate(nodes)
+        self.shapes = families.shapes
         self._count = count
 
     def totals(self, values: Vector) -> Vector:
