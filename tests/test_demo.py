@@ -13,7 +13,7 @@ def test_demo_writes_what_it_names(tmp_path):
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert "NOT PRIVATE" in result.output
-    assert result.output.count("P(") == 3
+    assert result.output.count("\nP(") == 3
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"release.zip", "bayesian.zip", "markov.zip", "report.html", "bounds.png"}
     noisy = dp.NoisyMarginals.load(tmp_path / "out" / "release.zip")

@@ -102,7 +102,7 @@ def test_releases_and_models_are_told_apart(noisy, tmp_path):
     assert type(dp.load(tmp_path / "m.zip")) is dp.PrivateBayesianNetwork
     with pytest.raises(ReleaseFormatError, match="not a release file"):
         dp.NoisyMarginals.load(tmp_path / "m.zip")
-    with pytest.raises(ReleaseFormatError, match="not a model that carries its release"):
+    with pytest.raises(ReleaseFormatError, match="holds a release and no model"):
         load_network(tmp_path / "r.zip")
 
 
