@@ -106,7 +106,7 @@ class Card {
     whisker.hidden = !known;
     if (known) Object.assign(whisker.style, { left: css(lower), width: css(upper - lower) });
     value.textContent = percent(share);
-    bounds.textContent = difference ? `${signed(difference.value)} (${signed(difference.lower)} to ${signed(difference.upper)})` : known ? range({ lower, upper }) : '';
+    bounds.textContent = difference ? `${signed(difference.value)} (${signed(Math.max(difference.lower, -1))}, ${signed(Math.min(difference.upper, 1))})` : known ? range({ lower, upper }) : '';
     bounds.classList.toggle('apart', Boolean(difference) && difference.lower * difference.upper > 0);
     button.setAttribute('aria-pressed', state === chosen);
     button.setAttribute('aria-disabled', never);

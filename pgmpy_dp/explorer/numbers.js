@@ -16,7 +16,11 @@ function logNormal(x) {
   const t = 2 / (2 + z);
   const y = 4 * t - 2;
   let d = 0, before = 0;
-  for (let j = ERFC.length - 1; j > 0; j--) [d, before] = [y * d - before + ERFC[j], d];
+  for (let j = ERFC.length - 1; j > 0; j--) {
+    const now = y * d - before + ERFC[j];
+    before = d;
+    d = now;
+  }
   const tail = LOG_HALF + Math.log(t) - z * z + 0.5 * (ERFC[0] + y * d) - before;
   return x > 0 ? Math.log1p(-Math.exp(tail)) : tail;
 }
@@ -36,7 +40,7 @@ function lowerQuantile(y) {
       / (((((-5.447609879822406e1 * r + 1.615858368580409e2) * r - 1.556989798598866e2) * r + 6.680131188771972e1) * r
       - 1.328068155288572e1) * r + 1);
   }
-  for (let step = 0; step < 2; step++) {
+  for (let step = y < -30 ? 3 : 1; step > 0; step--) {
     const log = logNormal(x);
     x -= (log - y) * Math.exp(log + 0.5 * x * x + 0.9189385332046727);
   }

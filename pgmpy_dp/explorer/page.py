@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,16 +51,10 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     packed = Packed()
     head = json.dumps(model_content(model, title, packed)).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, PAGE)) + "\n}", _source("page.css")
-    hashes = {f"{{{kind}}}": _hash(content) for kind, content in (("script", script), ("style", style))}
-    page = _source("page.html")
-    for name, content in {**hashes, "{title}": html.escape(title or "Ask the records")}.items():
-        page = page.replace(name, content)
-    return ExplorerPage(
-        page.replace("/* style */", style)
-        .replace("/* head */", head)
-        .replace("/* arrays */", packed.text())
-        .replace("/* script */", script)
-    )
+    parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
+    parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
+    # In one pass: names and titles may hold what looks like a placeholder.
+    return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda found: parts[found[1]], _source("page.html")))
 
 
 def model_content(model: Model, title: str | None, packed: Packed) -> dict[str, Any]:

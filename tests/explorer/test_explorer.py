@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.release import Guarantee
 
 # Draws are on the page in single precision.
 EXACT, BOUNDS = 1e-9, 2e-6
@@ -128,3 +131,166 @@ def test_many_answers_agree_with_python(name, models, opened):
         known = bnlearn_network(name)
         models[name] = network(known.edges(), simulate(known, 20_000, 0), dp.Schema.from_model(known))
     agrees(opened(models[name]), models[name], 200)
+
+
+@pytest.fixture
+def page(models, opened):
+    return opened(models["rules"])
+
+
+def card(variable, state):
+    """A state's button, by the names that a person reads."""
+    return f"document.querySelector('[role=group][aria-label={variable}] [aria-label^=\"{variable}: {state},\"]')"
+
+
+def test_a_person_asks_and_compares(page, browser, models):
+    page(f"{card('health', 'poor')}.click()")
+    assert page(f"return {card('health', 'poor')}.ariaPressed") == "true"
+    question = page("return document.getElementById('question').textContent")
+    assert question.startswith("Given health = poor: about ")
+    assert " of 2,0" in question or " of 1,9" in question
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value, lower, upper = 100 * models["rules"].query(["age"], {"health": "poor"}, interval=0.9).loc["60_to_80"]
+    told = page(f"return {card('age', '60_to_80')}.ariaLabel")
+    assert told == f"age: 60_to_80, {value:.1f} %, between {lower:.1f} to {upper:.1f} %"
+    first = page("return [...document.querySelectorAll('.card h2')].map((head) => head.textContent)")
+    assert first[0] == "health"  # what is given comes first, then what moved most
+    assert page(f"return {card('well', 'yes')}.ariaDisabled") == "true"
+    assert browser.current_url.endswith("#health=poor")
+
+    page("document.getElementById('pin').click()")
+    page(f"{card('health', 'good')}.click()")
+    compared = page("return explorer.compare(['age'], {health: 'good'}, {health: 'poor'}).age['60_to_80']")
+    assert page("return document.getElementById('against').textContent").startswith(
+        "Compared with health = poor: about"
+    )
+    shown = page(f"return {card('age', '60_to_80')}.querySelector('.bounds').textContent")
+    assert shown.startswith(f"−{-100 * compared['value']:.1f} (")
+    assert browser.current_url.endswith("#health=good|health=poor")
+
+    page("document.getElementById('undo').click()")
+    assert page("return document.getElementById('question').textContent") == question
+    page("document.getElementById('reset').click()")
+    assert page("return document.getElementById('question').textContent").startswith("Nothing given")
+    assert browser.get_log("browser") == []
+
+
+def test_differences_are_those_of_independent_draws(page):
+    """Bounds of a difference are about as wide as the two answers' bounds together, in squares."""
+    one, other = ({"health": state} for state in ("good", "poor"))
+    found = page("return explorer.compare(['age'], ...arguments)", one, other)["age"]
+    answers = [page("return explorer.query(['age'], arguments[0])", given)["age"] for given in (one, other)]
+    for state, difference in found.items():
+        values = [answer[state]["value"] for answer in answers]
+        widths = [answer[state]["upper"] - answer[state]["lower"] for answer in answers]
+        assert difference["value"] == pytest.approx(values[0] - values[1], abs=0.03)  # other effects are drawn
+        assert difference["lower"] <= difference["value"] <= difference["upper"]
+        assert 0.5 < (difference["upper"] - difference["lower"]) / np.hypot(*widths) < 1.6
+
+
+def test_links_files_and_keys(opened, models, browser):
+    page = opened(models["rules"], "#health=poor&nobody=x|health=good")
+    assert page("return document.getElementById('question').textContent").startswith("Given health = poor")
+    assert "left out" in page("return document.getElementById('said').textContent")
+    rows = page("return explorer.page.csv()").split("\r\n")
+    assert rows[0] == "variable,state,value,lower,upper,difference,difference_lower,difference_upper"
+    assert len(rows) == 2 + 4 + 2 + 3 + 2
+    page("document.getElementById('pin').click()")
+    line = page("return explorer.page.python()")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = eval(line, {"network": models["rules"]})
+    assert list(found) == ["age", "married", "well"]
+    assert (found["age"]["value"] > 0).any()
+
+    from selenium.webdriver.common.keys import Keys
+
+    active = browser.switch_to.active_element
+    active.send_keys("/")
+    browser.switch_to.active_element.send_keys("marr")
+    visible = "return [...document.querySelectorAll('.card:not([hidden]) h2')].map((head) => head.textContent)"
+    assert page(visible) == ["married"]
+    page("explorer.page.find(explorer.model.places.get('age'))")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert "age = 18_to_40" in page("return document.getElementById('question').textContent")
+    browser.switch_to.active_element.send_keys(Keys.CONTROL, "z")
+    assert "age" not in page("return document.getElementById('question').textContent")
+
+
+def test_the_most_probable_combination_is_that_of_python(page, models):
+    found = page("return [...explorer.model.engine.mostProbable(explorer.model.given({health: 'poor'}))]")
+    schema = models["rules"]._fitted()
+    named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
+    assert named == {"health": "poor", **models["rules"].map_query(None, {"health": "poor"})}
+
+
+def test_it_fits_every_screen(opened, models, browser):
+    page = opened(models["rules"], "#health=poor|health=good")
+    for width in (1400, 800, 390):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert page("return document.documentElement.scrollWidth") <= width
+        texts = "return [...document.querySelectorAll('.value, .bounds')]"
+        assert page(f"{texts}.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)") == []
+    assert len(browser.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 10_000
+
+
+def test_hostile_names_are_texts(opened, browser):
+    long, many = "x" * 10_000, [f"state {number}" for number in range(5000)]
+    states = {
+        "__proto__": ["constructor", "</script><script>window.hit = 1</script>", "{arrays}"],
+        "<img src=x onerror='window.hit = 1'>": ["\u202egnol", " ", "=1+1"],
+        long: ["a&b=c|d#", "%"],
+        "many": many,
+    }
+    schema = dp.Schema(states)
+    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, unit="<svg onload='window.hit = 1'>")
+    tables = [np.full((1, len(own)), 1 / len(own)) for own in states.values()]
+    mixture = Mixture.of(schema.cardinalities(), [(name,) for name in states], [1.0], tables)
+    model = dp.PrivateMixtureNetwork(schema, mixture, 100, guarantee)
+    page = opened(model)
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert all(url.startswith(("file:", "about:", "data:", "chrome:")) for url in asked)
+    assert page("return window.hit") is None
+    assert browser.get_log("browser") == []
+    found = page("return explorer.query(['__proto__'], {[arguments[0]]: '%'})['__proto__']", long)
+    assert sum(own["value"] for own in found.values()) == pytest.approx(1.0)
+    assert page("return document.querySelectorAll('.state').length") == 3 + 3 + 2 + 12
+    page("document.querySelector('[aria-label^=\"__proto__: </script>\"]').click()")
+    page("document.querySelector('[aria-label^=xxx] .state').click()")
+    address = browser.current_url
+    assert "__proto__" in address
+    assert page("return document.documentElement.scrollWidth <= innerWidth")
+    question = page("return document.getElementById('question').textContent")
+    browser.get("about:blank")
+    browser.get(address)
+    browser.execute_async_script("const [done] = arguments; explorer.ready.then(() => done(), done)")
+    assert browser.execute_script("return document.getElementById('question').textContent") == question
+    assert "'=1+1" in browser.execute_script("return explorer.page.csv()")
+
+
+def test_a_tree_that_is_too_large_is_refused(monkeypatch, models):
+    monkeypatch.setattr("pgmpy_dp.explorer.trees._MOST_WORK", 100)
+    with pytest.raises(ValueError, match=r"too large for a page.*table cells.*PairwiseMixture"):
+        models["asia"].explore()
+
+
+def test_a_notebook_shows_the_page_in_the_cell(models):
+    shown = models["grid"].explore()._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "<script" not in shown
+    with pytest.raises(ValueError, match=r"\.html"):
+        models["grid"].explore("page.txt")
+
+
+def test_a_model_without_a_release_has_a_page_without_bounds(opened, models):
+    plain = dp.PrivateBayesianNetwork.of(models["asia"])
+    plain._forget()
+    page = opened(plain)
+    found = page("return explorer.query(['lung'], {smoke: 'yes'})")
+    assert found["lung"]["yes"]["value"] == pytest.approx(plain.query(["lung"], {"smoke": "yes"}).values[0], abs=1e-9)
+    assert set(found["lung"]["yes"]) == {"value"}
+    assert "No guarantee" in page("return document.getElementById('notices').textContent")
