@@ -25,6 +25,17 @@ for folder, names in (
         if not target.exists() or target.read_bytes() != content:
             target.write_bytes(content)
 
+# The page on the landing page answers about the demonstration's records, which are public; the release is a new one.
+live = HERE / "live" / "explore.html"
+if not live.exists():
+    from pgmpy_dp import demo
+
+    live.parent.mkdir(exist_ok=True)
+    network = pgmpy_dp.PrivateBayesianNetwork(demo.EDGES)
+    records = pgmpy_dp.PrivateDataset(demo.load_records(), demo.SCHEMA, pgmpy_dp.PrivacyBudget(1.0))
+    cliques, weights = pgmpy_dp.plan_measurements(network, demo.SCHEMA, check=0.15)
+    network.fit(records.measure(cliques, 1.0, weights=weights)).explore(live, title=demo.TITLE)
+
 project = "pgmpy_dp"
 copyright = "the contributors of pgmpy_dp"
 version = release = pgmpy_dp.__version__
@@ -36,8 +47,9 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_design",
 ]
-exclude_patterns = ["_build", "jupyter_execute", "README.md", "templates"]
+exclude_patterns = ["_build", "jupyter_execute", "README.md", "templates", "live"]
 templates_path = ["templates"]
+html_extra_path = ["live"]
 html_theme = "pydata_sphinx_theme"
 html_title = "pgmpy_dp"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 6}

@@ -37,6 +37,8 @@ SCHEMA = Schema(
     }
 )
 
+TITLE = "Visits to doctors, insurance and health in the RAND experiment"
+
 EDGES = [
     ("diseases", "limitation"),
     ("diseases", "health"),
@@ -96,6 +98,7 @@ def run(out: Path, epsilon: float) -> None:
         network.save(out / "bayesian.zip")
         PrivateMarkovNetwork(network.moralize().edges()).fit(noisy).save(out / "markov.zip")
         write_report(noisy, out / "report.html", network)
+        network.explore(out / "explore.html", title=TITLE)
         progress.update()
 
         progress.set_description("Answering with bounds")
@@ -152,4 +155,5 @@ Written to {out.resolve()}:
     bayesian.zip      Bayesian network with its release: dp.load, pgmpy-dp query --interval 0.9
     markov.zip        Markov network, from the same release
     report.html       what was released, and how noisy it is
+    explore.html      a page that answers questions, with bounds: open it in a browser
     bounds.png        {_question(*QUERIES[0])} with bounds, at three epsilons"""

@@ -15,7 +15,7 @@ def test_demo_writes_what_it_names(tmp_path):
     assert "NOT PRIVATE" in result.output
     assert result.output.count("\nP(") == 3
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"release.zip", "bayesian.zip", "markov.zip", "report.html", "bounds.png"}
+    assert written == {"release.zip", "bayesian.zip", "markov.zip", "report.html", "explore.html", "bounds.png"}
     noisy = dp.NoisyMarginals.load(tmp_path / "out" / "release.zip")
     assert noisy.guarantee.private
     assert noisy.guarantee.epsilon == 1.0
