@@ -184,11 +184,14 @@ def plot_bounds(
     axes.set_xlim(left=min(0.0, *(float(frame["lower"].min()) for frame in frames.values())))
     axes.spines[["top", "right"]].set_visible(False)
     if number > 1:
-        figure.legend(loc="outside lower right", ncols=min(number, 4), frameon=False)
+        axes.legend(frameon=False)
     _head(figure, title)
-    told = {f"{frame.attrs['misfit']}." for frame in frames.values() if "misfit" in frame.attrs}
+    told = [
+        f"{name and name + ': '}{frame.attrs['misfit']}." for name, frame in frames.items() if "misfit" in frame.attrs
+    ]
     if told:
-        figure.supxlabel(textwrap.fill(" ".join(sorted(told)), int(15 * wide)), fontsize=8, color=_COLOURS[2])
+        lines = "\n".join(textwrap.fill(line, int(15 * wide)) for line in told)
+        figure.supxlabel(lines, fontsize=8, color=_COLOURS[2])
     return figure
 
 
