@@ -70,8 +70,8 @@ PAPERS = (
     "PrintedBayesianEstimator PrintedCoefficients PrintedExponentialMAP PrintedLikelyRows PrintedLinearSampler "
     "PrintedPosteriorSampler PrintedRegressions PrintedRows PrivateBayesianEstimator PrivateSGD "
     "PrivateSigmoidBeliefNetwork RegressionDraws SizeAllocation UniformAllocation calibrate cgm_em "
-    "compute_parameters data_dependent independent laskey_sensitivities mutual_consistency price "
-    "printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
+    "compute_parameters data_dependent entropy independent laskey_sensitivities log_density log_weight "
+    "mutual_consistency price printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
 )
 
 

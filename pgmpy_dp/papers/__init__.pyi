@@ -1,6 +1,6 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .bernstein_2017 import CGMEM, NLBP, cgm_em, tables_noise
+from .bernstein_2017 import CGMEM, NLBP, cgm_em, entropy, log_density, log_weight, tables_noise
 from .chowdhury_2020 import (
     DataDependentAllocation,
     PlannedAllocation,
@@ -66,8 +66,11 @@ __all__ = [
     "cgm_em",
     "compute_parameters",
     "data_dependent",
+    "entropy",
     "independent",
     "laskey_sensitivities",
+    "log_density",
+    "log_weight",
     "mutual_consistency",
     "price",
     "printed_epsilon",

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
+import networkx as nx
 import numpy as np
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
+from scipy.special import gammaln, xlogy
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.errors import callers_level
@@ -28,16 +32,26 @@ from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.plans.tying import PooledTables
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.family_tables import read_joint
-from pgmpy_dp.inference import NLBP, Calibration, GaussianNoise, LaplaceNoise, Layout, build_engine, counts_by_dual
+from pgmpy_dp.inference import (
+    NLBP,
+    Calibration,
+    GaussianNoise,
+    JunctionTree,
+    LaplaceNoise,
+    Layout,
+    Table,
+    build_engine,
+    counts_by_dual,
+)
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
+from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
-__all__ = ["CGMEM", "NLBP", "cgm_em", "tables_noise"]
+__all__ = ["CGMEM", "NLBP", "cgm_em", "entropy", "log_density", "log_weight", "tables_noise"]
 
 # Relative tolerance of an E-step's maximum, as a share of the loss or of one nat, whichever is larger.
 TOLERANCE = 1e-6
@@ -291,3 +305,113 @@ def _log_cpds(layout: Layout, counts: Vector) -> Vector:
     """Return the logarithms of the CPDs for counts of families, the child's axis first."""
     with np.errstate(divide="ignore"):
         return layout.flatten(np.log(conditional(table)) for table in layout.split(counts))
+
+
+def log_weight(tables: Mapping[Clique, Vector]) -> float:
+    """Compute log h(n), the logarithm of the number of ordered data sets with these clique counts.
+
+    Parameters
+    ----------
+    tables : mapping of clique to ndarray
+        Counts n of the cliques of a junction tree, i.e. of the maximal cliques of a decomposable model.
+
+    Returns
+    -------
+    float
+        log N! + sum of log n_S! over the cells of separators - sum of log n_C! over the cells of cliques; -inf if no
+        data set has these counts, because they are no whole numbers from 0 on or disagree on a separator.
+
+    Raises
+    ------
+    ValueError
+        If the cliques have no junction tree.
+
+    Examples
+    --------
+    Of 4 records, 2 have (a, b) = (0, 0), one (0, 1) and one (1, 0): there are 4! / 2! orders.
+
+    >>> round(np.exp(log_weight({("a", "b"): np.array([[2, 1], [1, 0]])})))
+    12
+    """
+    total, separators = _junction_tree_counts(tables)
+    possible = all((table >= 0).all() and (table == np.round(table)).all() for table in tables.values())
+    if not possible or not all(np.array_equal(*sides) for sides in separators):
+        return -np.inf
+    return float(
+        gammaln(total + 1)
+        + sum(gammaln(counts + 1).sum() for counts, _ in separators)
+        - sum(gammaln(table + 1).sum() for table in tables.values())
+    )
+
+
+def entropy(tables: Mapping[Clique, Vector]) -> float:
+    """Compute H(n), which is log h(n) with Stirling's approximation log k! = k log k - k (Proposition 5).
+
+    It is N times the entropy of the distribution of the model whose marginals are n / N. Arguments are as for
+    :func:`log_weight`; counts may be fractions.
+
+    Examples
+    --------
+    >>> round(entropy({("a",): np.array([2.5, 2.5])}), 4)  # 5 log 2
+    3.4657
+    """
+    total, separators = _junction_tree_counts(tables)
+    return float(
+        xlogy(total, total)
+        + sum(xlogy(counts, counts).sum() for counts, _ in separators)
+        - sum(xlogy(table, table).sum() for table in tables.values())
+    )
+
+
+def log_density(network: DiscreteMarkovNetwork, tables: Mapping[Clique, Vector], approximate: bool = False) -> float:
+    """Compute log p(n; theta), the log-density of the collective graphical model of a decomposable network.
+
+    It is theta . n - N A(theta) + log h(n), or H(n) in place of log h(n) if `approximate` (Proposition 5 without its
+    term for noisy counts).
+
+    Parameters
+    ----------
+    network : DiscreteMarkovNetwork
+        With factors, each within one of the cliques of `tables`.
+    tables : mapping of clique to ndarray
+        As for :func:`log_weight`, with states in the network's order.
+    approximate : bool
+
+    Examples
+    --------
+    >>> from pgmpy.factors.discrete import DiscreteFactor
+    >>> network = DiscreteMarkovNetwork([("a", "b")])
+    >>> network.add_factors(DiscreteFactor(["a", "b"], [2, 2], [4, 3, 2, 1]))
+    >>> tables = {("a", "b"): np.array([[1, 0], [0, 1]])}
+    >>> bool(np.isclose(np.exp(log_density(network, tables)), 2 * 0.4 * 0.1))
+    True
+    """
+    layout, theta, _ = log_linear(network)
+    calibration = JunctionTree.build(layout.cardinalities, layout.scopes).calibrate(theta)
+    score = -next(iter(tables.values())).sum() * calibration.log_partition
+    for scope, part in layout.tables(theta).items():
+        clique = next((clique for clique in tables if set(scope) <= set(clique)), None)
+        if clique is None:
+            raise ValueError(f"No table has the counts of {scope}: give those of all cliques of the junction tree.")
+        score += xlogy(Table(clique, tables[clique]).margin(scope).values, np.exp(part)).sum()
+    return float(score) + (entropy(tables) if approximate else log_weight(tables))
+
+
+def _junction_tree_counts(tables: Mapping[Clique, Vector]) -> tuple[float, list[tuple[Vector, Vector]]]:
+    """Return N, and the counts of each separator of a junction tree by the cliques on its two sides."""
+    joined = nx.Graph()
+    joined.add_nodes_from(tables)
+    joined.add_weighted_edges_from((one, other, len({*one} & {*other})) for one, other in combinations(tables, 2))
+    edges = list(nx.maximum_spanning_edges(joined, data=False))
+    # A spanning tree of the cliques is a junction tree if it has each variable in one separator less than in cliques.
+    excess = Counter(variable for clique in tables for variable in clique)
+    for one, other in edges:
+        excess.subtract({*one} & {*other})
+    if any(number != 1 for number in excess.values()):
+        raise ValueError(
+            f"The cliques {list(tables)} have no junction tree, and h(n) is not known for them: give the counts of the "
+            "maximal cliques of a triangulated graph."
+        )
+    shared = [(one, other, [variable for variable in one if variable in other]) for one, other in edges]
+    sides = [tuple(Table(side, tables[side]).margin(common).values for side in pair) for *pair, common in shared]
+    return float(next(iter(tables.values())).sum()), sides  # type: ignore[return-value]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
-from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.conjugate import Dirichlet, conjugate_learner
 from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator, ArrayTransformer, Components
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
 from pgmpy_dp.estimators.sources import require_same
@@ -162,23 +162,15 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         alpha, eta = self._priors()
         rate = learning_rate(self.learning_offset, self.learning_decay)
         clip = _CLIPPED * public.length if self.clip_norm is None else self.clip_norm
-        start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, (topics, words))
+        start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, topics * words)
 
-        def steps(sums: NoisySums) -> Iterator[Matrix]:
-            average = np.zeros((topics, words))
-            for step in range(sums.steps):
-                current = Topics(eta + np.maximum(average, 0.0) if step else start, alpha)
-                noisy = sums.noisy_sum(current.expected_counts, clip, non_negative=True).reshape(topics, words)
-                share = rate(step)
-                average = (1.0 - share) * average + share * noisy / sums.sampling_rate
-                yield eta + np.maximum(average, 0.0)
-
-        def finish(components: Matrix) -> None:
-            self.components_ = components
+        def finish(concentrations: Matrix) -> None:
+            self.components_ = concentrations.reshape(topics, words)
             self.doc_topic_prior_, self.topic_word_prior_ = float(alpha[0]), eta
             self.n_features_in_ = words
 
-        return Learner(topics * words, steps, finish)
+        model = _DirichletTopics(start, float(clip), eta, shares=alpha)
+        return conjugate_learner(model, rate, finish)
 
     def transform(self, counts: Any) -> Matrix:
         """Infer expected topic shares of public documents, shape (documents, n_components).
@@ -281,3 +273,14 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.positive_only = True
         return tags
+
+
+@dataclass(frozen=True)
+class _DirichletTopics(Dirichlet):
+    """Dirichlet topics: a document's statistics are its words, shared among topics in expectation."""
+
+    _: KW_ONLY
+    shares: Matrix
+
+    def statistic(self, natural: Matrix) -> Callable[[Any], Any]:
+        return Topics(natural.reshape(self.shares.size, -1), self.shares).expected_counts

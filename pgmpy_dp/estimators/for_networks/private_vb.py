@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -13,8 +13,8 @@ from pgmpy.base import DAG
 from scipy.special import psi
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
-from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.conjugate import Dirichlet, conjugate_learner
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Iterated, Learner, learning_rate
 from pgmpy_dp.fitting.readings.completing import Completion
@@ -133,17 +133,9 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         layout = completion.layout
         rows = Rows(layout)
         # Nearly uniform rows: with latent states far apart, poor optima are more frequent.
-        start = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
-
-        def steps(sums: NoisySums) -> Iterator[Vector]:
-            average = start / rows.sums(start)  # as of one record per row; later outweighed by the prior
-            for number in range(sums.steps):
-                current = prior + np.maximum(average, 0.0) if number else average + 1.0
-                log_rows = psi(current) - psi(rows.sums(current))
-                noisy = sums.noisy_sum(partial(completion.expected, log_rows=log_rows), clip, non_negative=True)
-                share = rate(number)
-                average = (1.0 - share) * average + share * noisy / sums.sampling_rate
-                yield prior + np.maximum(average, 0.0)
+        drawn = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
+        start = drawn / rows.sums(drawn) + 1.0  # as of one record per row; later outweighed by the prior
+        model = _DirichletRows(start, float(clip), prior, rows=rows, completion=completion)
 
         def finish(concentrations: Vector) -> None:
             means = layout.split(concentrations / rows.sums(concentrations))
@@ -152,7 +144,7 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
             self.state_names_ = {node: list(states[node]) for node in nodes}
             self._is_fitted = True
 
-        return Learner(layout.size, steps, finish, tuple(observed))
+        return conjugate_learner(model, rate, finish, tuple(observed))
 
     def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
         """Return the declared states of the latent variables."""
@@ -174,3 +166,15 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
             rest = [variable for variable in self.state_names.variables if variable not in latents]
             return self.state_names.select(rest) if rest else None
         return {v: states for v, states in (self.state_names or {}).items() if v not in latents} or None
+
+
+@dataclass(frozen=True)
+class _DirichletRows(Dirichlet):
+    """Dirichlet rows of CPDs: a record's statistics are its family tables, expected over its latent variables."""
+
+    _: KW_ONLY
+    rows: Rows
+    completion: Completion
+
+    def statistic(self, natural: Vector) -> Callable[[Any], Any]:
+        return partial(self.completion.expected, log_rows=psi(natural) - psi(self.rows.sums(natural)))
