@@ -100,7 +100,7 @@ def _written(schema: Schema, variable: str) -> str:
         *(["decimal commas (decimal=',')"] if numbers and schema.csv.decimal == "." else []),
         *([f"another encoding than {schema.csv.encoding}"] if foreign else []),
     ]
-    return f". In a .csv file, {' or '.join(causes)} may be the cause: declare them in its format" if causes else ""
+    return f". In a .csv file the cause may be {' or '.join(causes)}, to be declared in its format" if causes else ""
 
 
 def _refusal(

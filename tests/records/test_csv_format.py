@@ -242,13 +242,13 @@ def test_cells_are_read_as_plainly_and_each_by_itself(texts, decimal):
 
 def test_synthetic_numbers_are_written_as_the_records_were(tmp_path):
     schema = dp.Schema(
-        {"income": dp.Bins([0, 1000, 5000], decimals=2), "rooms": [1, 2], "rate": [0.5, 1.5]},
+        {"income": dp.Bins([0, 1000, 5000], decimals=2), "rooms": ["1", "2"], "rate": [0.5, 1.5]},
         missing={"income": "unknown", "rooms": "unknown", "rate": "unknown"},
         csv=dp.CsvFormat(";", decimal=","),
     )
     records = pd.DataFrame({
         "income": pd.Series([1.5, None]),
-        "rooms": pd.Categorical([2, "unknown"], categories=[1, 2, "unknown"]),
+        "rooms": pd.Categorical(["2", "unknown"], categories=["1", "2", "unknown"]),
         "rate": pd.Categorical([0.5, "unknown"], categories=[0.5, 1.5, "unknown"]),
     })  # fmt: skip
     to_csv(records, tmp_path / "made.csv", schema, False)

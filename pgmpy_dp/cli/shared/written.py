@@ -80,9 +80,17 @@ def _with_missing_values(records: Any, schema: Schema) -> Any:
 
 
 def _of_numbers(schema: Schema, variable: str, stand_in: Any) -> bool:
-    """Whether all states of a variable are numbers, apart from the one for missing values."""
+    """Whether all states of a variable are numbers or write numbers, apart from the one for missing values."""
     others = [state for state in schema.states[variable] if state != stand_in or type(state) is not type(stand_in)]
-    return isinstance(stand_in, str) and all(type(state) in (int, float) for state in others)
+    return isinstance(stand_in, str) and all(type(state) in (int, float) or _writes_number(state) for state in others)
+
+
+def _writes_number(state: Any) -> bool:
+    try:
+        float(state)
+    except ValueError:
+        return False
+    return isinstance(state, str)
 
 
 def guarded(cell: Any) -> Any:
@@ -97,13 +105,7 @@ def guarded(cell: Any) -> Any:
 
 
 def _would_run(text: str) -> bool:
-    if not text.startswith(_RUN):
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return True
-    return False
+    return text.startswith(_RUN) and not _writes_number(text)
 
 
 def _cautions(records: Any) -> list[str]:
