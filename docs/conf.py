@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import pgmpy_dp
+from pgmpy_dp.papers.experiments import load
 
 HERE = Path(__file__).resolve().parent
 # Files of the project and the tutorials are pages too; Sphinx reads what lies in its own folder.
@@ -35,6 +38,9 @@ if not live.exists():
     records = pgmpy_dp.PrivateDataset(demo.load_records(), demo.SCHEMA, pgmpy_dp.PrivacyBudget(1.0))
     cliques, weights = pgmpy_dp.plan_measurements(network, demo.SCHEMA, check=0.15)
     network.fit(records.measure(cliques, 1.0, weights=weights)).explore(live, title=demo.TITLE)
+
+for kept in (HERE / "experiments").glob("*.csv"):  # the papers' figures are drawn from the kept results
+    load(kept.stem).figure(pd.read_csv(kept)).savefig(kept.with_suffix(".svg"), metadata={"Date": None})
 
 project = "pgmpy_dp"
 copyright = "the contributors of pgmpy_dp"

@@ -29,9 +29,14 @@ class ConjugateExponential(Protocol):
         Whether statistics are at least 0, which lowers the sensitivity to replacing a record.
     """
 
-    start: Vector
-    bound: float
-    non_negative: bool
+    @property
+    def start(self) -> Vector: ...
+
+    @property
+    def bound(self) -> float: ...
+
+    @property
+    def non_negative(self) -> bool: ...
 
     def statistic(self, natural: Vector) -> Callable[[Any], Any]:
         """Return the function of m records that gives their expected statistics, of shape (m, d).

@@ -65,6 +65,8 @@ ALLOWED = {
     "papers/experiments/vips_logistic.py": "made-up features and classes",
     "papers/experiments/vips_sbn.py": "made-up records, an order of public ones, and a public random start",
     "papers/experiments/populations.py": "made-up records of the papers' experiments",
+    "papers/experiments/bayes_naive.py": "posterior draws of made-up records, said to be not private",
+    "papers/experiments/cgm_divergence.py": "output perturbation of fits to made-up records",
     "papers/experiments/peer_comparisons.py": "made-up tables to time with",
     "evaluation/example_networks.py": "made-up networks",
     "papers/experiments/protocol.py": "made-up graphs of the papers' experiments",

@@ -27,6 +27,7 @@ STATES = {"slopes": 10, "projection": 20, "regularization": 10}
 REGULARIZED_SIZE = 100_000
 LITTLE = 1e-6  # regularisation weight that does not depend on the noise
 PROJECTIONS = ("projected", "not projected", "projected, little regularised", "not projected, little regularised")
+LABELS = {"noisy": "naive MLE, noisy statistics", "exact": "non-private"}
 RESULTS = ("series", "value")
 
 
@@ -104,16 +105,17 @@ def figure(rows: pd.DataFrame) -> Figure:
     drawn = Figure(figsize=(12.6, 3.9), layout="constrained")
     slopes, projection, regularization = drawn.subplots(1, 3)
     wide = _wide(rows, "slopes", "size")
-    plot_quartiles(slopes, wide, "size", ["noisy", "exact"])
+    plot_quartiles(slopes, wide, "size", LABELS)
     for column, style in (("sampling, 1/N", "--"), ("privacy, 1/N^2", ":")):
         curve = wide.groupby("size")[column].mean()
         slopes.plot(curve.index, curve, style, color="0.3", label=f"predicted: {column}")
     slopes.set(
         title="(a) two slopes, chain, epsilon = 0.1", ylabel="mean squared error of marginals", xlabel="records N"
     )
-    plot_quartiles(projection, _wide(rows, "projection", "size"), "size", PROJECTIONS)
+    projected = {series: f"naive MLE, {series}" for series in PROJECTIONS}
+    plot_quartiles(projection, _wide(rows, "projection", "size"), "size", projected)
     projection.set(title="(b) projection, Erdos-Renyi, epsilon = 0.5", ylabel="KL(true || fitted)", xlabel="records N")
-    plot_quartiles(regularization, _wide(rows, "regularization", "weight"), "weight", ["noisy", "exact"])
+    plot_quartiles(regularization, _wide(rows, "regularization", "weight"), "weight", LABELS)
     regularization.set(title="(c) regularisation, chain, epsilon = 0.1", ylabel="KL(true || fitted)", xlabel="lambda")
     for axes in (slopes, projection, regularization):
         axes.set(xscale="log", yscale="log")

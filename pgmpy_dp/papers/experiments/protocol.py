@@ -56,6 +56,17 @@ def settings_in_words(rows: pd.DataFrame) -> str:
     )
 
 
+def wins(rows: pd.DataFrame, cell: list[str], one: str, other: str) -> int:
+    """Count the cells in which one column is below another in the median of their differences, where both are known.
+
+    Examples
+    --------
+    >>> wins(pd.DataFrame({"n": [1, 1, 2], "a": [1.0, 2.0, 5.0], "b": [3.0, np.nan, 4.0]}), ["n"], "a", "b")
+    1
+    """
+    return int(((rows[one] - rows[other]).groupby([rows[key] for key in cell]).median() < 0).sum())
+
+
 def search_in_turn(loss: Callable[[Settings], float], start: Settings) -> tuple[Settings, float]:
     """Minimise the loss over one setting after the other, with the others at their best: in hindsight, not private.
 

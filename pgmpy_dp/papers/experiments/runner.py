@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from tqdm import tqdm
 from pgmpy_dp import __version__
 from pgmpy_dp._files import replacing
 from pgmpy_dp.papers.experiments import load, run_trial, start
+from pgmpy_dp.papers.experiments.drawing import add_caption
 
 Trial = Mapping[str, Any]
 PROCESSES = 2
@@ -181,20 +181,10 @@ def _draw(
     paragraphs = [" ".join(paragraph.split()) for paragraph in experiment.caption(rows).strip().split("\n\n")]
     paragraphs.append("Noise is simulated with fixed seeds: nothing here is private.")
     figure = experiment.figure(rows)
-    _add_caption(figure, paragraphs)
+    add_caption(figure, paragraphs)
     written = [path, *(path.with_suffix(suffix) for suffix in (".png", ".svg", ".txt"))]
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(written[1], dpi=130, metadata={"Software": None})
         figure.savefig(written[2], metadata={"Date": None})
     written[3].write_text("\n\n".join(paragraphs) + "\n")
     return written
-
-
-def _add_caption(figure: Figure, paragraphs: list[str]) -> None:
-    """Add the caption below the axes, over the width of the figure, and enlarge the figure by the text's height."""
-    width, height = figure.get_size_inches()
-    lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, int(width * 16.5))]
-    room = 0.155 * len(lines) + 0.15
-    figure.set_size_inches(width, height + room)
-    figure.get_layout_engine().set(rect=(0, room / (height + room), 1, height / (height + room)))  # type: ignore[union-attr, call-arg]
-    figure.text(0.01, (room - 0.1) / (height + room), "\n".join(lines), va="top", fontsize=8, linespacing=1.25)
