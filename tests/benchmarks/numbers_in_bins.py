@@ -5,7 +5,8 @@
 
 FOLDER holds adult_train.csv.gz; the other tables, RAND's and one of marriages, are shipped with statsmodels. A mixture
 of pairs per table and epsilon (delta 1e-9) gives the bins of the records for "even" and "shape". For "measured", a
-tenth of epsilon goes to fine histograms of each number, twelve cells to a bin, which fill its bins. For each number:
+tenth of epsilon goes to fine histograms of each number, twelve cells to a bin, which fill its bins; for "measured, free
+tail" only cells count that differ from the free shape by more than noise explains. For each number:
 
 mean         mean of the synthetic records, over that of the records
 quantile     the largest error of the 10, 50 and 90 % quantiles, in widths of the bin that holds the quantile
@@ -32,6 +33,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.models.shapes import shape_of
 
 EPSILONS, DELTA, SHARE, CELLS = (0.3, 1.0, 3.0), 1e-9, 0.1, 12
+DEVIATIONS = 3.0  # of noise, beyond which a cell is not as the free shape says
 ADULT = {
     "age": dp.Bins([0, 18, 30, 45, 60, 200]),
     "hours_per_week": dp.Bins([0, 20, 35, 41, 60, 168]),
@@ -82,6 +84,17 @@ def released(frame: pd.DataFrame, schema: dp.Schema, epsilon: float, seed: int) 
     return dp.PairwiseMixture(epsilon, DELTA).fit(data).network_
 
 
+def within(bins: dp.Bins, fine: dp.Bins, place: Any, counts: Any, noise: float, generator: np.random.Generator) -> Any:
+    """Draw numbers in bins by the counts of their cells."""
+    shape = shape_of(fine, tuple(counts / max(counts.sum(), 1.0)), noise, float(place.size))
+    owners, cells = np.searchsorted(bins.edges, fine.edges[:-1], side="right") - 1, np.empty(place.size, dtype=np.intp)
+    for number in np.unique(place):
+        own, rows = np.flatnonzero(owners == number), place == number
+        weights = counts[own] + 1e-9
+        cells[rows] = generator.choice(own, rows.sum(), p=weights / weights.sum())
+    return shape.draw(cells, None, generator)
+
+
 def filled(
     frame: pd.DataFrame, schema: dp.Schema, epsilon: float, seed: int
 ) -> Iterator[tuple[str, pd.DataFrame, Any]]:
@@ -101,18 +114,18 @@ def filled(
     )
     histograms = data.measure([(v,) for v in fine], SHARE * epsilon, delta=DELTA)
     measured = main.simulate(count, seed=seed)
+    free = main.simulate(count, seed=seed, numbers="drawn")
+    plain, spiked = measured, measured.copy()
     for variable, bins in schema.bins.items():
         place = measured[variable].cat.codes.to_numpy()
-        counts, noise = np.maximum(histograms.marginal((variable,))[0], 0.0), histograms.noise((variable,))[1]
-        shape = shape_of(fine[variable], tuple(counts / max(counts.sum(), 1.0)), noise, float(count))
-        owners = np.searchsorted(bins.edges, fine[variable].edges[:-1], side="right") - 1
-        cells = np.empty(count, dtype=np.intp)
-        for number in np.unique(place):
-            own, rows = np.flatnonzero(owners == number), place == number
-            weights = counts[own] + 1e-9
-            cells[rows] = generator.choice(own, rows.sum(), p=weights / weights.sum())
-        measured[variable] = shape.draw(cells, None, generator)
-    yield "measured", measured, main
+        counts, noise = histograms.marginal((variable,))[0], histograms.noise((variable,))[1]
+        # The free shape's counts, from which cells differ only where noise cannot explain it.
+        smooth = np.histogram(free[variable], fine[variable].edges)[0]
+        kept = np.where(np.abs(counts - smooth) > DEVIATIONS * noise, counts, smooth)
+        for frame_of, own in ((plain, counts), (spiked, kept)):
+            frame_of[variable] = within(bins, fine[variable], place, np.maximum(own, 0.0), noise, generator)
+    yield "measured", plain, main
+    yield "measured, free tail", spiked, main
 
 
 def r2(train: pd.DataFrame, test: pd.DataFrame, target: str, numbers: list[str]) -> float:
@@ -159,15 +172,15 @@ def draw(rows: pd.DataFrame, out: Path) -> None:
     figure, axes = plt.subplots(2, len(names), figsize=(3.4 * len(names), 5.6), sharey="row", layout="constrained")
     for column, name in enumerate(names):
         for number, (way, own) in enumerate(rows[rows["table"] == name].groupby("way", sort=False)):
-            at = np.log10(own["epsilon"]) + 0.12 * (number - 1)
-            axes[0, column].plot(10**at, own["mean"], "o", label=way, alpha=0.7)
-            kept = own[own["r2_records"] > 0.02]
-            axes[1, column].plot(10 ** at[kept.index], (kept["r2"] / kept["r2_records"]).clip(-1), "o", alpha=0.7)
-        axes[0, column].set(title=name, xscale="log", yscale="log")
-        axes[1, column].set(xscale="log", xlabel="epsilon")
-    axes[0, 0].set_ylabel("synthetic mean / mean of the records")
-    axes[1, 0].set_ylabel("share of R2 that is kept (-1: or less)")
-    axes[0, 0].legend()
+            at = own["epsilon"].map(EPSILONS.index) + 0.15 * (number - 1.5)
+            axes[0, column].plot(at, own["mean"], "o", label=way, alpha=0.7)
+            kept = own["r2_records"] > 0.02
+            axes[1, column].plot(at[kept], (own["r2"] / own["r2_records"])[kept].clip(-1), "o", alpha=0.7)
+        axes[0, column].set(title=name, yscale="log", xticks=range(len(EPSILONS)), xticklabels=EPSILONS)
+        axes[1, column].set(xlabel="epsilon", xticks=range(len(EPSILONS)), xticklabels=EPSILONS)
+    axes[0, 0].set_ylabel("synthetic mean /\nmean of the records")
+    axes[1, 0].set_ylabel("share of R2 that is kept\n(-1: or less)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.savefig(out)
 
 
