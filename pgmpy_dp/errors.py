@@ -12,6 +12,10 @@ import sys
 __all__ = ["BudgetExceededError", "LedgerError", "Message", "ReleaseFormatError", "SchemaError"]
 
 
+# Advice where no network can help, in Python and for the command line.
+MIXTURE = ("fit PairwiseMixture, which needs no network", "use pgmpy-dp synthesize, which needs no network")
+
+
 class Message(str):
     """The text of an error or a warning: a fact, and advice in Python or, as `shell`, for the command line.
 

@@ -36,7 +36,7 @@ from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.kinds import compose_releases
+from pgmpy_dp.release.kinds import compose_releases, several
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -387,11 +387,6 @@ class TableEstimator(PrivateEstimator):
 
 
 NOISE = choice("auto", "laplace", "gaussian")
-
-
-def several(release: Any) -> tuple[Release, ...]:
-    """List the releases that are fitted together."""
-    return release if isinstance(release, tuple) else (release,)
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:

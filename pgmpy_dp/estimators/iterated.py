@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import PrivateEstimator
 from pgmpy_dp.estimators.sources import refuse_rules
 from pgmpy_dp.privacy.checks import number
@@ -153,6 +154,6 @@ def run(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, 
             warnings.warn(
                 f"{name} was stopped after {done} of {sums.steps} steps. It keeps what it has learned; all of "
                 f"epsilon={epsilon:g} is charged.",
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
     return learned, done  # type: ignore[return-value]  # a plan has at least one step

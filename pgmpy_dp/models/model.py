@@ -40,7 +40,7 @@ from pgmpy_dp.models.questions import (
 )
 from pgmpy_dp.models.shapes import DRAWS, Shape, require_scale, shape_of
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release.kinds import least_noisy
+from pgmpy_dp.release.kinds import least_noisy, several
 from pgmpy_dp.schema import Bins, Schema
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ class Model(ABC):
 
     def _releases(self) -> tuple[Any, ...]:
         """List the releases from which bounds and the test of fit are computed."""
-        held = getattr(self, "release_", None)
-        if held is None:
+        held = several(getattr(self, "release_", None))
+        if not held:
             raise ValueError(_NO_RELEASE)
-        return held if isinstance(held, tuple) else (held,)
+        return held
 
     @abstractmethod
     def _total(self) -> float:

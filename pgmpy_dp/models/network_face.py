@@ -17,7 +17,7 @@ import pandas as pd
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import Message, ReleaseFormatError, SchemaError, callers_level
+from pgmpy_dp.errors import MIXTURE, Message, ReleaseFormatError, SchemaError, callers_level
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
@@ -108,7 +108,7 @@ class PrivateNetwork(Model, Provenance):
         whole_number("draws", draws, 20)
         posterior = self._drawn_afresh(draws, seed)
         if posterior.poor:
-            warnings.warn(slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=2)
+            warnings.warn(slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=callers_level())
         return posterior
 
     def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
@@ -393,7 +393,7 @@ class PrivateNetwork(Model, Provenance):
             warnings.warn(
                 f"NOT PRIVATE: {type(estimator).__name__} promises nothing for the records, and the network may tell "
                 "all of them. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
         release = getattr(estimator, "release_", None)
         if release is not None and (isinstance(release, tuple) or release.cliques):  # no bounds from releases of draws
@@ -412,10 +412,10 @@ class PrivateNetwork(Model, Provenance):
         check = vars(self).get("_check")
         if check is not None and check.fails and "_warned" not in vars(self):
             self._warned = True
-            advice = "add edges where {} finds it, {}or {}, which needs no network"
+            advice = "add edges where {} finds it, {}or {}"
             own = "fit by {}, which reads each family from its own table, " if self._told_by_families() else ""
-            python = advice.format("check_fit()", own.format("PrivateMLE()"), "fit PairwiseMixture")
-            shell = advice.format("pgmpy-dp check", own.format("--estimator private-mle"), "use pgmpy-dp synthesize")
+            python = advice.format("check_fit()", own.format("PrivateMLE()"), MIXTURE[0])
+            shell = advice.format("pgmpy-dp check", own.format("--estimator private-mle"), MIXTURE[1])
             worst = f": {check.worst(1)[0]}" if check.worst() else ""
             fact = (
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "

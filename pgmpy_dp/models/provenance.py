@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.observed.factors import Network
 from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.kinds import several
 
 # Attributes of a network and its copies: the guarantee, the source of bounds, and the contents that both are valid for.
 _PROMISE = ("guarantee_", "_promised")
@@ -69,7 +71,7 @@ class Provenance:
 
     @release_.setter
     def release_(self, release: Release | tuple[Release, ...]) -> None:
-        read_by = tuple(one.schema for one in (release if isinstance(release, tuple) else (release,)))
+        read_by = tuple(one.schema for one in several(release))
         vars(self).update(release_=release, _fitted_as=_network(self), _read_by=read_by)
 
     def _follow_parameters(self) -> None:
@@ -80,7 +82,7 @@ class Provenance:
             warnings.warn(
                 "The network has no guarantee any more: parameters that do not come from its fit may tell anything "
                 "about the records. Fit it again, or attach_release, if they follow from that release.",
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
 
     def _provenance_of(self, network: Network) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.errors import MIXTURE, Message, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
@@ -68,8 +68,7 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
             Message(
                 f"The fit leaves out the public {', '.join(map(str, found))}: the network does not join its variables, "
                 "and a tree that does is too large",
-                "add edges there, or fit PairwiseMixture, which needs no network",
-                "add edges there, or use pgmpy-dp synthesize, which needs no network",
+                *(f"add edges there, or {advice}" for advice in MIXTURE),
             ),
             stacklevel=callers_level(),
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import MIXTURE, Message, SchemaError
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.factors import Network, families
@@ -141,7 +141,6 @@ def _not_held(variables: Clique, pair: Sequence[str]) -> SchemaError:
     return SchemaError(
         Message(
             f"The network cannot hold the rule about {', '.join(map(repr, variables))}, which must all be neighbours",
-            f"{add} fit PairwiseMixture, which needs no network",
-            f"{add} use pgmpy-dp synthesize, which needs no network",
+            *(f"{add} {advice}" for advice in MIXTURE),
         )
     )

@@ -13,6 +13,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import TableEstimator, require_fitted
 from pgmpy_dp.estimators.for_networks.prior_estimator import PriorEstimator
 from pgmpy_dp.fitting.readings.dirichlet import draw_network, posterior_frame, posterior_means
@@ -92,7 +93,7 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
             warnings.warn(
                 "release= of PrivateBayesianEstimator is now called mechanism=; the old name goes in the next version.",
                 DeprecationWarning,
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
             self.mechanism, self.release = self.release, None
 

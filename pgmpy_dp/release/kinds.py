@@ -233,13 +233,18 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
 
 
+def several(release: Any) -> tuple[Release, ...]:
+    """List the releases of a fit: one, those that are fitted together, or none."""
+    return release if isinstance(release, tuple) else () if release is None else (release,)
+
+
 def compose_releases(releases: Sequence[Release]) -> Guarantee:
     """Compose the guarantees of releases; one by which the schema or tables of others were chosen counts once."""
     counted = {part.payment for release in releases for part in release.guarantee.shared}
     left = [release.guarantee for release in releases if not counted or release._name not in counted]
     whole = compose(left)
-    several = {release.guarantee.mechanism for release in releases} != {left[0].mechanism}
-    return replace(whole, mechanism="several", rho=None) if several else whole
+    mixed = {release.guarantee.mechanism for release in releases} != {left[0].mechanism}
+    return replace(whole, mechanism="several", rho=None) if mixed else whole
 
 
 def refuse_repeated(releases: Sequence[Release]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import MIXTURE, Message, SchemaError
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
 # Largest number of cells of a rule: it is held as a table over its variables.
@@ -246,8 +246,7 @@ class Dependency:
                 Message(
                     f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than "
                     f"{_MOST_CELLS:,} cells. Networks need that table where the two are neighbours",
-                    "fit PairwiseMixture, which does not need it",
-                    "use pgmpy-dp synthesize, which does not need it",
+                    *MIXTURE,
                 )
             )
         found: NDArray[np.bool_] = fine[:, None] == coarse

@@ -95,6 +95,6 @@ def test_what_needs_a_dense_table_refuses_large_ones_with_a_way_out(kind, monkey
     data = dp.PrivateDataset(
         pd.DataFrame({"fine": ["f1"], "coarse": ["c1"], "a": ["x"]}), schema, dp.PrivacyBudget(1.0)
     )
-    with pytest.raises(dp.SchemaError, match="fit PairwiseMixture, which does not need it"):
+    with pytest.raises(dp.SchemaError, match="fit PairwiseMixture, which needs no network"):
         network.fit(data, estimator=dp.PrivateMLE(1.0))
     assert not data.budget.history

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.iterated import Iterated
 from pgmpy_dp.privacy import PrivacyBudget
 
@@ -40,7 +41,7 @@ class ArrayEstimator(Iterated):
                 f"This {type(self).__name__} is a copy, as GridSearchCV makes one for each fit: each costs epsilon "
                 f"= {self.epsilon}. {tied} Scores of held-out private records are exact: no budget covers them, nor a "
                 "choice that is made by them. Score on public records.",
-                stacklevel=7,
+                stacklevel=callers_level(),
             )
         return super()._budget() if self.budget is None else self.budget
 

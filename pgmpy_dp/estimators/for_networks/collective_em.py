@@ -10,7 +10,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.base import TableEstimator, several
+from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import joined
 from pgmpy_dp.fitting.plans.planning import plan_measurements
@@ -25,6 +25,7 @@ from pgmpy_dp.observed.observations import Observations, observed_of
 from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
+from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -13,8 +13,8 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.errors import Message
-from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights, several
+from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights
 from pgmpy_dp.estimators.sources import informed, refuse_rules
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout
@@ -25,7 +25,7 @@ from pgmpy_dp.observed.observations import agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.kinds import compose_releases, refuse_repeated
+from pgmpy_dp.release.kinds import compose_releases, refuse_repeated, several
 from pgmpy_dp.schema import Clique, Schema
 
 Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
@@ -144,7 +144,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
                     "see what --estimator auto gives",
                 ),
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=callers_level(),
             )
 
 

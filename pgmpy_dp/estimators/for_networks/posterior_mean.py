@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.base import TableEstimator, several
+from pgmpy_dp.errors import callers_level
+from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.fitting.readings.directed import require_exact
@@ -19,6 +20,7 @@ from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
+from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Clique, Schema
 
 _REGULARIZATION = 1e-9
@@ -86,7 +88,9 @@ class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
         if self.posterior_.poor:
             which = f"the mean of one probability {self.posterior_.poor}"
             more = f"{type(self).__name__}(draws={4 * self.draws})"
-            warnings.warn(mixes_slowly(which, more, "pgmpy-dp query --draws, or --estimator auto"), stacklevel=4)
+            warnings.warn(
+                mixes_slowly(which, more, "pgmpy-dp query --draws, or --estimator auto"), stacklevel=callers_level()
+            )
         schema, layout = self.posterior_.schema, self.posterior_.layout
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)
