@@ -117,9 +117,8 @@ class Said:
         loggers = [root, *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
         before = [(logger, logger.level) for logger in loggers]
         for logger in loggers:
-            logger.setLevel(
-                logging.WARNING if logger.name.startswith("numba") else logging.DEBUG
-            )  # it tells of compiling
+            compiling = logger.name.startswith(("numba", "filelock"))  # the tests' own lock, of compiled kernels
+            logger.setLevel(logging.WARNING if compiling else logging.DEBUG)
         root.addHandler(handler)
         pgmpy_logger = logging.getLogger("pgmpy")
         if not pgmpy_logger.propagate:
