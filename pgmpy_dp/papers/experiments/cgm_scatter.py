@@ -94,7 +94,7 @@ def caption(rows: pd.DataFrame) -> str:
     apart = first["error"][list(METHODS)]
     ahead = "; ".join(sorted(METHODS, key=lambda method: float(apart[method])))
     errors = "; ".join(f"{method} {apart[method]:.3f}" for method in METHODS)
-    lost = "; ".join(f"{method} {first.loc[method, 'lost']:.0f}" for method in METHODS)
+    lost = "; ".join(f"{method} {int(first['lost'][method])}" for method in METHODS)
     return f"""
         Edge marginals of a connected Erdos-Renyi graph of 10 variables with {STATES} states, from {SIZE:,} records at
         epsilon = {EPSILON}; one cell in {THINNED} is drawn. On the line they are right; above with linear axes, below

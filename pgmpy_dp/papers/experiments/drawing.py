@@ -89,7 +89,10 @@ def plot_quartiles(
         groups = held.groupby(x)[column]
         middle, low, high = groups.median(), groups.quantile(0.25), groups.quantile(0.75)
         colour, line = style[label]
-        axes.plot(middle.index, middle, line, color=colour, label=label, markersize=4, linewidth=1.4)
+        if len(middle) == 1 and label in NEUTRAL:  # a line of one point would not be seen
+            axes.axhline(middle.iloc[0], color=colour, linestyle=line, label=label, linewidth=1.4)
+        else:
+            axes.plot(middle.index, middle, line, color=colour, label=label, markersize=4, linewidth=1.4)
         if band:
             axes.fill_between(middle.index, low, high, color=colour, alpha=0.12, linewidth=0)
     axes.spines[["top", "right"]].set_visible(False)
