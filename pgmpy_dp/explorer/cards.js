@@ -29,14 +29,13 @@ class Card {
     Object.assign(this, { model, variable, base, choose });
     const { name, states, edges } = model.variables[variable];
     this.moved = element('small');
-    this.mean = element('p', { className: 'mean', hidden: true });
     this.note = element('p', { className: 'note', hidden: true });
     this.list = element('div');
     this.list.setAttribute('role', 'group');
     this.list.setAttribute('aria-label', visible(name));
     this.list.addEventListener('keydown', (event) => this.step(event));
     const title = element('h2', {}, element('span', { className: 'name-box', title: name }, named(name)));
-    this.root = element('section', { className: 'card' }, element('div', { className: 'head' }, title, this.moved), this.mean, this.list, this.note);
+    this.root = element('section', { className: 'card' }, element('div', { className: 'head' }, title, this.moved), this.list, this.note);
     this.order = [...states.keys()];
     if (!edges) this.order.sort((a, b) => base[b].value - base[a].value);
     this.rows = new Map();
@@ -85,7 +84,7 @@ class Card {
   /** Show an answer: states with bounds, the chosen state, and differences from a pinned question. */
   fill(answer) {
     this.last = answer;
-    const { chosen, states, differences, against, note, mean } = answer;
+    const { chosen, states, differences, against, note } = answer;
     let apart = 0;
     states.forEach(({ value }, s) => apart += Math.abs(value - this.base[s].value) / 2);
     this.distance = chosen === undefined ? apart : 0;
@@ -93,8 +92,6 @@ class Card {
     this.moved.textContent = chosen !== undefined ? 'given' : answer.asked && apart >= 5e-4 ? `moved ${percent(apart)}` : '';
     this.note.textContent = note ?? '';
     this.note.hidden = !note;
-    this.mean.textContent = mean ?? '';
-    this.mean.hidden = !mean;
     if (chosen !== undefined && !this.rows.has(chosen)) this.row(chosen);
     for (const [state, row] of this.rows) this.fillRow(state, row, states[state], chosen, differences?.[state], against?.[state]);
   }

@@ -1,7 +1,7 @@
 // The junction tree's program (`inference/trees/kernel.py`) in log space, for many networks at a time: a cell of the
 // buffer has a lane for each network.
 
-const [ASSIGN, MULTIPLY, SUM_UP, SUM_DOWN, SUM_OUT, FILL, NORMALISE, NORMALISE_ROOT, DIVIDE] = Array(9).keys();
+const [ASSIGN, MULTIPLY, SUM_UP, , SUM_OUT, FILL, NORMALISE, , DIVIDE] = Array(9).keys();
 
 /** Visit the cells of an instruction's big table with their cells of the small one, as places in a buffer of lanes. */
 function walk(maps, [, , cells, , block, stride, start], lanes, big, small, visit) {
@@ -50,7 +50,7 @@ function calibrate(tree, x, lanes, most = false) {
 
 /** Replace a table by its shares given the separator, and the separator by the logarithms of their sums. */
 function condition({ maps }, x, lanes, at, belief) {
-  const [, big, cells, small, , , , smallCells] = at;
+  const [, big, , small, , , , smallCells] = at;
   const top = belief * lanes, sums = small * lanes, end = smallCells * lanes;
   x.fill(-Infinity, top, top + end);
   x.fill(0, sums, sums + end);

@@ -8,8 +8,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli import main
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.models.simulation import simulate
@@ -294,3 +296,13 @@ def test_a_model_without_a_release_has_a_page_without_bounds(opened, models):
     assert found["lung"]["yes"]["value"] == pytest.approx(plain.query(["lung"], {"smoke": "yes"}).values[0], abs=1e-9)
     assert set(found["lung"]["yes"]) == {"value"}
     assert "No guarantee" in page("return document.getElementById('notices').textContent")
+
+
+def test_from_the_command_line(models, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    models["grid"].save("fitted.zip")
+    result = CliRunner().invoke(main, ["explore", "fitted.zip", "--out", "page.html", "--title", "A <grid>", "--json"])
+    told = json.loads(result.stdout)
+    assert told == {"file": "page.html", "bytes": (tmp_path / "page.html").stat().st_size, "bounds": True, "notes": []}
+    assert '<h1 dir="auto">A &lt;grid&gt;</h1>' in (tmp_path / "page.html").read_text()
+    assert CliRunner().invoke(main, ["explore", "fitted.zip", "--out", "page.txt"]).exit_code == 1
