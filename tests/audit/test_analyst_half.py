@@ -117,8 +117,9 @@ class Said:
         loggers = [root, *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
         before = [(logger, logger.level) for logger in loggers]
         for logger in loggers:
-            compiling = logger.name.startswith(("numba", "filelock"))  # the tests' own lock, of compiled kernels
-            logger.setLevel(logging.WARNING if compiling else logging.DEBUG)
+            # Compiling, the tests' own lock of it, and Spark's client, which speaks whenever garbage is collected.
+            other = logger.name.startswith(("numba", "filelock", "py4j"))
+            logger.setLevel(logging.WARNING if other else logging.DEBUG)
         root.addHandler(handler)
         pgmpy_logger = logging.getLogger("pgmpy")
         if not pgmpy_logger.propagate:

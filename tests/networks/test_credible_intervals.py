@@ -456,7 +456,7 @@ def test_names_say_the_format(network, tmp_path):
         markov.save(tmp_path / "network.bif")
     with pytest.raises(TypeError, match=r"\['c'\]"):
         network.query("c")
-    with pytest.raises(TypeError, match="number for every state"):
+    with pytest.raises(dp.SchemaError, match="number for each of its states"):
         network.expectation("c")
     assert list(tmp_path.iterdir()) == []
 

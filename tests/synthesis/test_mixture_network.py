@@ -211,7 +211,7 @@ def test_typing_errors_are_named():
         NETWORK.expectation({"c": {1: 1.0}})
     with pytest.raises(ValueError, match="must be finite"):
         NETWORK.expectation({"c": {1: 1.0, 2: float("nan")}})
-    with pytest.raises(TypeError, match="number for every state"):
+    with pytest.raises(dp.SchemaError, match="number for each of its states"):
         NETWORK.expectation(["c"])
     with pytest.raises(ValueError, match="no records"):
         NETWORK.log_likelihood(pd.DataFrame({variable: [] for variable in "abcd"}))

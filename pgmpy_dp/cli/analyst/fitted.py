@@ -31,7 +31,6 @@ from pgmpy_dp.cli.shared.common import (
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
-from pgmpy_dp.release.kinds import several
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -397,6 +396,8 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
 
 def carried(network: Any) -> tuple[Any, ...]:
     """List the releases that a model carries."""
+    from pgmpy_dp.release.kinds import several
+
     return several(getattr(network, "release_", None))
 
 
