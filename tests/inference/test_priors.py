@@ -23,7 +23,7 @@ def posterior():
     normal = np.exp(-((logs[:, None, None] - centre[:, None]) ** 2) / (2 * variance)) / np.sqrt(variance)
     together = np.einsum("acv,bcv,cv->ab", normal, normal, np.exp(believed))
     first, second = np.exp(logs)[:, None], np.exp(logs)
-    sums = np.bincount(ROWS.columns, LOGS)
+    sums = LOGS.reshape(2, 4).sum(axis=1)
     rows = 4 * (gammaln(first + second) - gammaln(first) - gammaln(second)) + sums[0] * first + sums[1] * second
     weights = together * np.exp(rows)
     shares = [weights.sum(axis=1 - axis) / weights.sum() for axis in range(2)]

@@ -39,33 +39,27 @@ class Concentrations:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        nodes: list[tuple[int, ...]] = []
+        nodes, owners = [], [np.zeros(0, np.int64)]
         parents: list[tuple[int, ...]] = []
         cells = numbers = bases = effects = scales = 0
-        for shape in rows.shapes:
-            width, first = math.prod(shape[1:]), len(parents)
-            stride = width
-            for states in shape[1:] if len(shape) > 2 else ():
+        for count, *others in rows.shapes:
+            width = stride = math.prod(others)
+            held = others if len(others) > 1 else []
+            nodes.append((cells, numbers, count, width, bases, len(parents), len(held)))
+            cells, numbers, bases = cells + count * width, numbers + width, bases + count
+            for states in held:
                 stride //= states
                 parents.append((stride, states, effects, scales))
-                effects, scales = effects + states * shape[0], scales + states
-            nodes.append((cells, numbers, shape[0], width, bases, first, len(parents) - first))
-            cells, numbers, bases = cells + shape[0] * width, numbers + width, bases + shape[0]
+                owners.append(np.repeat(scales + np.arange(states), count))
+                effects, scales = effects + states * count, scales + states
         self._nodes = np.array(nodes, dtype=np.int64)
         self._parents = np.array(parents, dtype=np.int64).reshape(-1, 4)
+        self._owners = np.concatenate(owners)  # the variance of each effect
         self._centre, self._variance = math.log(_CONCENTRATION), 1.0
         self._bases, self._effects = np.full(bases, self._centre), np.zeros(effects)
         self._variances = np.full(scales, _VARIANCE)
-        self._owners = np.concatenate(  # the variance of each effect
-            [np.zeros(0, np.int64)]
-            + [
-                np.repeat(scale + np.arange(states), count)
-                for _, _, count, _, _, begin, held in nodes
-                for _, states, _, scale in parents[begin : begin + held]
-            ]
-        )
-        self.first = np.full(rows.columns.size, _CONCENTRATION)
-        self._concentrations, self._totals = self.first.copy(), rows.totals(self.first)
+        self.first = np.full(cells, _CONCENTRATION)
+        self._concentrations = self.first.copy()
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
         """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
@@ -73,11 +67,11 @@ class Concentrations:
 
         logs, believed = self._rows.normalise(values), math.log(_CONCENTRATION)
         moves = self._bases.size + len(self._nodes) + self._effects.size + 1
-        self._totals = self._rows.totals(self._concentrations)  # without the rounding errors of moves
+        totals = self._rows.totals(self._concentrations)
         for width in _WIDTHS:
             shifts, uniforms = width * generator.standard_normal(moves), generator.random(moves)
             self._centre = sweep(
-                self._concentrations, self._totals, logs, self._bases, self._effects, self._nodes, self._parents,
+                self._concentrations, totals, logs, self._bases, self._effects, self._nodes, self._parents,
                 self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
             )  # fmt: skip
         square = float(((self._bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE

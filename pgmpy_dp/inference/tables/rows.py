@@ -29,10 +29,6 @@ class Rows:
     ----------
     numbers : ndarray of int64, shape (families.size,)
         The row of each cell, counted over all families.
-    columns : ndarray of int64, shape (families.size,)
-        The node's state in each cell, counted over all nodes.
-    nodes : ndarray of int64
-        The node of each such state.
     shapes : sequence of tuples of int
         Shapes of the families' tables.
 
@@ -41,24 +37,17 @@ class Rows:
     >>> rows = Rows(Layout.of({"a": 2, "b": 2}, [("a",), ("b", "a")]))
     >>> rows.numbers.tolist()
     [0, 0, 1, 2, 1, 2]
-    >>> rows.columns.tolist()
-    [0, 1, 2, 2, 3, 3]
     >>> rows.sums(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
     [3.0, 3.0, 8.0, 10.0, 8.0, 10.0]
     """
 
     def __init__(self, families: Layout) -> None:
-        numbers, columns, nodes, count, states = [], [], [], 0, 0
-        for node, shape in enumerate(families.shapes):
+        numbers, count = [], 0
+        for shape in families.shapes:
             width = math.prod(shape[1:])
-            state, row = np.divmod(np.arange(shape[0] * width), width)
-            numbers.append(count + row)
-            columns.append(states + state)
-            nodes.append(np.full(shape[0], node))
-            count, states = count + width, states + shape[0]
+            numbers.append(count + np.arange(shape[0] * width) % width)
+            count += width
         self.numbers: NDArray[np.int64] = np.concatenate(numbers)
-        self.columns: NDArray[np.int64] = np.concatenate(columns)
-        self.nodes: NDArray[np.int64] = np.concatenate(nodes)
         self.shapes = families.shapes
         self._count = count
 
