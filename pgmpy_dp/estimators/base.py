@@ -334,8 +334,16 @@ class PrivateEstimator(Estimator):
     def _planned(self, model: Any, schema: Schema | PublicTable | None, records: float | None) -> Plan:
         """Return the plan of a fit; without a schema, for the declared states."""
         self._check_parameters()
-        self._price()
         structure = self._structure(model)
+        public = self._public(structure, schema)
+        mechanism = self._plan(structure, public)
+        if records is not None:
+            number(above=0.0)("records", records)
+        return Plan(mechanism, mechanism.quote(public), public.schema, records)
+
+    def _public(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
+        """Return what is public of the records of a plan; refuse what `fit` would refuse."""
+        self._price()
         public = declared(self._states(structure), self._variables(structure, None)) if schema is None else schema
         if isinstance(public, Schema):
             public = PublicTable.of(public, self.delta, self.neighbours or "add_remove")
@@ -345,10 +353,7 @@ class PrivateEstimator(Estimator):
         require_variables(public.schema, variables, "schema")
         require_agreement(public, public.neighbours, variables, self.neighbours, self._states(structure))
         self._require_held(structure, public.schema)
-        mechanism = self._plan(structure, public)
-        if records is not None:
-            number(above=0.0)("records", records)
-        return Plan(mechanism, mechanism.quote(public), public.schema, records)
+        return public
 
 
 @dataclass(eq=False, repr=False)

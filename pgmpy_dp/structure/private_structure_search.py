@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +18,10 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.data.mechanisms.steps import TablesInSteps
+from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
+from pgmpy_dp.data.mechanisms.tables import deviations
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.base import PrivateEstimator
+from pgmpy_dp.estimators.base import PrivateEstimator, require_fitted
 from pgmpy_dp.estimators.sources import refuse_rules
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference import Layout
@@ -33,7 +33,7 @@ from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.checks import Constraint, choice, number, whole, whole_number
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import positions
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Round, Search, Steps
@@ -226,8 +226,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             If the graph is not fitted, or units have several rows.
         """
         whole_number("refits", refits)
-        if not hasattr(self, "network_"):
-            raise ValueError("The graph is not fitted: call fit first.")
+        require_fitted(self, "network_")
         if self.guarantee_.max_rows != 1:
             raise ValueError("Searches are repeated for single records, and these units may have several rows.")
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
@@ -274,8 +273,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         ValueError
             If the graph is not fitted, the metric is unknown, or not exactly one of `X` and `true_graph` is given.
         """
-        if not hasattr(self, "causal_graph_"):
-            raise ValueError("The graph is not fitted: call fit first.")
+        require_fitted(self, "causal_graph_")
         if (X is None) == (true_graph is None):
             raise ValueError("Give X, public records, or true_graph, and not both.")
         if metric is None or isinstance(metric, str):
@@ -284,9 +282,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             if not known:
                 raise ValueError(f"pgmpy has no metric {metric!r}.")
             metric = known[0]()
-        return (
-            metric.evaluate(X, self.causal_graph_) if X is not None else metric.evaluate(true_graph, self.causal_graph_)
-        )
+        return metric.evaluate(true_graph if X is None else X, self.causal_graph_)
 
     def plan(self) -> pd.DataFrame:
         """Show the cost of each step, before anything is charged.
@@ -315,22 +311,19 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         -------
         Outlook
         """
+        self._check_parameters()
         number(above=0.0)("records", records)
-        if isinstance(schema, Schema):
-            schema = PublicTable.of(schema, self.delta, self.neighbours or "add_remove")
-        if len(schema.schema.variables) < 2:
+        public = self._public(None, schema)
+        known = public.schema
+        if len(known.variables) < 2:
             raise ValueError("A graph needs two variables at least.")
-        quote, known = self._mechanism(schema.schema, None).quote(schema), schema.schema
+        mechanism = self._mechanism(known, None)
+        quote = mechanism.quote(public)
         pairs = sorted(combinations(known.variables, 2), key=known.cells)
-        measured = [step.picks for _, step in self._steps.listed(len(known.variables))].index(0, 1)
-        loss = quote.terms[0][measured] / max(len(known.variables) - 1, 1)
-        if self.delta:
-            one = table_sensitivity(schema.neighbours, "squared_l2", schema.contribution)
-            variance = float(one) / (2.0 * loss)
-        else:
-            variance = 2.0 * float(table_sensitivity(schema.neighbours, "l1", schema.contribution) / loss) ** 2
-        typical: dict[Clique, float] = {pairs[len(pairs) // 2]: math.sqrt(variance)}
-        return replace(Outlook.of(known, typical, records, quote.guarantee), states=None)
+        measured = [step.picks for step in mechanism.steps].index(0, 1)
+        loss = quote.terms[0][measured] / (len(known.variables) - 1)
+        typical = mechanism.measuring(Measure([pairs[len(pairs) // 2]], [1.0]), loss, public)
+        return replace(Outlook.of(known, deviations(typical.quote(public)), records, quote.guarantee), states=None)
 
     def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps[Search]:
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)

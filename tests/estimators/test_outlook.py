@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook
 
 SCHEMA = dp.Schema({"age": range(8), "job": range(12), "smoke": ["yes", "no"], "town": range(5)})
@@ -88,6 +89,17 @@ def test_households_and_searches_have_one_too():
     assert len(searches[0].tables) == 1
     assert searches[0].error is None
     assert searches[0].ratio < searches[1].ratio
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_a_search_foresees_noise_in_units_whatever_their_rows(delta):
+    """Weighted units count in parts of a weight; their noise, like that of one row each, is stated in units."""
+    search = dp.PrivateStructureSearch(1.0, delta)
+    one, weighted = (
+        search.outlook(PublicTable.of(SCHEMA, delta, "add_remove", "id", rows), 8000).tables[0].deviation
+        for rows in (1, None)
+    )
+    assert weighted == pytest.approx(one, rel=0.1)
 
 
 def test_derived_variables_need_no_pairs():

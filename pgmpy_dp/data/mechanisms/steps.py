@@ -130,6 +130,15 @@ class TablesInSteps(Generic[Result]):
             return end.value, guarantee
         raise TypeError("The method asked for more answers than it has steps.")
 
+    def measuring(self, asked: Measure, loss: Any, public: PublicTable) -> GaussianTables | NoisyTables:
+        """Return the mechanism for the tables of a step with this loss, in rho or epsilon."""
+        if not self.delta:
+            return NoisyTables(asked.cliques, loss, weights=asked.weights)
+        squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+        whole = math.fsum(asked.weights)
+        parts = [with_discrete_noise(loss * weight / whole, squared) for weight in asked.weights]
+        return GaussianTables(asked.cliques, math.fsum(parts), self.delta, parts)
+
     def _answered(
         self, asked: Measure | Choose, step: Step, loss: Any, public: PublicTable, held: Held, noise: NoiseSource
     ) -> Any:
@@ -141,12 +150,7 @@ class TablesInSteps(Generic[Result]):
             mechanism = FarthestTables(asked.references, step.picks, asked.allowed, **price)
         elif not asked.cliques:
             return None
-        elif self.delta:
-            squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-            whole = math.fsum(asked.weights)
-            parts = [with_discrete_noise(loss * weight / whole, squared) for weight in asked.weights]
-            mechanism = GaussianTables(asked.cliques, math.fsum(parts), self.delta, parts)
         else:
-            mechanism = NoisyTables(asked.cliques, loss, weights=asked.weights)
+            mechanism = self.measuring(asked, loss, public)
         quote = mechanism.quote(public)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]
