@@ -70,15 +70,12 @@ class Page {
   }
 
   /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
-  answers(given, stream = 0) {
-    const { engine, bounded, shown, total } = this.model;
-    const at = bounded ? engine.uncertain(given, this.target === 'records', stream) : engine.exact(given);
+  answers(given, stream) {
+    const { bounded, shown, total, variables } = this.model, at = this.model.ask(given, bounded, this.target === 'records', stream);
     if (at === null) return null;
     if (!bounded) at.records = total === null ? null : total * at.share;
-    const of = new Map(shown.map((v) => [v, given.has(v)
-      ? this.model.variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }))
-      : bounded ? engine.answer(at, v) : Array.from(at.values[v], (value) => ({ value }))]));
-    return { at, of };
+    const certain = (v) => variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }));
+    return { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
   }
 
   choose(variable, state) {
@@ -271,7 +268,7 @@ class Page {
 }
 
 window.explorer = {};
-window.explorer.ready = openModel(JSON.parse(byId('head').textContent), byId('arrays').textContent).then((model) => {
+window.explorer.ready = openModel(byId('head').textContent, byId('arrays').textContent).then((model) => {
   byId('arrays').remove();
   const page = new Page(model);
   return Object.assign(window.explorer, {

@@ -11,13 +11,10 @@ function logOdds(ratio, variance, noise, least) {
 }
 
 class Deviations {
-  constructor(held, cards, array) {
-    Object.assign(this, held);
-    this.cards = cards;
+  constructor(held, cards) {
+    Object.assign(this, held, { cards });
     this.streams = held.streams.map((state) => new RandomNumbers(state));
-    this.effects = new Map(held.effects.map((effect) => [effect.scope.join(), {
-      ...effect, expected: array(effect.expected), ratio: array(effect.ratio), freedom: array(effect.freedom),
-    }]));
+    this.effects = new Map(held.effects.map((effect) => [effect.scope.join(), effect]));
     this.joined = new Set(held.joined.map((pair) => pair.join()));
     this.tables = new Map();
   }
@@ -36,80 +33,66 @@ class Deviations {
    *
    * Answers that are compared read different streams, so that their effects are independent.
    */
-  apply(draws, count, variable, given, records, ofRecords, stream = 0) {
-    const states = this.cards[variable], scope = ordered([variable, ...given.keys()]);
-    const whole = this.effects.has(scope.join());
+  apply(draws, variable, { count, given, records, ofRecords, stream }) {
+    const scope = ordered([variable, ...given.keys()]), whole = this.effects.has(scope.join());
     const others = [...given.keys()].sort((a, b) => this.ranks[a] - this.ranks[b]);
     const parts = whole ? [scope] : others.map((other) => ordered([variable, other]));
-    const logs = new Float64Array(states * count), numbers = { at: 0, next() { return random.at(this.at++); } };
-    const random = this.streams[stream];
+    const logs = new Float64Array(draws.length), next = this.streams[stream].reader();
     for (const part of parts) {
-      const sampled = ofRecords && scope.length === part.length && !this.joins(part);
-      this.add(logs, count, part, variable, given, sampled, ofRecords, numbers);
+      const effect = this.effects.get(part.join()), joins = this.joins(part);
+      const sampled = ofRecords && scope.length === part.length && !joins;
+      if (effect) this.add(logs, count, effect, this.cells(effect, variable, given, sampled, ofRecords), next);
+      else if (joins || this.outside !== null) this.addNew(logs, count, joins ? this.inside : this.beside, 1, next);
     }
-    if (!whole && this.outside !== null)
-      for (let round = 0; round < scope.length - 2; round++) this.addNew(logs, count, this.outside, this.higher, numbers);
+    const open = !whole && this.outside !== null;
+    if (open)
+      for (let round = 0; round < scope.length - 2; round++) this.addNew(logs, count, this.outside, this.higher, next);
     for (let d = 0; d < count; d++) {
       let top = -Infinity, total = 0;
       for (let k = d; k < logs.length; k += count) if (logs[k] > top) top = logs[k];
       for (let k = d; k < logs.length; k += count) total += draws[k] *= Math.exp(logs[k] - top);
       for (let k = d; k < logs.length; k += count) draws[k] /= total;
     }
-    if (ofRecords && this.outside !== null && !whole) this.sample(draws, count, Math.max(1, Math.round(records)), numbers);
+    if (open && ofRecords) this.sample(draws, count, Math.max(1, Math.round(records)), next);
   }
 
   /** Add an effect that is new in every cell, with the scale of pairs of its kind. */
-  addNew(logs, count, weights, factor, numbers) {
-    const scales = this.scalesOf(weights, count, numbers), states = logs.length / count;
+  addNew(logs, count, weights, factor, next) {
+    const scales = this.scalesOf(weights, count, next);
     for (let d = 0; d < count; d++)
-      for (let s = 0; s < states; s++)
-        logs[s * count + d] += factor * this.scales[scales[d]] * normalQuantile(numbers.next());
+      for (let k = d; k < logs.length; k += count)
+        logs[k] += factor * this.scales[scales[d]] * quantileOfLog(Math.log(next()));
   }
 
-  scalesOf(weights, count, numbers) {
+  scalesOf(weights, count, next) {
     let total = 0;
     const sums = weights.map((weight) => total += weight);
     return Array.from({ length: count }, () => {
-      const u = numbers.next(), place = sums.findIndex((sum) => sum / total > u);
-      return place < 0 ? sums.length - 1 : place;
+      const u = next();
+      return sums.findIndex((sum) => sum / total > u);
     });
   }
 
-  add(logs, count, part, variable, given, sampled, ofRecords, numbers) {
-    const effect = this.effects.get(part.join()), joins = this.joins(part);
-    if (effect === undefined) {
-      if (joins || this.outside !== null) this.addNew(logs, count, joins ? this.inside : this.beside, 1, numbers);
-      return;
-    }
-    const states = this.cards[variable], cells = this.cells(effect, variable, given, sampled, ofRecords);
-    const scales = this.scalesOf(effect.weights, count, numbers), chosen = new Int32Array(count * states);
-    for (let d = 0, at = 0; d < count; d++)
-      for (let s = 0; s < states; s++, at++) {
-        const { sums } = cells[s].at(scales[d]), u = numbers.next() * sums[sums.length - 1];
-        let place = 0;
-        while (place < sums.length - 1 && u > sums[place]) place++;
-        chosen[at] = place;
-      }
-    for (let d = 0, at = 0; d < count; d++)
-      for (let s = 0; s < states; s++, at++) {
-        const { mean, spread, above } = cells[s].at(scales[d]).factors[chosen[at]];
-        const drawn = mean - spread * quantileOfLog(above + Math.log1p(-numbers.next()));
-        logs[s * count + d] += Math.log(Math.max(drawn, cells[s].least));
-      }
+  /** Add the effect of a measured table, whose factor is drawn before it in every cell. */
+  add(logs, count, effect, cells, next) {
+    const states = cells.length, scales = this.scalesOf(effect.weights, count, next);
+    const chosen = Array.from({ length: count * states }, (_, at) => {
+      const { sums, factors } = cells[at % states].at(scales[Math.floor(at / states)]), u = next() * sums.at(-1);
+      return factors[sums.findIndex((sum) => u <= sum)];
+    });
+    chosen.forEach(({ mean, spread, above }, at) => {
+      const s = at % states, drawn = mean - spread * quantileOfLog(above + Math.log1p(-next()));
+      logs[s * count + Math.floor(at / states)] += Math.log(Math.max(drawn, cells[s].least));
+    });
   }
 
   /** The cells of a measured table given states of its other variables, with what each scale makes of them. */
   cells(effect, variable, given, sampled, ofRecords) {
-    const shape = effect.scope.map((v) => this.cards[v]);
-    let base = 0, stride = 0, step = 1;
-    for (let axis = shape.length - 1; axis >= 0; step *= shape[axis--]) {
-      if (effect.scope[axis] === variable) stride = step;
-      else base += given.get(effect.scope[axis]) * step;
-    }
-    const key = [effect.scope, base, variable, sampled, ofRecords].join();
+    const place = (state) => effect.scope.reduce((at, v) => at * this.cards[v] + (v === variable ? state : given.get(v)), 0);
+    const key = [effect.scope, place(0), variable, sampled, ofRecords].join();
     if (!this.tables.has(key))
       this.tables.set(key, Array.from({ length: this.cards[variable] }, (_, s) =>
-        this.cell(effect, base + s * stride, sampled, ofRecords)));
+        this.cell(effect, place(s), sampled, ofRecords)));
     return this.tables.get(key);
   }
 
@@ -135,12 +118,12 @@ class Deviations {
   }
 
   /** Replace shares by those of as many records drawn from them. */
-  sample(draws, count, records, numbers) {
+  sample(draws, count, records, next) {
     const states = draws.length / count, left = new Float64Array(count).fill(records), rest = new Float64Array(count).fill(1);
     for (let s = 0; s < states; s++)
       for (let d = 0, k = s * count; d < count; d++, k++) {
         const share = Math.min(Math.max(draws[k] / Math.max(rest[d], TINY), 0), 1);
-        const drawn = s === states - 1 ? left[d] : binomialQuantile(numbers.next(), left[d], share);
+        const drawn = s === states - 1 ? left[d] : binomialQuantile(next(), left[d], share);
         rest[d] -= draws[k];
         left[d] -= drawn;
         draws[k] = drawn / records;

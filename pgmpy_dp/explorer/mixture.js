@@ -1,17 +1,15 @@
 // Answers of a mixture (`inference/mixtures/mixture.py`), and their errors in refits (`inference/mixtures/refits.py`).
 
 /** A block's table by component, then cell: as it is, or from the effects of states in `explorer/mixtures.py`. */
-function unpackedTable({ plain, cells, base, shape, effects, rest }, ranges, array) {
-  if (plain) return array(plain);
-  const count = ranges[ranges.length - 1][1], table = new Float64Array(count * cells);
-  const [bases, states, parts] = [array(base), array(effects), rest && rest.map(array)];
-  const [size, second] = [shape.reduce((a, b) => a + b), shape[1] ?? 1];
+function unpackedTable({ plain, cells, base, shape, effects, rest }, ranges) {
+  if (plain) return plain;
+  const table = new Float64Array(ranges.at(-1)[1] * cells), size = shape.reduce((a, b) => a + b), second = shape[1] ?? 1;
   ranges.forEach(([first, end], range) => {
     for (let k = first, at = first * cells; k < end; k++)
       for (let cell = 0; cell < cells; cell++, at++) {
-        let log = bases[range * cells + cell] + states[k * size + Math.floor(cell / second)];
-        if (shape.length > 1) log += states[k * size + shape[0] + cell % second];
-        if (parts) log += (parts[0][at] + 256 * parts[1][at] - 32768) / 268435456;
+        let log = base[range * cells + cell] + effects[k * size + Math.floor(cell / second)];
+        if (shape.length > 1) log += effects[k * size + shape[0] + cell % second];
+        if (rest) log += (rest[0][at] + 256 * rest[1][at] - 32768) / 2 ** 28;
         table[at] = Math.exp(log);
       }
   });
@@ -20,13 +18,10 @@ function unpackedTable({ plain, cells, base, shape, effects, rest }, ranges, arr
 
 /** A mixture: weights of components, tables of blocks, and the block or the coarser variable of every variable. */
 class Mixture {
-  constructor({ weights, tables, variables, ranges }, array) {
-    this.weights = array(weights);
-    this.tables = tables.map((table) => unpackedTable(table, ranges, array));
+  constructor({ weights, tables, variables, ranges }) {
+    Object.assign(this, { weights, variables });
+    this.tables = tables.map((table) => unpackedTable(table, ranges));
     this.widths = tables.map(({ cells }) => cells);
-    this.variables = variables.map((own) => ({
-      ...own, states: own.states && array(own.states), groups: own.groups && array(own.groups), shares: own.shares && array(own.shares),
-    }));
   }
 
   /** Cells that agree with the evidence by block, and the share of its finer states; null if none can. */
@@ -69,14 +64,13 @@ class Mixture {
       return { total, of: variables.map(({ size }) => new Float64Array(size)) };
     });
     widths.forEach((width, block) => {
-      const cells = known.cells.get(block), own = sums.get(block), table = tables[block];
+      const cells = known.cells.get(block) ?? [...Array(width).keys()], own = sums.get(block), table = tables[block];
       ranges.forEach(([first, end], range) => {
         const { total, of } = answers[range], found = new Float64Array(width);
         for (let k = first; k < end; k++) {
           const factor = raw[k] === 0 ? 0 : raw[k] / total / (own ? own[k] : 1);
           if (factor === 0) continue;
-          if (cells) for (const cell of cells) found[cell] += factor * table[k * width + cell];
-          else for (let cell = 0, at = k * width; cell < width; cell++, at++) found[cell] += factor * table[at];
+          for (const cell of cells) found[cell] += factor * table[k * width + cell];
         }
         variables.forEach(({ block: held, states }, variable) => {
           if (held === block) for (let cell = 0; cell < width; cell++) of[variable][states[cell]] += found[cell];
@@ -93,34 +87,46 @@ class Mixture {
 
 const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25, LOW = 1.645;
 
-/** The errors of a mixture's answers, from refits to simulated releases. */
-class MixtureErrors {
-  constructor(mixture, held, array, total) {
-    Object.assign(this, { mixture, total, width: held.width, noise: held.noise, members: held.members });
-    this.refits = held.refits.map((refit) => new Mixture(refit, array));
-    this.records = held.records.map((columns) => columns.map(array));
-    this.alone = mixture.answer(new Map()).answers[0];
+/** A mixture's answers, and their errors, from refits to simulated releases. */
+class MixtureEngine {
+  constructor(held, rules, total) {
+    this.own = new Mixture(held);
+    Object.assign(this, held.errors, { rules, total });
+    this.refits = held.errors?.refits.map((refit) => new Mixture(refit));
+    this.alone = this.own.answer(new Map()).answers[0];
   }
 
-  /** Everything about an evidence that the errors of all variables need. */
-  given(given, ofRecords) {
-    const { mixture, total, members, refits } = this;
-    const found = mixture.answer(given, [[0, mixture.weights.length], ...members]);
+  exact(given) {
+    const found = this.own.answer(given);
+    return found && { share: found.share, of: (variable) => unbounded(found.answers[0][variable]) };
+  }
+
+  /** Everything about an evidence that the bounds of all variables need. */
+  uncertain(given, ofRecords) {
+    const { own, total, members, refits } = this;
+    const found = own.answer(given, [[0, own.weights.length], ...members]);
     if (found === null) return null;
     const [values, ...parts] = found.answers, { share } = found, records = total * share;
+    const facts = [...given];
     let squares = 0;
     const errors = refits.map((refit, number) => {
-      const again = refit.answer(given), columns = this.records[number], count = columns[0].length;
-      const kept = [...given].reduce((rows, [variable, state]) => rows.filter((row) => columns[variable][row] === state), this.rows(count));
+      const again = refit.answer(given), columns = this.records[number], count = columns[0].length, kept = [];
+      for (let row = 0; row < count; row++) if (facts.every(([v, s]) => columns[v][row] === s)) kept.push(row);
       squares += ((again?.share ?? 0) - this.drawn(share, kept.length / count, count)) ** 2;
       return { answer: again?.answers[0] ?? this.alone, columns, kept, count };
     });
-    const uncertainty = given.size ? total * Math.sqrt(squares / refits.length) : 0;
-    return { given, values, parts, share, records, uncertainty, errors, ofRecords, least: records - LOW * uncertainty };
+    const uncertainty = given.size ? total * Math.sqrt(squares / refits.length) : 0, half = this.width * uncertainty;
+    const at = {
+      given, values, parts, share, records, errors, ofRecords,
+      lower: Math.max(records - half, 0), upper: records + half, least: records - LOW * uncertainty,
+    };
+    return { ...at, of: (variable) => this.answer(at, variable) };
   }
 
-  rows(count) {
-    return this.everyone ??= Uint32Array.from({ length: count }, (_, row) => row);
+  answer(at, variable) {
+    const { width, noise } = this, deviations = this.deviations([at], variable), possible = this.rules.possible(variable, at.given);
+    return Array.from(at.values[variable], (value, s) => within(value, value - width * deviations[s],
+      possible[s] ? Math.max(value + width * deviations[s], width * noise[variable]) : 0, at.records));
   }
 
   /** Scale the deviation of some records' share to that of more records. */
@@ -165,22 +171,29 @@ class MixtureErrors {
       const starts = variance(members, members.length - 1);
       found = found.map((v, s) => Math.max(v - (1 - STARTS) * starts[s], LEAST_VARIANCE_KEPT * v));
     }
-    answers.filter((at) => at.given.size > 1).forEach((at) => {
-      const beyond = this.beyondPairs(at, variable);
-      found = found.map((v, s) => v + DEPENDENT * beyond[s] * units[answers.indexOf(at)][s] / Math.max(at.records, 1));
+    answers.forEach(({ given, records }, n) => {
+      if (given.size < 2) return;
+      const beyond = this.beyondPairs(given, variable);
+      found = found.map((v, s) => v + DEPENDENT * beyond[s] * units[n][s] / Math.max(records, 1));
     });
     return found.map(Math.sqrt);
   }
 
-  /** Standard deviations of the error of a difference of two answers: errors are subtracted refit by refit. */
-  ofDifference(now, before, variable) {
+  /** The difference of a variable's distribution between two evidences: errors are subtracted refit by refit. */
+  difference(now, before, variable) {
     const [one, other] = [now, before].map((at) => this.errorsOf(at, variable));
     const apart = (key) => one[key].map((error, j) => error.map((e, s) => e - other[key][j][s]));
-    return this.deviations([now, before], variable, { refits: apart('refits'), members: apart('members') });
+    const deviations = this.deviations([now, before], variable, { refits: apart('refits'), members: apart('members') });
+    return Array.from(now.values[variable], (p, s) => {
+      const value = p - before.values[variable][s], half = this.width * deviations[s];
+      return { value, lower: value - half, upper: value + half };
+    });
   }
 
+  tells() { return true; }
+
   /** The share of a state's sampling variance that tables of pairs leave open. */
-  beyondPairs({ given }, variable) {
+  beyondPairs(given, variable) {
     const more = ([none, one, two], share) =>
       [none * share, none * (1 - share) + one * share, one * (1 - share) + two * share];
     let sizes = [1, 0, 0];

@@ -22,10 +22,10 @@ class Packed:
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
 
-    def add(self, values: ArrayLike, dtype: DTypeLike) -> list[Any]:
-        """Append an array, flat; return its type, its place in bytes and its length."""
+    def add(self, values: ArrayLike, dtype: DTypeLike) -> dict[str, Any]:
+        """Append an array, flat; return what the page reads as this array: its type, place in bytes and length."""
         array = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<")).ravel()
-        place = [_NAMES[array.dtype.str[1:]], self.size, array.size]
+        place = {"packed": [_NAMES[array.dtype.str[1:]], self.size, array.size]}
         content = array.tobytes() + bytes(-array.nbytes % _ALIGNED)
         self.parts.append(content)
         self.size += len(content)

@@ -29,9 +29,7 @@ from pgmpy_dp.schema import Schema, State
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
 
-# Of the page's scripts, the first need no document; the tests run them in node too.
-ENGINE = ("numbers.js", "tree.js", "deviations.js", "mixture.js", "questions.js")
-PAGE = (*ENGINE, "cards.js", "actions.js")
+SCRIPTS = ("numbers.js", "tree.js", "deviations.js", "mixture.js", "questions.js", "cards.js", "actions.js")
 INTERVAL = 0.9
 
 
@@ -50,7 +48,7 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     """Write the page about a fitted model; see `Model.explore`."""
     packed = Packed()
     head = json.dumps(model_content(model, title, packed)).replace("<", "\\u003c")
-    script, style = "{\n" + "\n".join(map(_source, PAGE)) + "\n}", _source("page.css")
+    script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")
     parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
     # In one pass: names and titles may hold what looks like a placeholder.

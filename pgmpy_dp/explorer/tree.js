@@ -93,7 +93,7 @@ class Networks {
     this.potentials = potentials; // by cell, then network
     this.count = count;
     this.starts = [0];
-    for (const states of tree.cards) this.starts.push(this.starts[this.starts.length - 1] + states);
+    for (const states of tree.cards) this.starts.push(this.starts.at(-1) + states);
   }
 
   /** A calibrated buffer for some of the networks, given states by variable, and their log-partition functions. */
@@ -109,7 +109,7 @@ class Networks {
 
   /** The distribution of every variable in every network (cells, then networks), and probabilities of the evidence. */
   answer(given) {
-    const { tree, count } = this, cells = this.starts[this.starts.length - 1];
+    const { tree, count } = this, cells = this.starts.at(-1);
     const answers = new Float64Array(cells * count), shares = new Float64Array(count);
     const most = Math.max(1, Math.min(count, Math.floor(262144 / tree.buffer), 64));
     for (let first = 0; first < count; first += most) {

@@ -132,7 +132,7 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
     }
 
 
-def _words(generator: np.random.Generator) -> list[int]:
-    """Return the state of the generator as words of 32 bits, the lower half of each number first."""
+def _words(generator: np.random.Generator) -> list[str]:
+    """Return the state of the generator: numbers of 64 bits, which are texts because JavaScript would round them."""
     state: NDArray[np.uint64] = generator.bit_generator.state["state"]["state"]
-    return [part for word in state.tolist() for part in (word & 0xFFFFFFFF, word >> 32)]
+    return [str(word) for word in state.tolist()]
