@@ -11,41 +11,11 @@ class Page {
     for (const variable of model.shown)
       this.cards.set(variable, new Card(model, variable, this.first.of.get(variable), (v, s) => this.choose(v, s)));
     document.body.classList.toggle('no-bounds', !model.bounded);
-    byId('of').hidden = !model.bounded;
     byId('explain').hidden = !model.engine.mostProbable;
-    this.introduce();
+    this.boxes = document.querySelectorAll('#graph a');
+    if (this.boxes.length) byId('graph').open = this.boxes.length <= 10 && innerWidth > 700;
     this.listen();
     this.read();
-  }
-
-  introduce() {
-    const { promise, misfit, bounded } = this.model;
-    byId('about').textContent = `Click a state to see all other variables among the records that have it${bounded ? '. Lines on the bars are bounds that hold with 90 % probability' : ''}.`;
-    if (promise) {
-      byId('promise').hidden = false;
-      byId('promise').lastElementChild.textContent = `${promise.sentence} Everything on this page follows from that release. Formally: ${promise.formal}.`;
-    }
-    const notices = [
-      promise ? promise.private ? '' : 'Not private: nothing is promised about the records behind this page.' : 'No guarantee is known for the records behind this page.',
-      misfit ? `The release contradicts the model (${misfit}). Answers may be far off; bounds allow for it as far as the release tells.` : '',
-    ];
-    byId('notices').append(...notices.filter(Boolean).map((text) => element('p', { textContent: text })));
-    const track = (className, style) => {
-      const mark = element('i', { className }), bar = element('i', { className: 'bar' });
-      Object.assign(mark.style, style);
-      bar.style.width = className === 'bar' ? '60%' : '0';
-      return element('span', { className: 'track' }, bar, mark);
-    };
-    byId('key').append(element('span', {}, track('bar', { width: '60%' }), 'share of the records'),
-      ...(bounded ? [element('span', {}, track('whisker', { left: '35%', width: '40%' }), '90 % bounds')] : []),
-      element('span', { id: 'mark' }, track('base', { left: '50%' }), element('span')));
-    const { drawing } = this.model;
-    if (!drawing) return;
-    this.drawing = new Drawing(drawing, this.model, (variable) => this.find(variable));
-    byId('graph').hidden = false;
-    byId('graph').open = drawing.boxes.length <= 10 && innerWidth > 700;
-    byId('graph').firstElementChild.textContent = drawing.strongest ? 'Drawing of the strongest dependencies' : 'Drawing of the network';
-    byId('graph').lastElementChild.append(this.drawing.root);
   }
 
   listen() {
@@ -61,6 +31,10 @@ class Page {
     on('python', 'click', () => this.copy(this.python(), 'The line of Python'));
     on('csv', 'click', () => this.download());
     on('print', 'click', () => print());
+    for (const box of this.boxes) {
+      box.addEventListener('click', () => this.find(+box.dataset.variable));
+      box.addEventListener('keydown', (event) => { if (event.key === 'Enter') this.find(+box.dataset.variable); });
+    }
     addEventListener('hashchange', () => { if (location.hash !== this.hash()) this.read(); });
     addEventListener('keydown', (event) => {
       const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
@@ -107,7 +81,7 @@ class Page {
   }
 
   show() {
-    const begin = performance.now(), { given, pinned } = this.now, { model } = this;
+    const { given, pinned } = this.now, { model } = this;
     const found = given.size || pinned ? this.answers(given) : this.first;
     const other = found && pinned ? this.answers(pinned, 1) : null;
     if (!found || (pinned && !other)) return false;
@@ -124,36 +98,40 @@ class Page {
     document.body.classList.toggle('hidden-by-noise', hidden);
     document.body.classList.toggle('comparing', Boolean(pinned) && model.bounded);
     byId('doubt').hidden = !hidden;
-    byId('doubt').textContent = 'The release does not tell whether any record has all of this: the noise decides these answers.';
     this.ask(found, other);
     this.arrange();
-    this.drawing?.show(given, this.cards);
+    for (const box of this.boxes) {
+      const variable = +box.dataset.variable, moved = this.cards.get(variable)?.distance > 0.05;
+      box.setAttribute('class', given.has(variable) ? 'given' : moved ? 'moved' : '');
+    }
     byId('explanation').hidden = true;
     this.say('');
-    this.took = performance.now() - begin;
     return true;
   }
 
   /** The question as a sentence. */
   ask({ at }, other) {
-    const { given, pinned } = this.now, { bounded, variables } = this.model;
+    const { given, pinned } = this.now, { bounded } = this.model;
     const counted = ({ records, lower, upper, share }, size) => records === null
       ? `${percent(share)} of the records`
       : `about ${whole(records)}${size ? ` of ${whole(this.first.at.records)}` : ''} records${bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : ''}`;
-    const parts = [...given].flatMap(([v, s], n) => [n ? ' and ' : 'Given ', element('button', {
+    const facts = (own, write) => own.size ? [...own].flatMap(([v, s], n) => [n ? ' and ' : '', write(v, s)].flat()) : ['nothing given'];
+    const chips = facts(given, (v, s) => element('button', {
       type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
-    }, named(variables[v].name), ' = ', named(variables[v].states[s]))]);
-    byId('question').replaceChildren(...(given.size ? [...parts, `: ${counted(at, true)}.`] : [`Nothing given: all ${counted(at, false)}.`]));
+    }, ...this.fact(v, s)));
+    byId('question').replaceChildren(...(given.size ? ['Given ', ...chips, `: ${counted(at, true)}.`] : [`Nothing given: all ${counted(at, false)}.`]));
     byId('against').hidden = !pinned;
-    if (pinned) {
-      const words = [...pinned].flatMap(([v, s], n) => [n ? ' and ' : '', named(variables[v].name), ' = ', named(variables[v].states[s])]);
-      byId('against').replaceChildren('Compared with ', ...(pinned.size ? words : ['nothing given']), `: ${counted(other.at, pinned.size > 0)}. Differences are in percentage points, with 90 % bounds${bounded ? '' : ' unknown'}.`);
-    }
+    if (pinned) byId('against').replaceChildren('Compared with ', ...facts(pinned, (v, s) => this.fact(v, s)), `: ${counted(other.at, pinned.size > 0)}. Differences are in percentage points, with 90 % bounds${bounded ? '' : ' unknown'}.`);
     byId('pin').setAttribute('aria-pressed', Boolean(pinned));
     byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
     byId('reset').disabled = !given.size && !pinned;
     byId('mark').lastElementChild.textContent = pinned ? 'compared with' : 'among all records';
     byId('mark').hidden = !given.size && !pinned;
+  }
+
+  fact(variable, state) {
+    const { name, states } = this.model.variables[variable];
+    return [named(name), ' = ', named(states[state])];
   }
 
   /** Order the cards: what is given first, then what moved most. */
@@ -195,8 +173,7 @@ class Page {
 
   explain() {
     const { model, now: { given } } = this, found = model.engine.mostProbable(given), box = byId('explanation');
-    const lines = [...found].filter(([v]) => !given.has(v) && model.shown.includes(v)).map(([v, s]) =>
-      element('li', {}, named(model.variables[v].name), ' = ', element('b', {}, named(model.variables[v].states[s]))));
+    const lines = [...found].filter(([v]) => !given.has(v) && model.shown.includes(v)).map((own) => element('li', {}, ...this.fact(...own)));
     const share = model.engine.exact(found).share / model.engine.exact(given).share;
     box.replaceChildren(element('p', {}, `The most probable combination${given.size ? ' given that' : ''}: ${share < 0.001 ? share.toExponential(1) : percent(share)} of these records have it exactly.`), element('ul', {}, ...lines));
     box.hidden = false;

@@ -1,4 +1,4 @@
-// Cards of bars, the question in words, and the drawing.
+// Cards of bars: the distributions of variables.
 
 const byId = (id) => document.getElementById(id);
 const MOST_ROWS = 12, MOST_SHOWN = 400; // states of a card before and after "more"
@@ -39,7 +39,7 @@ class Card {
     this.order = [...states.keys()];
     if (!edges) this.order.sort((a, b) => base[b].value - base[a].value);
     this.rows = new Map();
-    this.more = element('button', { type: 'button', className: 'rest', onclick: () => this.grow() });
+    this.more = element('button', { type: 'button', className: 'rest', onclick: () => { this.add(MOST_SHOWN); this.fill(this.last); } });
     if (states.length > MOST_ROWS + 2) this.root.append(this.more);
     this.words = [name, ...states].join('\n').toLowerCase();
     this.add(states.length > MOST_ROWS + 2 ? MOST_ROWS : states.length);
@@ -51,11 +51,6 @@ class Card {
     const left = states.length - this.rows.size, next = Math.min(left, MOST_SHOWN - this.rows.size);
     this.more.textContent = next > 0 ? `${whole(next)} more` : left ? `and ${whole(left)} more: find one by the search box` : '';
     this.more.disabled = next <= 0;
-  }
-
-  grow() {
-    this.add(MOST_SHOWN);
-    this.fill(this.last);
   }
 
   row(state) {
@@ -110,34 +105,5 @@ class Card {
     const { name, states } = this.model.variables[this.variable];
     button.setAttribute('aria-label', `${visible(name)}: ${visible(states[state])}, ${never ? 'cannot occur' : percent(share)}${known ? `, between ${range({ lower, upper })} %` : ''}`);
     button.title = never ? 'This cannot occur together with what is given.' : states[state];
-  }
-}
-
-/** The drawing of the network; boxes lead to their cards. */
-class Drawing {
-  constructor({ width, height, directed, boxes, lines }, model, find) {
-    const svg = (tag, attributes, ...children) => {
-      const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      made.append(...children);
-      return made;
-    };
-    const arrow = svg('marker', { id: 'arrow', viewBox: '0 0 10 10', refX: 2, refY: 5, markerWidth: 9, markerHeight: 9, markerUnits: 'userSpaceOnUse', orient: 'auto' }, svg('path', { d: 'M0 0 L10 5 L0 10 z' }));
-    this.boxes = new Map();
-    this.root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, svg('defs', {}, arrow),
-      ...lines.map((d) => svg('path', { class: 'edge', d, ...(directed ? { 'marker-end': 'url(#arrow)' } : {}) })));
-    for (const [variable, short, x, y] of boxes) {
-      const label = svg('text', { x: x + 66, y: y + 21.5 }, visible(short)), title = svg('title', {}, visible(model.variables[variable].name));
-      const link = svg('a', { tabindex: 0, role: 'button' }, title, svg('rect', { x, y, width: 132, height: 34, rx: 7 }), label);
-      link.addEventListener('click', () => find(variable));
-      link.addEventListener('keydown', (event) => { if (event.key === 'Enter') find(variable); });
-      this.boxes.set(variable, link);
-      this.root.append(link);
-    }
-  }
-
-  show(given, cards) {
-    for (const [variable, link] of this.boxes)
-      link.setAttribute('class', given.has(variable) ? 'given' : cards.get(variable)?.distance > 0.05 ? 'moved' : '');
   }
 }

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmpy_dp.explorer.drawing import drawing_content
+from pgmpy_dp._names import printable
+from pgmpy_dp.explorer.drawing import drawing
 from pgmpy_dp.explorer.mixtures import mixture_content
 from pgmpy_dp.explorer.packed import Packed
 from pgmpy_dp.explorer.trees import tree_content
@@ -46,22 +47,24 @@ class ExplorerPage:
 
 def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     """Write the page about a fitted model; see `Model.explore`."""
-    packed = Packed()
-    head = json.dumps(model_content(model, title, packed)).replace("<", "\\u003c")
+    packed, schema = Packed(), model._fitted()
+    content = model_content(model, schema, packed)
+    head = json.dumps(content).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")
     parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
+    promise, notices = _promised(model, content["bounded"])
+    parts |= {"drawing": drawing(model, schema), "promise": promise, "notices": notices}
     # In one pass: names and titles may hold what looks like a placeholder.
     return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda found: parts[found[1]], _source("page.html")))
 
 
-def model_content(model: Model, title: str | None, packed: Packed) -> dict[str, Any]:
-    """Return everything that the page knows about a model, as JSON whose arrays are packed."""
-    answers, schema = model._answering(), model._fitted()
+def model_content(model: Model, schema: Schema, packed: Packed) -> dict[str, Any]:
+    """Return everything that the page's scripts know about a model, as JSON whose arrays are packed."""
+    answers = model._answering()
     drawn = _drawn(model, answers)
     shown = set(model._predicted())
     content: dict[str, Any] = {
-        "title": title or "Ask the records",
         "bounded": drawn is not None,
         "variables": [_variable(schema, model._declared(), variable, packed) for variable in schema.variables],
         "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
@@ -73,9 +76,6 @@ def model_content(model: Model, title: str | None, packed: Packed) -> dict[str, 
             for rule in schema.rules
         ],
         "total": None,
-        "promise": _promise(model),
-        "misfit": _misfit(model) if drawn is not None else None,
-        "drawing": drawing_content(model, schema),
     }
     with suppress(ValueError):
         content["total"] = float(model._total())
@@ -115,11 +115,28 @@ def _texts(states: Iterable[State]) -> list[str]:
     return texts if len(set(texts)) == len(texts) else [repr(state) for state in states]
 
 
-def _promise(model: Model) -> dict[str, Any] | None:
-    guarantee = getattr(model, "guarantee_", None)
+def _promised(model: Model, bounded: bool) -> tuple[str, str]:
+    """Write what is promised about the records, and what a reader has to know first."""
+    guarantee, promise, notices = getattr(model, "guarantee_", None), "", list[str]()
     if guarantee is None:
-        return None
-    return {"sentence": guarantee.sentence(), "formal": str(guarantee), "private": guarantee.private}
+        notices.append("No guarantee is known for the records behind this page.")
+    else:
+        told = f"{guarantee.sentence()} Everything on this page follows from that release. Formally: {guarantee}."
+        promise = f"<summary>What is promised about privacy</summary>{_paragraph(told)}"
+        promise = f'<details id="promise">{promise}</details>'
+        if not guarantee.private:
+            notices.append("Not private: nothing is promised about the records behind this page.")
+    misfit = _misfit(model) if bounded else None
+    if misfit:
+        notices.append(
+            f"The release contradicts the model ({misfit}). Answers may be far off; bounds allow for it as far as the "
+            "release tells."
+        )
+    return promise, "".join(map(_paragraph, notices))
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(printable(text))}</p>"
 
 
 def _misfit(model: Model) -> str | None:
