@@ -9,7 +9,7 @@ class Page {
     this.now = { given: new Map(), pinned: null };
     this.first = this.answers(this.now.given);
     for (const variable of model.shown)
-      this.cards.set(variable, new Card(model, variable, this.first.of.get(variable), (v, s) => this.choose(v, s)));
+      this.cards.set(variable, new Card(model, variable, this.first.of.get(variable), (s) => this.choose(variable, s)));
     document.body.classList.toggle('no-bounds', !model.bounded);
     byId('explain').hidden = !model.engine.mostProbable;
     this.boxes = document.querySelectorAll('#graph a');
@@ -33,7 +33,11 @@ class Page {
     on('print', 'click', () => print());
     for (const box of this.boxes) {
       box.addEventListener('click', () => this.find(+box.dataset.variable));
-      box.addEventListener('keydown', (event) => { if (event.key === 'Enter') this.find(+box.dataset.variable); });
+      box.addEventListener('keydown', (event) => {
+        if (event.key !== 'Enter') return;
+        event.preventDefault(); // or it would choose the state that is focused next
+        this.find(+box.dataset.variable);
+      });
     }
     addEventListener('hashchange', () => { if (location.hash !== this.hash()) this.read(); });
     addEventListener('keydown', (event) => {
@@ -63,16 +67,16 @@ class Page {
   go(next, keep = true) {
     const before = this.now;
     this.now = next;
-    if (!this.show()) {
+    const possible = this.show();
+    if (!possible) {
       this.now = before;
-      this.say('No record can have all of that: take a part of it back first.');
-      return;
-    }
-    if (keep) this.past.push(before);
+      this.show();
+    } else if (keep) this.past.push(before);
     byId('undo').disabled = this.past.length === 0;
     try {
       history.replaceState(null, '', this.hash() || '#');
     } catch { /* a page without an address, as in a notebook */ }
+    if (!possible) this.say('No record can have all of that: take a part of it back first.');
   }
 
   undo() {
@@ -82,13 +86,14 @@ class Page {
 
   show() {
     const { given, pinned } = this.now, { model } = this;
-    const found = given.size || pinned ? this.answers(given) : this.first;
+    const found = given.size ? this.answers(given) : this.first;
     const other = found && pinned ? this.answers(pinned, 1) : null;
     if (!found || (pinned && !other)) return false;
     for (const [variable, card] of this.cards) {
       const both = other && !given.has(variable) && !pinned.has(variable);
       card.fill({
-        asked: given.size > 0, chosen: given.get(variable), states: found.of.get(variable), against: other?.of.get(variable),
+        chosen: given.get(variable), states: found.of.get(variable),
+        base: this.first.of.get(variable), against: (other ?? this.first).of.get(variable),
         differences: both && model.bounded ? model.engine.difference(found.at, other.at, variable) : null,
         note: model.bounded && !given.has(variable) && !model.engine.tells(variable, given)
           ? 'Not measured together with what is given: these bounds hold if the network is right.' : '',
@@ -121,7 +126,7 @@ class Page {
     }, ...this.fact(v, s)));
     byId('question').replaceChildren(...(given.size ? ['Given ', ...chips, `: ${counted(at, true)}.`] : [`Nothing given: all ${counted(at, false)}.`]));
     byId('against').hidden = !pinned;
-    if (pinned) byId('against').replaceChildren('Compared with ', ...facts(pinned, (v, s) => this.fact(v, s)), `: ${counted(other.at, pinned.size > 0)}. Differences are in percentage points, with 90 % bounds${bounded ? '' : ' unknown'}.`);
+    if (pinned) byId('against').replaceChildren('Compared with ', ...facts(pinned, (v, s) => this.fact(v, s)), `: ${counted(other.at, pinned.size > 0)}.`, bounded ? ' Differences are in percentage points, with 90 % bounds.' : '');
     byId('pin').setAttribute('aria-pressed', Boolean(pinned));
     byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
     byId('reset').disabled = !given.size && !pinned;
@@ -213,13 +218,15 @@ class Page {
   }
 
   csv() {
-    const quoted = (text) => `"${(/^[=@+\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+    const runs = (text) => /^[=+@\t\r-]/.test(text) && Number.isNaN(Number(text)); // as a spreadsheet's formula
+    const quoted = (text) => `"${(runs(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
     const rows = [...this.cards].flatMap(([v, { last }]) => last.states.map(({ value, lower, upper }, s) => {
-      const difference = last.differences?.[s] ?? {};
-      const numbers = [value, lower, upper, ...(this.now.pinned ? [difference.value, difference.lower, difference.upper] : [])];
+      const difference = last.differences?.[s] ?? {}, numbers = [value, lower, upper];
+      if (this.now.pinned) numbers.push(difference.value, difference.lower, difference.upper);
       return [quoted(this.model.variables[v].name), quoted(this.model.variables[v].states[s]), ...numbers.map((n) => n ?? '')].join();
     }));
-    const heads = ['variable', 'state', 'value', 'lower', 'upper', ...(this.now.pinned ? ['difference', 'difference_lower', 'difference_upper'] : [])];
+    const heads = ['variable', 'state', 'value', 'lower', 'upper'];
+    if (this.now.pinned) heads.push('difference', 'difference_lower', 'difference_upper');
     return `${[heads.join(), ...rows].join('\r\n')}\r\n`;
   }
 

@@ -26,8 +26,8 @@ const whole = (n) => Math.round(n).toLocaleString('en');
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
   constructor(model, variable, base, choose) {
-    Object.assign(this, { model, variable, base, choose });
     const { name, states, edges } = model.variables[variable];
+    Object.assign(this, { variable, name, states, choose });
     this.moved = element('small');
     this.note = element('p', { className: 'note', hidden: true });
     this.list = element('div');
@@ -46,9 +46,9 @@ class Card {
   }
 
   add(count) {
-    const { states } = this.model.variables[this.variable];
-    for (const state of this.order.slice(this.rows.size, count)) this.row(state);
-    const left = states.length - this.rows.size, next = Math.min(left, MOST_SHOWN - this.rows.size);
+    const waiting = this.order.filter((state) => !this.rows.has(state)); // a search or a choice may have added any
+    for (const state of waiting.slice(0, Math.max(count - this.rows.size, 0))) this.row(state);
+    const left = this.states.length - this.rows.size, next = Math.min(left, MOST_SHOWN - this.rows.size);
     this.more.textContent = next > 0 ? `${whole(next)} more` : left ? `and ${whole(left)} more: find one by the search box` : '';
     this.more.disabled = next <= 0;
   }
@@ -56,11 +56,9 @@ class Card {
   row(state) {
     const [bar, base, whisker] = ['bar', 'base', 'whisker'].map((className) => element('i', { className }));
     const [value, bounds] = ['value', 'bounds'].map((className) => element('span', { className }));
-    const text = this.model.variables[this.variable].states[state];
-    const button = element('button', { type: 'button', className: 'state', onclick: () => this.choose(this.variable, state) },
-      element('span', { className: 'label' }, named(text)), element('span', { className: 'track' }, bar, base, whisker), value, bounds);
+    const button = element('button', { type: 'button', className: 'state', onclick: () => this.choose(state) },
+      element('span', { className: 'label' }, named(this.states[state])), element('span', { className: 'track' }, bar, base, whisker), value, bounds);
     button.tabIndex = this.rows.size ? -1 : 0;
-    base.style.left = css(this.base[state].value);
     this.rows.set(state, { button, bar, base, whisker, value, bounds });
     this.list.append(button);
   }
@@ -79,22 +77,21 @@ class Card {
   /** Show an answer: states with bounds, the chosen state, and differences from a pinned question. */
   fill(answer) {
     this.last = answer;
-    const { chosen, states, differences, against, note } = answer;
-    let apart = 0;
-    states.forEach(({ value }, s) => apart += Math.abs(value - this.base[s].value) / 2);
-    this.distance = chosen === undefined ? apart : 0;
+    const { chosen, states, base, differences, against, note } = answer;
+    this.distance = 0;
+    states.forEach(({ value }, s) => this.distance += Math.abs(value - base[s].value) / 2);
     this.root.classList.toggle('given', chosen !== undefined);
-    this.moved.textContent = chosen !== undefined ? 'given' : answer.asked && apart >= 5e-4 ? `moved ${percent(apart)}` : '';
-    this.note.textContent = note ?? '';
+    this.moved.textContent = chosen !== undefined ? 'given' : this.distance >= 5e-4 ? `moved ${percent(this.distance)}` : '';
+    this.note.textContent = note;
     this.note.hidden = !note;
     if (chosen !== undefined && !this.rows.has(chosen)) this.row(chosen);
-    for (const [state, row] of this.rows) this.fillRow(state, row, states[state], chosen, differences?.[state], against?.[state]);
+    for (const [state, row] of this.rows) this.fillRow(state, row, states[state], chosen, differences?.[state], against[state]);
   }
 
   fillRow(state, { button, bar, base, whisker, value, bounds }, { value: share, lower, upper }, chosen, difference, against) {
     const never = chosen === undefined && share === 0 && !(upper > 0), known = lower !== undefined && chosen === undefined;
     bar.style.width = css(share);
-    base.style.left = css((against ?? this.base[state]).value);
+    base.style.left = css(against.value);
     whisker.hidden = !known;
     if (known) Object.assign(whisker.style, { left: css(lower), width: css(upper - lower) });
     value.textContent = percent(share);
@@ -102,8 +99,7 @@ class Card {
     bounds.classList.toggle('apart', Boolean(difference) && difference.lower * difference.upper > 0);
     button.setAttribute('aria-pressed', state === chosen);
     button.setAttribute('aria-disabled', never);
-    const { name, states } = this.model.variables[this.variable];
-    button.setAttribute('aria-label', `${visible(name)}: ${visible(states[state])}, ${never ? 'cannot occur' : percent(share)}${known ? `, between ${range({ lower, upper })} %` : ''}`);
-    button.title = never ? 'This cannot occur together with what is given.' : states[state];
+    button.setAttribute('aria-label', `${visible(this.name)}: ${visible(this.states[state])}, ${never ? 'cannot occur' : percent(share)}${known ? `, between ${range({ lower, upper })} %` : ''}`);
+    button.title = never ? 'This cannot occur together with what is given.' : this.states[state];
   }
 }

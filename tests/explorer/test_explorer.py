@@ -221,6 +221,23 @@ def test_links_files_and_keys(opened, models, browser):
     assert "age" not in page("return document.getElementById('question').textContent")
 
 
+def test_an_impossible_link_shows_the_page_and_says_so(opened, models):
+    page = opened(models["rules"], "#health=poor&well=yes")
+    assert page("return document.getElementById('question').textContent").startswith("Nothing given")
+    assert page("return document.getElementById('said').textContent").startswith("No record can have all of that")
+    assert page("return explorer.page.csv()").count("\r\n") == 1 + 4 + 2 + 3 + 2
+    assert page("return location.hash") == ""
+
+
+def test_enter_on_the_drawing_finds_the_card_and_chooses_nothing(page, browser):
+    from selenium.webdriver.common.keys import Keys
+
+    page("document.querySelector('#graph').open = true; document.querySelector('#graph a').focus()")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page("return document.activeElement.className") == "state"
+    assert page("return document.getElementById('question').textContent").startswith("Nothing given")
+
+
 def test_the_most_probable_combination_is_that_of_python(page, models):
     found = page("return [...explorer.model.engine.mostProbable(explorer.model.given({health: 'poor'}))]")
     schema = models["rules"]._fitted()
@@ -246,6 +263,7 @@ def test_hostile_names_are_texts(opened, browser):
         "<img src=x onerror='window.hit = 1'>": ["\u202egnol", " ", "=1+1"],
         long: ["a&b=c|d#", "%"],
         "many": many,
+        "formulas": ["-1+1", "-1.5", "@x"],
     }
     schema = dp.Schema(states)
     guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, unit="<svg onload='window.hit = 1'>")
@@ -260,7 +278,11 @@ def test_hostile_names_are_texts(opened, browser):
     assert browser.get_log("browser") == []
     found = page("return explorer.query(['__proto__'], {[arguments[0]]: '%'})['__proto__']", long)
     assert sum(own["value"] for own in found.values()) == pytest.approx(1.0)
-    assert page("return document.querySelectorAll('.state').length") == 3 + 3 + 2 + 12
+    assert page("return document.querySelectorAll('.state').length") == 3 + 3 + 2 + 12 + 3
+    page("explorer.page.cards.get(3).row(200)")
+    page("document.querySelector('.rest').click()")
+    assert page("return new Set(explorer.page.cards.get(3).list.children).size") == 400
+    assert page("return explorer.page.cards.get(3).rows.size") == 400
     page("document.querySelector('[aria-label^=\"__proto__: </script>\"]').click()")
     page("document.querySelector('[aria-label^=xxx] .state').click()")
     address = browser.current_url
@@ -271,7 +293,8 @@ def test_hostile_names_are_texts(opened, browser):
     browser.get(address)
     browser.execute_async_script("const [done] = arguments; explorer.ready.then(() => done(), done)")
     assert browser.execute_script("return document.getElementById('question').textContent") == question
-    assert "'=1+1" in browser.execute_script("return explorer.page.csv()")
+    table = browser.execute_script("return explorer.page.csv()")
+    assert all(text in table for text in ('"\'=1+1"', '"\'-1+1"', '"-1.5"', '"\'@x"'))
 
 
 def test_a_tree_that_is_too_large_is_refused(monkeypatch, models):
@@ -295,6 +318,9 @@ def test_a_model_without_a_release_has_a_page_without_bounds(opened, models):
     found = page("return explorer.query(['lung'], {smoke: 'yes'})")
     assert found["lung"]["yes"]["value"] == pytest.approx(plain.query(["lung"], {"smoke": "yes"}).values[0], abs=1e-9)
     assert set(found["lung"]["yes"]) == {"value"}
+    assert page("try { explorer.compare(['lung'], {}, {}) } catch (e) { return e.message }").startswith(
+        "This page has no"
+    )
     assert "No guarantee" in page("return document.getElementById('notices').textContent")
 
 
