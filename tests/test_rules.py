@@ -154,7 +154,7 @@ def test_rules_stand_in_a_file_beside_the_dictionary(tmp_path, monkeypatch):
     )
     Path("rules.csv").write_text(
         "rule,combination\nforbidden,sex=m; rooms=1|2; place=Kiel\nallowed,sex=f; pregnant=yes|no\n"
-        "allowed,sex=m; pregnant=no\ndependent,place=Ulm|Aalen; region=south\ndependent,place=Kiel; region=north\n"
+        "allowed,pregnant=no; sex=m\ndependent,place=Ulm|Aalen; region=south\ndependent,place=Kiel; region=north\n"
         "comparison,built <= crash\n"
     )
 
@@ -173,6 +173,8 @@ def test_rules_stand_in_a_file_beside_the_dictionary(tmp_path, monkeypatch):
         ("forbiden,sex=m", "a rule is"),
         ("allowed,sx=m", "'sx'"),
         ("forbidden,sex=x; rooms=1", "'x'"),
+        ("forbidden,sex=m; pregnant=yes,no", "row 2 has 3 cells"),
+        ("forbidden,sex=m; sex=f", "row 2: a rule names 'sex' twice"),
     ):
         Path("wrong.csv").write_text(f"rule,combination\n{row}\n")
         refused = made("wrong.csv")

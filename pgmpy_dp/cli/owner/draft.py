@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,6 +191,18 @@ def _from_rows(source: Path) -> Schema:
             "one row a variable."
         )
     entries: dict[str, Any] = {}
+    for number, cells in _named(source, rows, columns):
+        name = cells.get("variable")
+        if not name:
+            raise SchemaError(f"{source}: row {number} names no variable: name it, or delete the row.")
+        if name in entries:
+            raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
+        entries[name] = _entry(name, cells)
+    return _from_mapping(entries)
+
+
+def _named(source: Path, rows: Iterable[list[str]], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Number the rows after the header, and name their cells by its columns; blank rows are left out."""
     for number, row in enumerate(rows, 2):
         if row == [""]:
             continue
@@ -199,14 +211,7 @@ def _from_rows(source: Path) -> Schema:
                 f"{source}: row {number} has {len(row)} cells, and the header {len(columns)}: separate states by |, "
                 "quote cells with commas, and leave out surplus cells."
             )
-        cells = dict(zip(columns, map(str.strip, row), strict=False))
-        name = cells.get("variable")
-        if not name:
-            raise SchemaError(f"{source}: row {number} names no variable: name it, or delete the row.")
-        if name in entries:
-            raise SchemaError(f"{source}: variable {name!r} has two rows; give it one.")
-        entries[name] = _entry(name, cells)
-    return _from_mapping(entries)
+        yield number, dict(zip(columns, map(str.strip, row), strict=False))
 
 
 def _rules(source: Path, schema: Schema) -> list[Any]:
@@ -217,16 +222,14 @@ def _rules(source: Path, schema: Schema) -> list[Any]:
 
     try:
         rows = _rows(source, source.read_bytes().decode("utf-8-sig"))
+        columns = next(rows)  # they say what kind of file it is
     except UnicodeDecodeError:
         raise SchemaError(f"{source}: not a text file in UTF-8; save it as one.") from None
     found: list[Any] = []
     allowed: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     follows: dict[tuple[str, str], dict[Any, Any]] = {}
-    for number, row in enumerate(rows, 1):
-        cells = [cell.strip() for cell in row]
-        if number == 1 or not any(cells):
-            continue  # the header says what kind of file it is
-        kind, text = (*cells, "")[:2]
+    for number, cells in _named(source, rows, list(map(str.strip, columns))):
+        kind, text = cells.get("rule"), cells.get("combination", "")
         try:
             if kind == "comparison":
                 found.append(Allowed.comparing(schema, text))
@@ -236,12 +239,13 @@ def _rules(source: Path, schema: Schema) -> list[Any]:
             if kind == "forbidden":
                 found.append(Forbidden(named))
             elif kind == "allowed":
-                allowed.setdefault(names, []).extend(product(*named.values()))
+                names = tuple(sorted(names, key=schema.variables.index))  # rows may name them in any order
+                allowed.setdefault(names, []).extend(product(*(named[name] for name in names)))
             elif kind == "dependent" and len(names) == 2 and len(named[names[1]]) == 1:
                 follows.setdefault((names[0], names[1]), {}).update(dict.fromkeys(named[names[0]], named[names[1]][0]))
             else:
                 raise SchemaError("a rule is forbidden, allowed, comparison, or dependent with one state that follows.")
-        except SchemaError as error:
+        except (SchemaError, click.ClickException) as error:
             raise SchemaError(f"{source}, row {number}: {error}") from None
     found += [Allowed(names, combinations) for names, combinations in allowed.items()]
     return found + [Dependency(finer, coarser, states) for (finer, coarser), states in follows.items()]
