@@ -335,13 +335,13 @@ class PrivateEstimator(Estimator):
         """Return the plan of a fit; without a schema, for the declared states."""
         self._check_parameters()
         structure = self._structure(model)
-        public = self._public(structure, schema)
+        public = self._public_table(structure, schema)
         mechanism = self._plan(structure, public)
         if records is not None:
             number(above=0.0)("records", records)
         return Plan(mechanism, mechanism.quote(public), public.schema, records)
 
-    def _public(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
+    def _public_table(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
         """Return what is public of the records of a plan; refuse what `fit` would refuse."""
         self._price()
         public = declared(self._states(structure), self._variables(structure, None)) if schema is None else schema

@@ -313,7 +313,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         """
         self._check_parameters()
         number(above=0.0)("records", records)
-        public = self._public(None, schema)
+        public = self._public_table(None, schema)
         known = public.schema
         if len(known.variables) < 2:
             raise ValueError("A graph needs two variables at least.")
