@@ -35,7 +35,6 @@ from pgmpy_dp.models.questions import (
     checked_evidence,
     checked_question,
     numbers_of_states,
-    reading_schema,
     record_codes,
 )
 from pgmpy_dp.models.shapes import DRAWS, Shape, require_scale, shape_of
@@ -263,17 +262,14 @@ class Model(ABC):
             chances = self._marginal(schema, asked, given)
             known, spread = 1.0, (0.0, 0.0)
             if weights is None:
-                shape, places = self._shape_of(variable, DRAWS if interval is not None else 0)
-                leanings = _leanings(shape, chances[places]) if given else 0.0
-                own = chances[places] / (known := max(float(chances[places].sum()), 1e-12))
-                middle = float(own @ shape.means(leanings))
+                shape, places = self._shape_within(variable, chances, given, DRAWS if interval is not None else 0)
+                known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
                 if interval is not None:
-                    means = [own @ shape.means(leanings, draw) for draw in range(DRAWS)]
-                    ends = np.quantile(means, [(1 - interval) / 2, (1 + interval) / 2], method="weibull")
-                    spread = max(middle - float(ends[0]), 0.0), max(float(ends[1]) - middle, 0.0)
+                    low, high = shape.mean_ends(interval)
+                    spread = max(middle - low, 0.0), max(high - middle, 0.0)
                 # Relative to their mean, records without a number do not count.
                 weights = np.zeros(chances.size)
-                weights[places] = shape.means(leanings) - middle
+                weights[places] = shape.means - middle
             else:
                 middle = float(chances @ weights)
                 weights = weights - middle
@@ -285,8 +281,9 @@ class Model(ABC):
             (value,), bounds = found.values.tolist(), found.bounds(interval)
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
-            lower, upper = value - math.hypot(value - lower, spread[0]), value + math.hypot(upper - value, spread[1])
-            rows[variable] = {"value": value, "lower": min(lower, value), "upper": max(upper, value)}
+            below, above = max(value - lower, 0.0), max(upper - value, 0.0)
+            lower, upper = value - math.hypot(below, spread[0]), value + math.hypot(above, spread[1])
+            rows[variable] = {"value": value, "lower": lower, "upper": upper}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
         return frame if interval is None else self._noted(frame, told)
 
@@ -322,35 +319,35 @@ class Model(ABC):
         for variable in self._binned(evidence or {}) if variables is None else variables:
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
-            shape, places = self._shape_of(variable)
-            leanings = _leanings(shape, chances[places]) if given else 0.0
-            rows[variable] = dict(
-                zip(levels, shape.quantiles(np.array(levels), chances[places], leanings).tolist(), strict=True)
-            )
+            shape, _ = self._shape_within(variable, chances, given)
+            rows[variable] = dict(zip(levels, shape.quantiles(levels).tolist(), strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
     def untold_means(self) -> list[str]:
         """List the binned variables whose mean the release hardly tells, so that a prior of the tail decides it."""
-        return [v for v in self._binned(()) if not self._shape_of(v, DRAWS)[0].tells_mean]
+        binned = self._bins()
+        return [v for v in self._binned(()) if not self._shape(v, binned[v], DRAWS).tells_mean]
 
     def _binned(self, given: Collection[str]) -> list[str]:
         """List the binned variables without evidence."""
-        binned = {variable for schema in self._read_as("drawn")[0] for variable in schema.bins}
+        self._read_as("drawn")
+        binned = self._bins()
         return [variable for variable in self._predicted() if variable in binned and variable not in given]
 
-    def _shape_of(self, variable: str, draws: int = 0) -> tuple[Shape, NDArray[np.intp]]:
-        """Return a variable's shape, and the positions of its bins among its states."""
-        schema = self._fitted()
-        own = reading_schema(schema, self._declared(), variable)
-        if variable not in own.bins:
+    def _shape_within(
+        self, variable: str, chances: Vector, given: Mapping[str, Any], draws: int = 0
+    ) -> tuple[Shape, NDArray[np.intp]]:
+        """Return a variable's shape where its states have these probabilities, and the positions of its bins."""
+        bins = self._bins().get(variable)
+        if bins is None:
             raise SchemaError(
                 f"Variable {variable!r} has no known bins: give a number for each of its states, as in "
                 '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
             )
-        require_scale(variable, own.bins[variable])
-        states = schema.states[variable]
-        places = np.array([states.index(label) for label in own.bins[variable].labels])
-        return self._shape(variable, own.bins[variable], draws), places
+        require_scale(variable, bins)
+        states, shape = self._fitted().states[variable], self._shape(variable, bins, draws)
+        places = np.array([states.index(label) for label in bins.labels])
+        return (shape.given(chances[places]) if given else shape), places
 
     def predict(
         self,
@@ -637,15 +634,15 @@ class Model(ABC):
         """Return the shape of a number within its bins, from their probabilities and the noise of their counts."""
         states = self._fitted().states[variable]
         chances = dict(zip(states, self._answering([variable]).marginal([variable], {}).tolist(), strict=True))
-        total = deviation = None
+        total, deviation = None, 0.0
         with suppress(ValueError):  # without a release, the probabilities are all that is known
             total = self._total()
             deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
-        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation or 0.0, total, draws)
+        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation, total, draws)
 
     def _read_as(self, numbers: Numbers) -> tuple[tuple[Schema, ...], Numbers]:
         """List the schemas of the original records, which must have the edges of bins for numbers; check `numbers`."""
-        schemas, known = self._declared(), self._fitted().states
+        schemas = self._declared()
         if numbers != "states" and not schemas:
             raise ValueError(
                 Message(
@@ -654,8 +651,12 @@ class Model(ABC):
                     f"use --numbers states, or {NAME_RELEASE}",
                 )
             )
-        bins = {v: bins for schema in reversed(schemas) for v, bins in schema.bins.items() if v in known}
-        return schemas, require_numbers(bins, numbers)
+        return schemas, require_numbers(self._bins(), numbers)
+
+    def _bins(self) -> dict[str, Bins]:
+        """Return the bins of the original records; the first schema counts if several have a variable."""
+        known = self._fitted().states
+        return {v: bins for schema in reversed(self._declared()) for v, bins in schema.bins.items() if v in known}
 
     def _question(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
@@ -716,12 +717,6 @@ def _bounded_answer(
     lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
     values = {"value": found.values, "lower": np.minimum(lower, found.values), "upper": np.maximum(upper, found.values)}
     return BoundedAnswer(values, index=state_index(schema, asked))
-
-
-def _leanings(shape: Shape, chances: Vector) -> Vector:
-    """Find how every bin leans where the bins have these probabilities."""
-    bins = np.arange(chances.size)
-    return shape.leanings(np.broadcast_to(chances, (bins.size, bins.size)), bins)
 
 
 def places(schema: Schema, given: Mapping[str, Any]) -> Places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -33,7 +34,6 @@ class Shape:
 
     Attributes
     ----------
-    bins : Bins
     density : Density
         Its bounds are in steps of the last decimal, or in the variable's unit if numbers may have any decimals.
     chances : ndarray of shape (bins,)
@@ -44,14 +44,13 @@ class Shape:
         The number of steps in a unit; None if numbers may have any decimals.
     """
 
-    bins: Bins
     density: Density
     chances: Vector
     spikes: NDArray[np.bool_]
     step: float | None
 
     @cached_property
-    def middles(self) -> Vector:
+    def _middles(self) -> Vector:
         """The mean of each cell's numbers."""
         low, size = self.density.bounds[:-1], np.diff(self.density.bounds)
         return low + size / 2 if self.step is None else (low + (size - 1) / 2) / self.step
@@ -93,8 +92,7 @@ class Shape:
             return np.zeros(len(bins))
         centres, spread = self._centres
         place = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
-        with np.errstate(divide="ignore"):
-            base = np.log(np.maximum(self.chances[knots], _LEAST))
+        base = np.log(np.maximum(self.chances[knots], _LEAST))
         rows = np.arange(len(bins))
 
         def ratio(at: Places) -> Vector:
@@ -110,34 +108,52 @@ class Shape:
         found: Vector = np.where(self.spikes[bins], 0.0, np.clip(slope, -most, most))
         return found
 
-    def within(self, leanings: Vector | float = 0.0, draw: int | None = None) -> Vector:
-        """Return the probability of each cell given its bin, which leans by one slope per bin."""
-        shares, owners = self.density.shares if draw is None else self.density.drawn[draw], self.density.owners
-        if not np.any(leanings):
-            return shares
-        leaning = np.broadcast_to(leanings, self.chances.shape)[owners] * (self._places - self._centres[0][owners])
-        tilted = shares * np.exp(np.clip(leaning, -50.0, 50.0))
-        found: Vector = tilted / np.bincount(owners, tilted)[owners]
+    def given(self, chances: Vector) -> Shape:
+        """Return the shape where the bins have probabilities proportional to these: within bins it leans with them."""
+        bins, owners, starts = np.arange(chances.size), self.density.owners, self.density.starts[:-1]
+        leanings = self.leanings(np.broadcast_to(chances, (bins.size, bins.size)), bins)[owners]
+        tilt = np.exp(np.clip(leanings * (self._places - self._centres[0][owners]), -50.0, 50.0))
+
+        def tilted(shares: Vector) -> Vector:
+            found = shares * tilt
+            return found / np.add.reduceat(found, starts, axis=-1)[..., owners]
+
+        density = replace(self.density, shares=tilted(self.density.shares), drawn=tilted(self.density.drawn))
+        return replace(self, density=density, chances=chances / max(float(chances.sum()), _LEAST))
+
+    @cached_property
+    def means(self) -> Vector:
+        """The mean of the numbers in each bin."""
+        return np.bincount(self.density.owners, self.density.shares * self._middles).astype(np.float64)
+
+    @property
+    def mean(self) -> float:
+        """The mean of all numbers."""
+        return float(self.chances @ self.means)
+
+    @property
+    def drawn_means(self) -> Vector:
+        """The mean of all numbers in each draw of the density."""
+        found: Vector = self.density.drawn @ (self._middles * self.chances[self.density.owners])
         return found
 
-    def means(self, leanings: Vector | float = 0.0, draw: int | None = None) -> Vector:
-        """Return the mean of the numbers in each bin."""
-        return np.bincount(self.density.owners, self.within(leanings, draw) * self.middles).astype(np.float64)
+    def mean_ends(self, interval: float) -> tuple[float, float]:
+        """Return the equal-tailed interval of the mean among the draws of the density."""
+        low, high = np.quantile(self.drawn_means, [(1 - interval) / 2, (1 + interval) / 2], method="weibull").tolist()
+        return low, high
 
     @property
     def tells_mean(self) -> bool:
         """Whether the counts tell the mean: draws of the density differ by less than half of its mean deviation."""
-        mean = self.chances @ self.means()
-        drawn = [self.chances @ self.means(draw=draw) for draw in range(len(self.density.drawn))]
-        low, high = np.quantile(drawn, [0.05, 0.95], method="weibull")
-        return bool(high - low <= self.chances @ np.abs(self.means() - mean) / 2)
+        low, high = self.mean_ends(0.9)
+        return bool(high - low <= self.chances @ np.abs(self.means - self.mean) / 2)
 
-    def quantiles(self, levels: Vector, chances: Vector, leanings: Vector | float = 0.0) -> Vector:
-        """Return quantiles of the number, given probabilities of its bins."""
-        weights = self.within(leanings) * chances[self.density.owners]
+    def quantiles(self, levels: Sequence[float]) -> Vector:
+        """Return quantiles of the number."""
+        weights = self.density.shares * self.chances[self.density.owners]
         sums = np.append(0.0, np.cumsum(weights)) / max(float(weights.sum()), _LEAST)
         cell = np.clip(np.searchsorted(sums, levels, side="right") - 1, 0, weights.size - 1)
-        along = (levels - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _LEAST)
+        along = (np.asarray(levels) - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _LEAST)
         return self._numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
 
     def draw(
@@ -239,7 +255,7 @@ def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: fl
     Examples
     --------
     >>> shape = shape_of(Bins([0, 1, 10, 20, 1000]), (0.5, 0.3, 0.15, 0.05), 5.0, 10_000.0)
-    >>> shape.means().round().tolist()
+    >>> shape.means.round().tolist()
     [0.0, 6.0, 13.0, 28.0]
     """
     ends, records = closed(bins), _RECORDS if total is None else total
@@ -257,7 +273,7 @@ def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: fl
     bounds[found.starts] = edges
     whole = max(float(shares.sum()), _LEAST)
     step = None if steps is None else 10.0 ** (bins.decimals or 0)
-    return Shape(bins, replace(found, bounds=bounds), shares / whole, spikes, step)
+    return Shape(replace(found, bounds=bounds), shares / whole, spikes, step)
 
 
 def closed(bins: Bins) -> Bins:
