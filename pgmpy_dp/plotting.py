@@ -187,7 +187,9 @@ def plot_bounds(
         axes.legend(frameon=False)
     _head(figure, title)
     told = [
-        f"{name and name + ': '}{frame.attrs['misfit']}." for name, frame in frames.items() if "misfit" in frame.attrs
+        ": ".join(filter(None, (_plain(name), f"{frame.attrs['misfit']}.")))
+        for name, frame in frames.items()
+        if "misfit" in frame.attrs
     ]
     if told:
         lines = "\n".join(textwrap.fill(line, int(15 * wide)) for line in told)

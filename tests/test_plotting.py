@@ -103,12 +103,15 @@ def test_names_are_shown_as_they_are():
     """Neither as formulas of TeX, nor with what moves the cursor of a terminal."""
     odd, index = "$x_^{2}$\x1b", pd.Index([("$x_^{2}$\x1b",)], tupleize_cols=False)
     bounds = pd.DataFrame({"value": [0.3], "lower": [0.2], "upper": [0.4]}, index=pd.Index([odd], name=odd))
+    doubted = bounds.copy()
+    doubted.attrs["misfit"] = "The release contradicts the network"
     share = pd.DataFrame({"share": [1.0], "error": 0.1}, index=[odd])
     single = nx.DiGraph()
     single.add_node(odd)
     for figure in (
         plot_marginals({odd: {odd: [0.3, 0.7]}}, Schema({odd: [odd, "no"]})),
         plot_bounds(bounds),
+        plot_bounds({odd: doubted, 2020: doubted}),
         plot_allocation(single, share),
         plot_edges(pd.DataFrame({"parent": [], "child": [], "verdict": []}), [odd]),
         plot_pairs(share.set_axis(index)),
