@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -319,14 +319,14 @@ class PrivateNetwork(Model, Provenance):
         if whole > len(draws):
             raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
         conditioning, known = Conditioning(posterior.layout), places(own, given)
+        shapes = cache(partial(self._shape, draws=DRAWS))
         found = []
         for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
             with named_evidence(given):
                 codes = conditioning.sample(draws[place], known, count, generator)
             seeded = np.random.default_rng(None if seed is None else [seed + number, 1])
             drawn = TreeAnswers(own, posterior.layout, draws[place], self._drawn_answers)
-            shapes, others = partial(self._shape, draws=DRAWS), partial(drawn.given_others, codes)
-            within = WithinBins(shapes, seeded, own.states, others, number % DRAWS)
+            within = WithinBins(shapes, seeded, own.states, partial(drawn.given_others, codes), number % DRAWS)
             found.append(numbered(labelled(codes, own, self._shown()), schemas, numbers, within))
         return found
 
