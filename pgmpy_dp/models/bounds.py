@@ -73,10 +73,10 @@ def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
     return pd.MultiIndex.from_product(states, names=names) if len(names) > 1 else pd.Index(*states, name=names[0])
 
 
-def check_interval(interval: Any) -> None:
-    """Raise unless the interval is a number between 0 and 1."""
+def check_interval(interval: Any, name: str = "interval") -> None:
+    """Raise unless the interval, or another number of this name, is between 0 and 1."""
     if isinstance(interval, bool) or not isinstance(interval, int | float | np.number) or not 0 < interval < 1:
-        raise ValueError(f"interval is {interval!r}; it must be between 0 and 1, such as 0.9.")
+        raise ValueError(f"{name} is {interval!r}; it must be between 0 and 1, such as 0.9.")
 
 
 def check_target(target: Any) -> None:

@@ -34,6 +34,7 @@ from pgmpy_dp.models.prediction import Rows
 from pgmpy_dp.models.questions import (
     checked_evidence,
     checked_question,
+    listed_names,
     numbers_of_states,
     record_codes,
 )
@@ -248,7 +249,7 @@ class Model(ABC):
 
         Raises
         ------
-        SchemaError, ValueError
+        SchemaError, TypeError, ValueError
             As `query`; if a variable without bins is named without numbers for its states.
         """
         rows, told = dict[str, dict[str, float]](), True
@@ -256,7 +257,7 @@ class Model(ABC):
         if isinstance(values, Mapping):
             asked_for: Mapping[str, Vector | None] = numbers_of_states(self._fitted(), values)
         else:
-            asked_for = dict.fromkeys(self._binned(evidence or {}) if values is None else values)
+            asked_for = dict.fromkeys(self._binned(evidence or {}) if values is None else listed_names(values))
         for variable, weights in asked_for.items():
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
@@ -310,13 +311,13 @@ class Model(ABC):
 
         Raises
         ------
-        SchemaError, ValueError
-            As `expectation`.
+        SchemaError, TypeError, ValueError
+            As `expectation`; if a level is not between 0 and 1.
         """
         for level in levels:
-            check_interval(level)
+            check_interval(level, "level")
         rows = {}
-        for variable in self._binned(evidence or {}) if variables is None else variables:
+        for variable in self._binned(evidence or {}) if variables is None else listed_names(variables):
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
             shape, _ = self._shape_within(variable, chances, given)

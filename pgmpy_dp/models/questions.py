@@ -32,14 +32,19 @@ def checked_question(
 
     Evidence is read by `checked_evidence`.
     """
-    if isinstance(variables, str):
-        raise TypeError(f"Name the variables in a list: [{variables!r}].")
     if variables is not None:
-        schema.require([variables])
+        schema.require([listed_names(variables)])
     given = checked_evidence(schema, evidence, declared)
     if twice := set(given) & set(variables or ()):
         raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
     return [v for v in schema.variables if v not in given] if variables is None else list(variables), given
+
+
+def listed_names(variables: Sequence[str]) -> Sequence[str]:
+    """Return variables; TypeError if they are one text, whose letters would be taken for names."""
+    if isinstance(variables, str):
+        raise TypeError(f"Name the variables in a list: [{variables!r}].")
+    return variables
 
 
 def checked_evidence(
@@ -201,11 +206,9 @@ def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]])
 
     Raises
     ------
-    TypeError, SchemaError, ValueError
-        If there are none, or not exactly one finite number for every state.
+    SchemaError, ValueError
+        If there is not exactly one finite number for every state.
     """
-    if not isinstance(values, Mapping):
-        raise TypeError('Give a number for every state: expectation({"age": {"young": 25, "old": 70}}).')
     found = {}
     for variable, numbers in values.items():
         schema.require([(variable,)])

@@ -456,8 +456,13 @@ def test_names_say_the_format(network, tmp_path):
         markov.save(tmp_path / "network.bif")
     with pytest.raises(TypeError, match=r"\['c'\]"):
         network.query("c")
+    for call in (network.expectation, lambda name: network.quantiles(variables=name)):
+        with pytest.raises(TypeError, match=r"\['c'\]"):
+            call("c")
     with pytest.raises(dp.SchemaError, match="number for each of its states"):
-        network.expectation("c")
+        network.expectation(["c"])
+    with pytest.raises(ValueError, match="level is 1"):
+        network.quantiles([1])
     assert list(tmp_path.iterdir()) == []
 
 
