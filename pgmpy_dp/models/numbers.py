@@ -130,9 +130,8 @@ def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
         values[known] = low + (high - low) / 2
     else:
         first, end = np.array(steps)[[codes[known], codes[known] + 1]]
-        values[known] = (first + (end - first - 1) // 2) / 10 ** (
-            bins.decimals or 0
-        )  # the float nearest to the decimal
+        unit = 10 ** (bins.decimals or 0)
+        values[known] = (first + (end - first - 1) // 2) / unit  # the float nearest to the decimal number
     whole = steps is not None and not bins.decimals
     if known.all():
         return values.astype(np.int64) if whole else values
