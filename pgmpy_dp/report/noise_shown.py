@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmpy_dp.fitting.plans.outlook import LEVELS, TableNoise
+from pgmpy_dp.fitting.plans.outlook import TableNoise, noise_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import first_holding
@@ -30,8 +30,7 @@ class MarginalNoise:
 
     def level_of(self, state: int) -> str:
         """Classify the noise of one state beside its own records."""
-        share = max(float(self.shares[state]), 0.0)
-        return LEVELS[(self.deviation >= 0.1 * share) + (self.deviation >= share)]
+        return noise_level(self.deviation, max(float(self.shares[state]), 0.0))
 
     @property
     def level(self) -> str:

@@ -214,7 +214,10 @@ def foreseen(
             table |= {"records": found.mean} | ({"share": found.cost} if priced else {})
         seen, told = described(outlook, error)
         held["outlook"] = seen
-        told += costliest(outlook) if priced else []
+        if priced:
+            most = outlook.costliest
+            share = f"{100 * most.cost:.3g} % of the budget"
+            told.append(f"The costliest table takes {share}: {', '.join(most.variables)}.")
     lines = [
         quote.guarantee.sentence(),
         f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
@@ -258,12 +261,6 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
             "--error is for synthetic records without a network, whose tables are those of all pairs: leave it out."
         )
     return held, lines
-
-
-def costliest(outlook: Outlook) -> list[str]:
-    """Name the table with the largest share of the budget."""
-    table = outlook.costliest
-    return [f"The costliest table takes {100 * table.cost:.3g} % of the budget: {', '.join(table.variables)}."]
 
 
 def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:

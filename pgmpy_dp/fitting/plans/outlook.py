@@ -5,8 +5,9 @@ of the tables of all pairs (the standard deviation of the noise in a cell over t
 Then the mean total variation of pairs is about exp(b_0 + b_1 log R + b_2 log(R)**2) d**b_3 k**b_4, for d variables with
 at most k states. A fit averages noise over the tables of a variable, so the error grows more slowly than R, and is less
 with more variables; in real records a variable with many states has few that are frequent. The five numbers were fitted
-to mixtures of 19 tables of real records (tests/benchmarks/outlook.py). What the records say of each other differs from
-table to table, and is private: predicted by the others, one of 19 tables was off by more than a quarter on average.
+by ``tests/benchmarks/outlook.py --fit`` to mixtures of 19 tables of real records: 4 to 22 variables, 500 to 32,561
+records, epsilon from 0.03 to 3. Beyond these they extrapolate. What variables say of each other differs from table to
+table, and is private: predicted by the others, one of 19 tables was off by more than a quarter on average.
 """
 
 from __future__ import annotations
@@ -26,15 +27,20 @@ from pgmpy_dp.schema import Clique, Schema
 LEVELS = ("clear", "visible", "drowned")
 
 _FORMULA = (-0.809, 0.677, -0.021, -0.324, -0.319)
-_MOST_LOG = 12.0  # log R up to which the formula increases
+_MOST_LOG = 12.0  # log R above which R counts as this; the formula increases up to 16
 # Median error of independent columns on the tables that the formula was fitted to; eight of ten are within the range.
 INDEPENDENT, INDEPENDENT_RANGE = 0.09, (0.04, 0.13)
-# Mean error of records drawn again, in units of the root of cells over records.
+# Mean error of records drawn again on the same tables, in units of the root of cells over records.
 _FILLED = 0.3
 ADVICE = ("go", "doubtful", "no go")
-# Noise-to-signal ratios at which other tables become doubtful, and useless: in benchmarks of searches, nearly all edges
-# were found below the first, and less than half of them beyond the second.
+# Noise-to-signal ratios at which other tables become doubtful, and useless: in benchmarks of searches, F1 was .69 to
+# .99 below the first, and .27 to .52 beyond the second (docs/benchmarks.md).
 _RATIOS = (0.1, 0.3)
+
+
+def noise_level(deviation: float, signal: float) -> str:
+    """Classify noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
+    return LEVELS[(deviation >= 0.1 * signal) + (deviation >= signal)]
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,8 @@ class TableNoise:
 
     @property
     def level(self) -> str:
-        """Classify the noise: "clear" below a tenth of the signal, "visible" below the signal, else "drowned"."""
-        return LEVELS[(self.ratio >= 0.1) + (self.ratio >= 1.0)]
+        """Classify the noise; see :func:`noise_level`."""
+        return noise_level(self.deviation, self.mean)
 
 
 @dataclass(frozen=True)
