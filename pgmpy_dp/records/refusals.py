@@ -48,8 +48,9 @@ def require_columns(
 ) -> list[int]:
     """Return the places of the variables' columns; refuse records without exactly one for each.
 
-    Other names of columns are not shown: they are values of a record where a file without a header was read. `advice`
-    says what helps in Python and in the shell if a column is missing.
+    Other names of columns are not shown: they are values of a record where a file without a header was read. Nor does a
+    record that resembles some names show: that a name differs in case or blanks is said only where all variables have a
+    name, as in a header. `advice` says what helps in Python and in the shell if a column is missing.
     """
     asked = list(variables)
     for variable in asked:
@@ -57,10 +58,14 @@ def require_columns(
             twice = f"{what} {variable!r} is the name of more than one column of the records"
             raise SchemaError(Message(twice, *2 * ("rename or drop the others",)))
         if variable not in names:
-            near = variable.strip().casefold() in (str(name).strip().casefold() for name in names)
+            near = {*map(_folded, asked)} <= {_folded(name) for name in names if isinstance(name, str)}
             is_near = ". One has this name in another case or with blanks beside it" if near else ""
             raise SchemaError(Message(f"{what} {variable!r} has no column in the records{is_near}", *advice))
     return [names.index(variable) for variable in asked]
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
 
 
 def require_declared(schema: Schema, found: Mapping[str, Found]) -> None:

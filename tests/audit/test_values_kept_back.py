@@ -79,3 +79,23 @@ def test_a_missing_column_is_named_with_advice_for_its_source_and_others_are_kep
         assert ("CsvFile" in str(caught.value)) is (source is not frame)
     with pytest.raises(dp.SchemaError, match="more than one column of the records: rename or drop"):
         dp.PrivateDataset(pd.DataFrame([[1, 1]], columns=["v", "v"]), dp.Schema({"v": [1, 2]}), dp.PrivacyBudget(1.0))
+
+
+@pytest.mark.parametrize("first", ["V", "v ", "N"])
+def test_what_else_a_first_line_holds_does_not_show_unless_it_names_all_variables(first, tmp_path):
+    """In a file without a header, the cells of a record may resemble some of the names."""
+    messages = []
+    for line in (f"{first},y", "x,y"):
+        (tmp_path / "records.csv").write_text(f"{line}\n1,0.5\n")
+        frame = pd.DataFrame([[1, 0.5]], columns=line.split(","))
+        for source in (tmp_path / "records.csv", frame):
+            with pytest.raises(dp.SchemaError, match="'v' has no column") as caught:
+                dp.PrivateDataset(source, SCHEMA, dp.PrivacyBudget(1.0))
+            messages.append(str(caught.value))
+    assert messages[:2] == messages[2:]
+
+
+def test_a_number_is_not_the_name_that_it_writes():
+    with pytest.raises(dp.SchemaError, match="'1' has no column in the records: rename") as caught:
+        dp.PrivateDataset(pd.DataFrame({1: ["a"]}), dp.Schema({"1": ["a", "b"]}), dp.PrivacyBudget(1.0))
+    assert "another case" not in str(caught.value)
