@@ -141,6 +141,12 @@ def test_comparisons_of_other_numbers():
     assert ("0_to_0.5", 0.5) not in dp.Allowed.comparing(schema, "a >= b").combinations
     assert ("0_to_0.5", 0.5) in dp.Allowed.comparing(schema, "a < b").combinations
     assert len(dp.Allowed.comparing(schema, "d > a").combinations) == 2
+    rates = dp.Schema({"a": [0.1, 0.3], "b": [0.1, 0.3], "c": dp.Bins([0, 0.1, 0.3, 0.4], decimals=1)})
+    assert dp.Allowed.comparing(rates, "a = b + 0.2").combinations == ((0.3, 0.1),)  # 0.1 + 0.2 > 0.3 in floats
+    assert ("0.1_to_0.3", 0.1) not in dp.Allowed.comparing(rates, "c >= b + 0.2").combinations
+    assert ("0.3_to_0.4", 0.1) in dp.Allowed.comparing(rates, "c <= b + 0.2").combinations
+    half = dp.Schema({"a": dp.Bins([0, 1.5, 3], decimals=0), "b": [1, 1.5, 2]})
+    assert ("1.5_to_3", 1.5) not in dp.Allowed.comparing(half, "a <= b").combinations
     for wrong in ("a <= c", "a", "a <= a", "a <= z", "a <= b + c"):
         with pytest.raises(dp.SchemaError, match=r"comparison"):
             dp.Allowed.comparing(schema, wrong)

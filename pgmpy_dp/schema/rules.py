@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -140,15 +142,9 @@ class Allowed:
         """
         low, sign, high, more = _compared(comparison, schema.states)
         own, others = (_ranges(schema, name) for name in (low, high))
-        return cls(
-            (low, high),
-            [
-                (first, second)
-                for first, (least, most, closed) in own.items()
-                for second, (start, end, ended) in others.items()
-                if _COMPARISONS[sign](least, most, closed, start + more, end + more, ended)
-            ],
-        )
+        moved = {state: (least + more, most + more, closed) for state, (least, most, closed) in others.items()}
+        holds = _COMPARISONS[sign]
+        return cls((low, high), [(a, b) for a, left in own.items() for b, right in moved.items() if holds(left, right)])
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Allowed:
         """Raise unless the schema declares the variables and states."""
@@ -434,35 +430,32 @@ def rule_from_dict(stored: Any) -> Rule:
     )
 
 
-Range = tuple[float, float, bool]
+# The least number, the largest or the end, and whether that end is held. Decimals add up as they are written.
+Range = tuple[Decimal, Decimal, bool]
 
 
-def _at_most(least: float, most: float, closed: bool, start: float, end: float, ended: bool) -> bool:
-    """Whether some number of the first range is at most one of the second; `ended` says if that one has its end."""
-    return least < end or (ended and least == end)
+def _at_most(first: Range, second: Range) -> bool:
+    """Whether some number of the first range is at most one of the second."""
+    return first[0] < second[1] or (second[2] and first[0] == second[1])
 
 
-def _at_least(least: float, most: float, closed: bool, start: float, end: float, ended: bool) -> bool:
-    return _at_most(start, end, ended, least, most, closed)
-
-
-_COMPARISONS: Mapping[str, Callable[..., bool]] = {
+_COMPARISONS: Mapping[str, Callable[[Range, Range], bool]] = {
     "<=": _at_most,
-    ">=": _at_least,
-    "<": lambda least, most, closed, start, end, ended: least < end,
-    ">": lambda least, most, closed, start, end, ended: start < most,
-    "=": lambda *ranges: _at_most(*ranges) and _at_least(*ranges),
+    ">=": lambda first, second: _at_most(second, first),
+    "<": lambda first, second: first[0] < second[1],
+    ">": lambda first, second: second[0] < first[1],
+    "=": lambda first, second: _at_most(first, second) and _at_most(second, first),
 }
 _SIGNS = re.compile(r"<=|>=|<|>|=")
 _ADDED = re.compile(r"(.+?)\s*([+-])\s*(\d+(?:\.\d+)?)", re.ASCII)
 
 
-def _compared(comparison: str, states: States) -> tuple[str, str, str, float]:
+def _compared(comparison: str, states: States) -> tuple[str, str, str, Decimal]:
     """Read a comparison: two names, the sign between them, and what is added to the second."""
     for sign in _SIGNS.finditer(comparison):  # a name may hold a sign
         first, second = comparison[: sign.start()].strip(), comparison[sign.end() :].strip()
         added = _ADDED.fullmatch(second)
-        for name, more in ((second, 0.0), *([(added[1], float(added[2] + added[3]))] if added else [])):
+        for name, more in ((second, Decimal(0)), *([(added[1], Decimal(added[2] + added[3]))] if added else [])):
             if {first, name} <= {*states} and first != name:
                 return first, sign[0], name, more
     raise SchemaError(
@@ -472,22 +465,19 @@ def _compared(comparison: str, states: States) -> tuple[str, str, str, float]:
 
 
 def _ranges(schema: Any, variable: str) -> dict[State, Range]:
-    """Return each state's least number, its largest or the end that it does not hold, and whether it is held."""
-    states, everything = schema.states[variable], (-math.inf, math.inf, True)
+    """Return the range of each state's numbers."""
+    states, everything = schema.states[variable], (Decimal("-inf"), Decimal("inf"), True)
     bins = schema.bins.get(variable)
     if bins is not None:
-        whole = bins.decimals is not None and all(map(math.isfinite, bins.edges))
-        unit, steps = 10 ** (bins.decimals or 0), bins.steps() if whole else []
-        found: dict[State, Range] = {}
-        for place, (label, least, most) in enumerate(zip(bins.labels, bins.edges, bins.edges[1:], strict=False)):
-            last = place == len(bins.labels) - 1
-            if whole and not last:
-                found[label] = steps[place] / unit, (steps[place + 1] - 1) / unit, True
-            else:
-                found[label] = least, most, last
-        return {state: found.get(state, everything) for state in states}
+        edges = [Decimal(str(edge)) for edge in bins.edges]
+        ranges = [(least, most, False) for least, most in pairwise(edges)]
+        if bins.decimals is not None and all(map(math.isfinite, bins.edges)):
+            unit = Decimal(1).scaleb(-bins.decimals)
+            ranges = [(least * unit, (after - 1) * unit, True) for least, after in pairwise(bins.steps())]
+        ranges[-1] = ranges[-1][0], edges[-1], True
+        return dict.fromkeys(states, everything) | dict(zip(bins.labels, ranges, strict=True))
     stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
-    numbers = {state: (float(state), float(state), True) for state in states if type(state) in (int, float)}
+    numbers = {state: (*2 * (Decimal(str(state)),), True) for state in states if type(state) in (int, float)}
     if any(state not in numbers and typed(state) not in stand_ins for state in states) or not numbers:
         raise SchemaError(f"Variable {variable!r} has states that are no numbers: a comparison needs bins or numbers.")
     return {state: everything if typed(state) in stand_ins else numbers[state] for state in states}
