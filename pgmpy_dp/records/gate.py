@@ -21,7 +21,7 @@ from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
-from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_source, parquet_table
+from pgmpy_dp.records.parquet import is_parquet, parquet_source, parquet_table
 from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
@@ -77,7 +77,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         path = Path(records)
         if path.name.lower().endswith(CSV_ENDINGS):
             records = declared_file(path, schema)
-        elif path.name.lower().endswith(PARQUET_ENDINGS) or path.is_dir():
+        elif is_parquet(path):
             return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
         else:
             raise unknown_ending(path, "records are read from .csv and .parquet files")
@@ -98,7 +98,7 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
 
 def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:
     """Encode the records of a frame in memory or a file, record by record, with the errors of `open_records`."""
-    if isinstance(records, (str, os.PathLike)) and Path(records).name.lower().endswith(PARQUET_ENDINGS):
+    if isinstance(records, (str, os.PathLike)) and is_parquet(Path(records)):
         records = parquet_table(Path(records), read_columns(schema, variables))
     if isinstance(records, (str, os.PathLike, CsvFile)):
         opened = open_records(records, schema, variables)

@@ -25,6 +25,11 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 """Endings of the names of Parquet files that are read from a path alone."""
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a path is read as Parquet: a file by its ending, and every folder."""
+    return path.name.lower().endswith(PARQUET_ENDINGS) or path.is_dir()
+
+
 @dataclass(frozen=True)
 class Part:
     """The files of one layout, with the places and types of the wanted columns.

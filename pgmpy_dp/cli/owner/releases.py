@@ -90,7 +90,7 @@ def release(
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
     from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
-    from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_table
+    from pgmpy_dp.records.parquet import is_parquet, parquet_table
 
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
@@ -130,8 +130,7 @@ def release(
         budget = spending.budget()
         begin("Reading the records")
         records: Any = data
-        parquet = data.suffix.lower() in PARQUET_ENDINGS or data.is_dir()
-        if sampling_rate != 1 and spending.unit is None and parquet:
+        if sampling_rate != 1 and spending.unit is None and is_parquet(data):
             from pgmpy_dp.records.columns import read_columns
 
             records = parquet_table(data, read_columns(schema, schema.variables))  # samples are drawn in memory
