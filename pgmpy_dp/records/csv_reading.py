@@ -39,7 +39,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 _PROBLEMS = {
     grammar.QUOTE: 'a quotation mark inside a field without quotes, or text after a closing one: write "" for " and '
-    "quote the whole field",
+    "quote the whole field, or declare the delimiter, which may be another",
     grammar.RETURN: "a carriage return that does not end a line: quote the field that contains it",
     grammar.FEED: "a line feed that does not end a line, where lines end with CR LF: quote the field that contains it",
     grammar.NUL: "a NUL byte: remove it, or declare another encoding",
@@ -51,9 +51,9 @@ _PROBLEMS = {
 }
 
 _OTHER_FORMAT = (
-    "the header must name it letter by letter; if the file is not split at commas, or has blanks beside them, use "
+    "the header must name it letter by letter; if the file has another delimiter, or blanks beside it, use "
     "CsvFile(path, delimiter=..., strip=True)",
-    "the header must name it letter by letter; if the file is not split at commas, or has blanks beside them, add "
+    "the header must name it letter by letter; if the file has another delimiter, or blanks beside it, add "
     "--delimiter or --strip",
 )
 
@@ -119,7 +119,7 @@ def _encoded(
         if variable in values:
             places = values[variable].settle(places, readers[variable])
         codes[variable], found[variable] = settled(places, readers[variable])
-    require_declared(schema, found)
+    require_declared(schema, found, file)
     return with_derived(codes, schema, wanted), np.concatenate(ids), owners, values
 
 
@@ -224,20 +224,20 @@ def _require_format(names: Sequence[str], asked: Sequence[str], file: CsvFile) -
         return
     header = file.delimiter.join(names)
     for delimiter in _DELIMITERS:
-        split = {name.strip(' "') for name in header.split(delimiter)}
+        split = {name.strip(" ") for name in header.split(delimiter)}
         if delimiter != file.delimiter and {*asked} <= split:
             raise SchemaError(
                 Message(
                     f"{file.path}: its header is split at {delimiter!r}, and {file.delimiter!r} is declared",
-                    f"declare it: Schema(..., csv=CsvFormat({delimiter!r})), or CsvFile(path, {delimiter!r})",
-                    f"add --delimiter {delimiter!r}",
+                    f"use Schema(..., csv=CsvFormat({delimiter!r})), or CsvFile(path, {delimiter!r})",
+                    f"add --delimiter {'' if delimiter.isprintable() else '$'}{delimiter!r}",
                 )
             )
     if {*asked} <= {name.encode("utf-8", "surrogateescape").decode("cp1252", "replace") for name in names}:
         raise SchemaError(
             Message(
                 f"{file.path}: its header is not in {file.encoding}",
-                "declare its encoding: Schema(..., csv=CsvFormat(encoding='cp1252'))",
+                "use Schema(..., csv=CsvFormat(encoding='cp1252'))",
                 "add --encoding cp1252",
             )
         )

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.records.columns import Found
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.records.csv_file import CsvFile
+from pgmpy_dp.schema import CsvFormat, Schema
 
 Answer = TypeVar("Answer")
 
@@ -68,42 +69,45 @@ def _folded(name: str) -> str:
     return name.strip().casefold()
 
 
-def require_declared(schema: Schema, found: Mapping[str, Found]) -> None:
-    """Refuse missing or undeclared cells without a state that stands for them; name all their variables."""
+def require_declared(schema: Schema, found: Mapping[str, Found], file: CsvFile | None = None) -> None:
+    """Refuse missing or undeclared cells without a state that stands for them; name all their variables.
+
+    Hints at the format of a .csv file go by that of `file`, or else by the schema's.
+    """
     missing = [variable for variable, cells in found.items() if cells.missing]
     undeclared = [variable for variable, cells in found.items() if cells.undeclared]
     if missing:
         problem = f"Variable {missing[0]!r} has missing values in the records"
         raise _refusal(problem, "fill or drop them", "missing", missing[0], missing[1:], undeclared)
     if undeclared:
-        problem, correct = _undeclared(schema, undeclared[0])
+        problem, correct = _undeclared(schema, undeclared[0], file or schema.csv)
         raise _refusal(problem, correct, "other", undeclared[0], [], undeclared[1:])
 
 
-def _undeclared(schema: Schema, variable: str) -> tuple[str, str]:
+def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> tuple[str, str]:
     """Say what values of a variable may be, and how to correct them."""
     problem = f"Variable {variable!r} has values in the records that are not among its declared states."
     if variable in schema.bins:
         edges = schema.bins[variable].edges
         return (
             f"{problem} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and no texts of a frame's column"
-            f"{_written(schema, variable)}",
+            f"{_written(schema, variable, declared)}",
             "widen the edges (inf is one), correct the records",
         )
     return (
         f"{problem} Types must agree ('1' is not 1, True is not 1; a data dictionary declares numbers by type=number), "
-        f"and blanks at the ends of texts count{_written(schema, variable)}",
+        f"and blanks at the ends of texts count{_written(schema, variable, declared)}",
         "correct the records or the declaration",
     )
 
 
-def _written(schema: Schema, variable: str) -> str:
+def _written(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> str:
     """Name what of a file's format may be the cause, as far as the declared states tell; records do not matter."""
     numbers = variable in schema.bins or any(type(state) is float for state in schema.states[variable])
     foreign = any(isinstance(state, str) and not state.isascii() for state in schema.states[variable])
     causes = [
-        *(["decimal commas (decimal=',')"] if numbers and schema.csv.decimal == "." else []),
-        *([f"another encoding than {schema.csv.encoding}"] if foreign else []),
+        *(["decimal commas (decimal=',')"] if numbers and declared.decimal == "." else []),
+        *([f"another encoding than {declared.encoding}"] if foreign else []),
     ]
     return f". In a .csv file the cause may be {' or '.join(causes)}, to be declared in its format" if causes else ""
 

@@ -40,6 +40,9 @@ def test_a_path_is_read_as_the_schema_says_unless_the_file_is_declared_itself(tm
     assert counts(dp.CsvFile(tmp_path / "b.csv"), SCHEMA) == {"größe": [1, 2], "a": [1, 1, 1]}
     with pytest.raises(dp.SchemaError, match="has no column"):
         counts(tmp_path / "b.csv", SCHEMA)
+    (tmp_path / "c.csv").write_text("größe,a\ngroß ,x\n", encoding="utf-8")
+    with pytest.raises(dp.SchemaError, match="'größe' has values"):  # nothing is stripped unless it is said
+        counts(dp.CsvFile(tmp_path / "c.csv"), SCHEMA)
 
 
 def test_the_format_goes_wherever_the_schema_goes(tmp_path):
@@ -83,6 +86,9 @@ def test_the_format_goes_wherever_the_schema_goes(tmp_path):
         ({"encoding": 8}, "encoding 8 is not known"),
         ({"encoding": None}, "encoding None is not known"),
         ({"strip": "yes"}, "strip must be True or False"),
+        ({"decimal": ";"}, "decimal is the mark '.' or ',', got ';'"),
+        ({"decimal": ["."]}, "decimal is the mark '.' or ',', got list"),
+        ({"delimiter": ".", "decimal": "."}, "delimiter and decimal cannot both be '.'"),
         ({"quote": "'"}, "an object of delimiter, encoding, strip, decimal, and nothing else"),
         ([";"], "an object of delimiter, encoding, strip, decimal, and nothing else"),
     ],
@@ -285,6 +291,22 @@ def test_a_refusal_names_the_format_where_the_header_or_the_schema_shows_it(tmp_
             counts(path, declared)
         messages.add(str(refused.value))
     assert len(messages) == 1
+    assert "another encoding" not in messages.pop()  # no state of the variable could be written in another
+    path.write_text("größe;income\nklein;1\n", encoding="utf-8")
+    with pytest.raises(dp.SchemaError, match="the cause may be another encoding than utf-8, to be declared"):
+        counts(path, declared)
+    for delimiter, option in (("\t", r"$'\t'"), ("|", "'|'")):
+        path.write_text(f"größe{delimiter}income\n", encoding="utf-8")
+        with pytest.raises(dp.SchemaError, match="its header is split at") as refused:
+            counts(path, declared)
+        assert refused.value.args[0].shell.endswith(f"add --delimiter {option}.")
+    path.write_text("größe;income\ngroß;1.5\n", encoding="utf-8")
+    with pytest.raises(dp.SchemaError, match="'income' has values") as refused:
+        counts(dp.CsvFile(path, ";", decimal=","), declared)
+    assert "decimal commas" not in str(refused.value)  # the file declares them itself
+    path.write_text('"größe";"income"\n"groß";1\n', encoding="utf-8")
+    with pytest.raises(dp.SchemaError, match="declare the delimiter, which may be another"):
+        counts(path, schema)
 
 
 def test_files_are_compared_by_path(tmp_path):
@@ -297,3 +319,6 @@ def test_files_are_compared_by_path(tmp_path):
         assert (compare(frame, path, schema)["error"] == 0).all()
         found = compare_prediction(frame, path, path, "b", schema)
         assert (found["accuracy"].xs("boosting") == 1.0).all()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="a folder cannot be read into memory"):
+        compare_prediction(frame, tmp_path / "folder", frame, "b", schema)
