@@ -125,12 +125,10 @@ class Networks {
   /** The most probable joint state of all variables; among equals the first, in their order. */
   mostProbable(given) {
     const found = new Map(given);
-    let best = null;
     for (let variable = 0; variable < this.tree.cards.length; variable++) {
       if (found.has(variable)) continue;
       const [x, [log]] = this.calibrated(found, 0, 1, true);
       if (log === -Infinity) return null;
-      best = best === null ? log : best;
       const begin = this.tree.size + this.starts[variable];
       const own = x.subarray(begin, begin + this.tree.cards[variable]), top = Math.max(...own);
       found.set(variable, own.findIndex((value) => value >= top - 1e-9));
