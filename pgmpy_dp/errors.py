@@ -64,9 +64,9 @@ def in_shell_words(error: BaseException) -> str:
 
 
 def callers_level() -> int:
-    """Return the `stacklevel` with which the caller's warning points at code outside the package."""
+    """Return the `stacklevel` with which the caller's warning points at code outside the package and pgmpy."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("pgmpy_dp."):
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("pgmpy_dp.", "pgmpy.")):
         frame, level = frame.f_back, level + 1
     return level
 

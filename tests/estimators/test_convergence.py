@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.exceptions import ConvergenceWarning
 
 import pgmpy_dp as dp
@@ -31,6 +33,16 @@ def test_too_few_iterations_are_told(chain, kind):
         network.fit(data, kind(**options))
     with pytest.warns(ConvergenceWarning, match=f"fit of {kind.__name__} did not converge.*max_iter"):
         network.fit(data, kind(max_iter=1, **options))
+
+
+def test_a_warning_points_at_the_line_that_called_fit_also_through_pgmpy():
+    records, schema = pd.DataFrame({"a": [0, 1] * 500, "b": [0, 1] * 500}), dp.Schema({"a": [0, 1], "b": [0, 1]})
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1), noise=dp.SimulatedNoise(0))
+    noisy = data.measure([("a", "b")], 1.0)
+    for kind in (dp.PrivateBayesianNetwork, DiscreteBayesianNetwork):
+        with pytest.warns(ConvergenceWarning) as caught:
+            kind([("a", "b")]).fit(noisy, estimator=dp.CollectiveEM(max_iter=1))
+        assert {warning.filename for warning in caught if warning.category is ConvergenceWarning} == {__file__}
 
 
 def test_loopy_propagation_that_does_not_converge_is_told(chain, monkeypatch):
