@@ -198,6 +198,7 @@ def foreseen(
     """
     from pgmpy_dp.data.mechanisms.tables import deviations
     from pgmpy_dp.fitting.plans.outlook import Outlook
+    from pgmpy_dp.privacy.guarantee import counted
 
     require_guess(records, error)
     priced = noise is None
@@ -220,7 +221,7 @@ def foreseen(
             told.append(f"The costliest table takes {share}: {', '.join(most.variables)}.")
     lines = [
         quote.guarantee.sentence(),
-        f"{len(tables)} tables of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
+        f"{counted(len(tables), 'table')} of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
         *told,
         "",
         *listed_tables(tables, quote.guarantee.counted),
