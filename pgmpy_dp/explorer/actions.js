@@ -2,58 +2,54 @@
 
 class Page {
   constructor(model) {
-    this.model = model;
-    this.cards = new Map();
-    this.past = [];
-    this.target = 'population';
-    this.now = { given: new Map(), pinned: null };
+    Object.assign(this, { model, past: [], target: 'population', now: { given: new Map(), pinned: null } });
     this.first = this.answers(this.now.given);
-    for (const variable of model.shown)
-      this.cards.set(variable, new Card(model, variable, this.first.of.get(variable), (s) => this.choose(variable, s)));
+    this.cards = new Map(model.shown.map((v) =>
+      [v, new Card(model.variables[v], this.first.of.get(v), (s) => this.choose(v, s))]));
     document.body.classList.toggle('no-bounds', !model.bounded);
-    byId('explain').hidden = !model.engine.mostProbable;
     this.boxes = document.querySelectorAll('#graph a');
-    if (this.boxes.length) byId('graph').open = this.boxes.length <= 10 && innerWidth > 700;
     this.listen();
     this.read();
   }
 
   listen() {
-    const on = (id, event, act) => byId(id).addEventListener(event, act);
-    on('undo', 'click', () => this.undo());
-    on('reset', 'click', () => this.go({ given: new Map(), pinned: null }));
-    on('pin', 'click', () => this.go({ given: this.now.given, pinned: this.now.pinned ? null : this.now.given }));
-    on('explain', 'click', () => this.explain());
-    on('target', 'change', () => { this.target = byId('target').value; this.first = this.answers(new Map()); this.show(); });
-    on('order', 'change', () => this.show());
-    on('search', 'input', () => this.filter());
-    on('link', 'click', () => this.copy(location.href, 'The link'));
-    on('python', 'click', () => this.copy(this.python(), 'The line of Python'));
-    on('csv', 'click', () => this.download());
-    on('print', 'click', () => print());
+    const clicks = {
+      undo: () => this.undo(), reset: () => this.go({ given: new Map(), pinned: null }), explain: () => this.explain(),
+      pin: () => this.go({ given: this.now.given, pinned: this.now.pinned ? null : this.now.given }),
+      link: () => this.copy(location.href, 'The link'), python: () => this.copy(this.python(), 'The line of Python'),
+      csv: () => this.download(), print: () => print(),
+    };
+    for (const [id, act] of Object.entries(clicks)) byId(id).onclick = act;
+    byId('target').onchange = () => {
+      this.target = byId('target').value;
+      this.first = this.answers(new Map());
+      this.show();
+    };
+    byId('order').onchange = () => this.show();
+    byId('search').oninput = () => this.filter();
     for (const box of this.boxes) {
-      box.addEventListener('click', () => this.find(+box.dataset.variable));
-      box.addEventListener('keydown', (event) => {
+      box.onclick = () => this.find(+box.dataset.variable);
+      box.onkeydown = (event) => {
         if (event.key !== 'Enter') return;
         event.preventDefault(); // or it would choose the state that is focused next
-        this.find(+box.dataset.variable);
-      });
+        box.onclick();
+      };
     }
     addEventListener('hashchange', () => { if (location.hash !== this.hash()) this.read(); });
     addEventListener('keydown', (event) => {
-      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
-      if ((event.ctrlKey || event.metaKey) && event.key === 'z' && !typing) { event.preventDefault(); this.undo(); }
-      if (event.key === '/' && !typing) { event.preventDefault(); byId('search').focus(); }
+      if (/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
+      if ((event.ctrlKey || event.metaKey) && event.key === 'z') this.undo();
+      else if (event.key === '/') byId('search').focus();
+      else return;
+      event.preventDefault();
     });
   }
 
   /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
   answers(given, stream) {
-    const { bounded, shown, total, variables } = this.model, at = this.model.ask(given, bounded, this.target === 'records', stream);
-    if (at === null) return null;
-    if (!bounded) at.records = total === null ? null : total * at.share;
+    const { bounded, shown, variables } = this.model, at = this.model.ask(given, bounded, this.target === 'records', stream);
     const certain = (v) => variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }));
-    return { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
+    return at && { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
   }
 
   choose(variable, state) {
@@ -71,39 +67,42 @@ class Page {
     if (!possible) {
       this.now = before;
       this.show();
+      this.say('No record can have all of that: take a part of it back first.');
     } else if (keep) this.past.push(before);
     byId('undo').disabled = this.past.length === 0;
     try {
       history.replaceState(null, '', this.hash() || '#');
     } catch { /* a page without an address, as in a notebook */ }
-    if (!possible) this.say('No record can have all of that: take a part of it back first.');
   }
 
   undo() {
-    const before = this.past.pop();
-    if (before) this.go(before, false);
+    if (this.past.length) this.go(this.past.pop(), false);
   }
 
+  /** Show the answers, and whether the question is possible. */
   show() {
-    const { given, pinned } = this.now, { model } = this;
+    const { given, pinned } = this.now, { model } = this, { bounded, engine } = model;
     const found = given.size ? this.answers(given) : this.first;
     const other = found && pinned ? this.answers(pinned, 1) : null;
     if (!found || (pinned && !other)) return false;
     for (const [variable, card] of this.cards) {
-      const both = other && !given.has(variable) && !pinned.has(variable);
+      const asked = !given.has(variable), both = other && asked && !pinned.has(variable);
+      const mean = (own) => meanOf(model.mean(own.at, variable));
+      const guess = model.variables[variable].shape?.guess ? '. How far the widest bin reaches, and so the mean, is mostly a guess' : '';
       card.fill({
         chosen: given.get(variable), states: found.of.get(variable),
         base: this.first.of.get(variable), against: (other ?? this.first).of.get(variable),
-        differences: both && model.bounded ? model.engine.difference(found.at, other.at, variable) : null,
-        note: model.bounded && !given.has(variable) && !model.engine.tells(variable, given)
+        differences: both && bounded ? engine.difference(found.at, other.at, variable) : null,
+        mean: asked && model.variables[variable].shape ? `Mean ${mean(found)}${both ? `, against ${mean(other)}` : ''}${guess}.` : '',
+        note: bounded && asked && !engine.tells(variable, given)
           ? 'Not measured together with what is given: these bounds hold if the network is right.' : '',
       });
     }
-    const hidden = model.bounded && given.size > 0 && found.at.least < 1;
+    const hidden = bounded && given.size > 0 && found.at.least < 1;
     document.body.classList.toggle('hidden-by-noise', hidden);
-    document.body.classList.toggle('comparing', Boolean(pinned) && model.bounded);
+    document.body.classList.toggle('comparing', Boolean(pinned) && bounded);
     byId('doubt').hidden = !hidden;
-    this.ask(found, other);
+    this.ask(found.at, other?.at);
     this.arrange();
     for (const box of this.boxes) {
       const variable = +box.dataset.variable, moved = this.cards.get(variable)?.distance > 0.05;
@@ -115,23 +114,27 @@ class Page {
   }
 
   /** The question as a sentence. */
-  ask({ at }, other) {
-    const { given, pinned } = this.now, { bounded } = this.model;
-    const counted = ({ records, lower, upper, share }, size) => records === null
-      ? `${percent(share)} of the records`
-      : `about ${whole(records)}${size ? ` of ${whole(this.first.at.records)}` : ''} records${bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : ''}`;
-    const facts = (own, write) => own.size ? [...own].flatMap(([v, s], n) => [n ? ' and ' : '', write(v, s)].flat()) : ['nothing given'];
+  ask(now, before) {
+    const { given, pinned } = this.now, { bounded, total } = this.model;
+    const counted = ({ given: { size }, records = total === null ? null : total * now.share, lower, upper, share }) => {
+      if (records === null) return `${percent(share)} of the records.`;
+      const of = size ? ` of ${whole(this.first.at.records ?? total)}` : '', bounds = bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : '';
+      return `about ${whole(records)}${of} records${bounds}.`;
+    };
+    const facts = (own, write) => [...own].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)].flat());
     const chips = facts(given, (v, s) => element('button', {
       type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
     }, ...this.fact(v, s)));
-    byId('question').replaceChildren(...(given.size ? ['Given ', ...chips, `: ${counted(at, true)}.`] : [`Nothing given: all ${counted(at, false)}.`]));
-    byId('against').hidden = !pinned;
-    if (pinned) byId('against').replaceChildren('Compared with ', ...facts(pinned, (v, s) => this.fact(v, s)), `: ${counted(other.at, pinned.size > 0)}.`, bounded ? ' Differences are in percentage points, with 90 % bounds.' : '');
-    byId('pin').setAttribute('aria-pressed', Boolean(pinned));
+    byId('question').replaceChildren(...(given.size ? ['Given ', ...chips, ': '] : ['Nothing given: all ']), counted(now));
+    byId('against').hidden = byId('mark').hidden = !pinned;
+    byId('mark').hidden = !pinned && !given.size;
+    byId('mark').lastElementChild.textContent = pinned ? 'compared with' : 'among all records';
+    byId('pin').ariaPressed = Boolean(pinned);
     byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
     byId('reset').disabled = !given.size && !pinned;
-    byId('mark').lastElementChild.textContent = pinned ? 'compared with' : 'among all records';
-    byId('mark').hidden = !given.size && !pinned;
+    if (!pinned) return;
+    const own = pinned.size ? facts(pinned, (v, s) => this.fact(v, s)) : ['nothing given'];
+    byId('against').replaceChildren('Compared with ', ...own, `: ${counted(before)}`, bounded ? ' Differences are in percentage points, with 90 % bounds.' : '');
   }
 
   fact(variable, state) {
@@ -141,29 +144,27 @@ class Page {
 
   /** Order the cards: what is given first, then what moved most. */
   arrange() {
-    const { given, pinned } = this.now, cards = [...this.cards.values()];
-    if (byId('order').value === 'moved' && (given.size || pinned)) {
-      const places = [...given.keys()], distance = (card) => given.has(card.variable) ? 2 + places.length - places.indexOf(card.variable) : card.distance;
-      cards.sort((a, b) => distance(b) - distance(a));
-    }
-    const focused = document.activeElement;
-    if (cards.some((card, n) => byId('cards').children[n] !== card.root)) byId('cards').replaceChildren(...cards.map((card) => card.root));
-    if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+    const { given, pinned } = this.now, cards = [...this.cards], places = [...given.keys()];
+    const distance = ([v, card]) => given.has(v) ? 2 + places.length - places.indexOf(v) : card.distance;
+    if (byId('order').value === 'moved' && (given.size || pinned)) cards.sort((a, b) => distance(b) - distance(a));
+    const focused = document.activeElement, roots = cards.map(([, { root }]) => root);
+    if (roots.some((root, n) => byId('cards').children[n] !== root)) byId('cards').replaceChildren(...roots);
+    focused.focus({ preventScroll: true });
   }
 
+  /** Show the cards whose variable or state has the text that is searched for. */
   filter() {
-    const wanted = byId('search').value.trim().toLowerCase();
-    let shown = 0;
-    for (const card of this.cards.values()) {
+    const wanted = byId('search').value.trim().toLowerCase(), cards = [...this.cards.values()];
+    byId('cards').classList.toggle('searching', Boolean(wanted));
+    for (const card of cards) {
       card.root.hidden = !card.words.includes(wanted);
-      shown += !card.root.hidden;
-      if (!wanted) continue;
-      this.model.variables[card.variable].states.forEach((state, s) => {
-        if (!card.root.hidden && !card.rows.has(s) && card.rows.size < MOST_SHOWN && state.toLowerCase().includes(wanted)) card.row(s);
-      });
+      if (card.root.hidden || card.rows.size === card.states.length) continue;
+      const states = [...card.states.keys()].filter((s) => card.states[s].toLowerCase().includes(wanted));
+      for (const s of states.slice(0, MOST_SHOWN)) card.row(s);
       card.fill(card.last);
     }
-    this.say(wanted ? `${shown} of ${this.cards.size} variables have that in their name or a state.` : '');
+    const shown = cards.filter((card) => !card.root.hidden).length;
+    this.say(wanted ? `${shown} of ${cards.length} variables have that in their name or a state.` : '');
   }
 
   find(variable) {
@@ -177,12 +178,14 @@ class Page {
   }
 
   explain() {
-    const { model, now: { given } } = this, found = model.engine.mostProbable(given), box = byId('explanation');
-    const lines = [...found].filter(([v]) => !given.has(v) && model.shown.includes(v)).map((own) => element('li', {}, ...this.fact(...own)));
-    const share = model.engine.exact(found).share / model.engine.exact(given).share;
-    box.replaceChildren(element('p', {}, `The most probable combination${given.size ? ' given that' : ''}: ${share < 0.001 ? share.toExponential(1) : percent(share)} of these records have it exactly.`), element('ul', {}, ...lines));
-    box.hidden = false;
-    box.scrollIntoView({ block: 'nearest' });
+    const { model: { engine, shown }, now: { given } } = this, { found, proven } = engine.mostProbable(given);
+    const lines = [...found].filter(([v]) => !given.has(v) && shown.includes(v)).map((own) => element('li', {}, ...this.fact(...own)));
+    const share = engine.exact(found).share / engine.exact(given).share;
+    const head = `${proven ? 'The most probable combination' : 'The most probable combination that a search found'}${given.size ? ' given that' : ''}`;
+    const text = `${head}: ${share < 0.001 ? `${(100 * share).toPrecision(2)} %` : percent(share)} of these records have it exactly.`;
+    byId('explanation').replaceChildren(element('p', {}, text), element('ul', {}, ...lines));
+    byId('explanation').hidden = false;
+    byId('explanation').scrollIntoView({ block: 'nearest' });
   }
 
   hash() {
@@ -194,40 +197,38 @@ class Page {
 
   /** Ask what the address says; what it names and the model does not have is left out, and said so. */
   read() {
-    const unknown = [];
-    const [given, pinned] = location.hash.slice(1).split('|').map((words) => new Map(words.split('&').filter(Boolean).flatMap((pair) => {
+    let unknown = '';
+    const known = (pair) => {
       try {
         return [...this.model.given(new Map([pair.split('=').map(decodeURIComponent)]))];
       } catch {
-        unknown.push(pair);
+        unknown = 'The link names what this page does not have; that was left out.';
         return [];
       }
-    })));
-    this.go({ given, pinned: pinned ?? null }, false);
-    if (unknown.length) this.say('The link names what this page does not have; that was left out.');
+    };
+    const [given, pinned = null] = location.hash.slice(1).split('|').map((words) => new Map(words.split('&').filter(Boolean).flatMap(known)));
+    this.go({ given, pinned }, false);
+    if (unknown) this.say(unknown);
   }
 
   python() {
-    const { variables, shown, bounded } = this.model, { given } = this.now;
+    const { variables, shown, bounded } = this.model, { given } = this.now, name = (v) => JSON.stringify(variables[v].name);
     const state = (v, s) => variables[v].literals?.[s] ?? JSON.stringify(variables[v].states[s]);
-    const evidence = [...given].map(([v, s]) => `${JSON.stringify(variables[v].name)}: ${state(v, s)}`).join(', ');
-    const asked = shown.filter((v) => !given.has(v) && !this.cards.get(v).root.hidden).map((v) => JSON.stringify(variables[v].name));
+    const evidence = [...given].map(([v, s]) => `${name(v)}: ${state(v, s)}`).join(', ');
+    const asked = shown.filter((v) => !given.has(v) && !this.cards.get(v).root.hidden).map(name);
     const options = bounded ? `, interval=0.9${this.target === 'records' ? ', target="records"' : ''}` : '';
-    const call = (name) => `network.query([${name}], {${evidence}}${options})`;
+    const call = (v) => `network.query([${v}], {${evidence}}${options})`;
     return asked.length === 1 ? call(asked[0]) : `{v: ${call('v')} for v in [${asked.join(', ')}]}`;
   }
 
   csv() {
     const runs = (text) => /^[=+@\t\r-]/.test(text) && Number.isNaN(Number(text)); // as a spreadsheet's formula
     const quoted = (text) => `"${(runs(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
-    const rows = [...this.cards].flatMap(([v, { last }]) => last.states.map(({ value, lower, upper }, s) => {
-      const difference = last.differences?.[s] ?? {}, numbers = [value, lower, upper];
-      if (this.now.pinned) numbers.push(difference.value, difference.lower, difference.upper);
-      return [quoted(this.model.variables[v].name), quoted(this.model.variables[v].states[s]), ...numbers.map((n) => n ?? '')].join();
-    }));
-    const heads = ['variable', 'state', 'value', 'lower', 'upper'];
-    if (this.now.pinned) heads.push('difference', 'difference_lower', 'difference_upper');
-    return `${[heads.join(), ...rows].join('\r\n')}\r\n`;
+    const numbers = ({ value = '', lower = '', upper = '' } = {}) => [value, lower, upper], { pinned } = this.now;
+    const rows = [...this.cards.values()].flatMap(({ name, states, last }) => states.map((state, s) =>
+      [quoted(name), quoted(state), ...numbers(last.states[s]), ...(pinned ? numbers(last.differences?.[s]) : [])]));
+    const heads = ['variable', 'state', 'value', 'lower', 'upper', ...(pinned ? ['difference', 'difference_lower', 'difference_upper'] : [])];
+    return [heads, ...rows].map((row) => `${row.join()}\r\n`).join('');
   }
 
   download() {
@@ -238,12 +239,8 @@ class Page {
   }
 
   async copy(text, what) {
-    try {
-      await navigator.clipboard.writeText(text);
-      this.say(`${what} is copied: ${text}`);
-    } catch {
-      this.say(`${what}: ${text}`);
-    }
+    const copied = await navigator.clipboard?.writeText(text).then(() => ' is copied', () => '') ?? '';
+    this.say(`${what}${copied}: ${text}`);
   }
 
   say(text) {
@@ -254,10 +251,8 @@ class Page {
 window.explorer = {};
 window.explorer.ready = openModel(byId('head').textContent, byId('arrays').textContent).then((model) => {
   byId('arrays').remove();
-  const page = new Page(model);
-  return Object.assign(window.explorer, {
-    query: (...question) => model.query(...question), compare: (...questions) => model.compare(...questions), model, page,
-  });
+  const calls = Object.fromEntries(['query', 'compare', 'expectation'].map((name) => [name, (...asked) => model[name](...asked)]));
+  return Object.assign(window.explorer, calls, { model, page: new Page(model) });
 }).catch((error) => {
   byId('question').textContent = `This page could not be opened: ${error.message}`;
   throw error;

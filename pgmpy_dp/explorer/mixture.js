@@ -83,9 +83,54 @@ class Mixture {
       });
     return { answers: answers.map(({ of, total }) => (total > 0 ? of : null)), share };
   }
+
+  /**
+   * The most probable joint state of all variables: of states of some blocks, the one that may become most probable is
+   * completed by the next block first. Beyond a number of steps, the ones of most blocks are, which proves nothing.
+   */
+  mostProbable(given) {
+    const { weights, tables, widths, variables } = this, known = this.evidence(given).cells;
+    const cells = widths.map((width, block) => known.get(block) ?? [...Array(width).keys()]);
+    const finest = variables.map(({ coarser, groups, shares }, v) => {
+      const top = coarser !== undefined && !given.has(v) && new Float64Array(variables[coarser].size);
+      if (top) shares.forEach((share, s) => top[groups[s]] = Math.max(top[groups[s]], share));
+      return top;
+    });
+    const gain = (block, cell) => variables.reduce((product, { coarser }, v) => finest[v] && variables[coarser].block === block
+      ? product * finest[v][variables[coarser].states[cell]] : product, 1);
+    const gains = cells.map((own, block) => own.map((cell) => gain(block, cell)));
+    const value = (block, n, k) => tables[block][k * widths[block] + cells[block][n]] * gains[block][n];
+    const rest = [new Float64Array(weights.length).fill(1)]; // largest factor of the blocks from each one on
+    for (let block = widths.length - 1; block >= 0; block--)
+      rest.unshift(rest[0].map((own, k) => own * cells[block].reduce((top, _, n) => Math.max(top, value(block, n, k)), 0)));
+    const open = [{ bound: Infinity, chosen: [] }];
+    for (let steps = 0; ; steps++) {
+      const rank = ({ bound, chosen }) => bound + (steps > MOST_STEPS ? chosen.length : 0); // bounds are at most 1
+      const at = open.reduce((best, own, n) => rank(own) > rank(open[best]) ? n : best, 0);
+      const [{ chosen }] = open.splice(at, 1), block = chosen.length;
+      if (block === widths.length) return { found: this.stateOf(chosen.map((n, own) => cells[own][n]), given), proven: steps <= MOST_STEPS };
+      const reached = weights.map((weight, k) => chosen.reduce((product, n, own) => product * value(own, n, k), weight * rest[block + 1][k]));
+      cells[block].forEach((_, n) => {
+        const bound = reached.reduce((sum, own, k) => sum + own * value(block, n, k), 0);
+        if (bound > 0) open.push({ bound, chosen: [...chosen, n] });
+      });
+    }
+  }
+
+  /** The states of all variables in a cell of each block, the finer ones the most probable. */
+  stateOf(cells, given) {
+    const found = new Map(this.variables.map(({ block, states }, v) => [v, states?.[cells[block]]]));
+    this.variables.forEach(({ coarser, groups, shares }, v) => {
+      if (coarser === undefined) return;
+      const own = [...shares.keys()].filter((s) => groups[s] === found.get(coarser));
+      found.set(v, given.get(v) ?? own.reduce((best, s) => shares[s] > shares[best] ? s : best));
+    });
+    return found;
+  }
 }
 
-const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25, LOW = 1.645;
+const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25, LOW = 1.645, MOST_STEPS = 5000;
+const dot = (one, other) => one.reduce((sum, own, n) => sum + own * other[n], 0);
 
 /** A mixture's answers, and their errors, from refits to simulated releases. */
 class MixtureEngine {
@@ -98,7 +143,7 @@ class MixtureEngine {
 
   exact(given) {
     const found = this.own.answer(given);
-    return found && { share: found.share, of: (variable) => unbounded(found.answers[0][variable]) };
+    return found && { given, share: found.share, of: (variable) => unbounded(found.answers[0][variable]) };
   }
 
   /** Everything about an evidence that the bounds of all variables need. */
@@ -117,7 +162,7 @@ class MixtureEngine {
     });
     const uncertainty = given.size ? total * Math.sqrt(squares / refits.length) : 0, half = this.width * uncertainty;
     const at = {
-      given, values, parts, share, records, errors, ofRecords,
+      given, exact: { of: (variable) => unbounded(values[variable]) }, values, parts, share, records, errors, ofRecords,
       lower: Math.max(records - half, 0), upper: records + half, least: records - LOW * uncertainty,
     };
     return { ...at, of: (variable) => this.answer(at, variable) };
@@ -152,19 +197,20 @@ class MixtureEngine {
     return { refits, members: at.parts.map((part) => part ? part[variable].map((p, s) => p - answer[s]) : answer.map(() => 0)) };
   }
 
-  /** Standard deviations of the errors of a variable's distribution, or of the sum of independent parts of several. */
-  deviations(answers, variable, { refits, members } = this.errorsOf(answers[0], variable)) {
+  /**
+   * Standard deviations of the errors of a variable's distribution, or of the sum of independent parts of several; with
+   * a number for each state, of the error of their mean.
+   */
+  deviations(answers, variable, { refits, members } = this.errorsOf(answers[0], variable), numbers) {
     const units = answers.map((at) => at.values[variable].map((p) => Math.max(p * (1 - p), 0)));
-    const unit = units.reduce((one, other) => one.map((own, s) => own + other[s]));
-    const level = Math.max(unit.reduce((a, b) => a + b), 1e-12);
+    const spread = (values) => [dot(values, numbers.map((x) => (x - dot(values, numbers)) ** 2))];
+    const owns = numbers ? answers.map((at) => spread(at.values[variable])) : units;
+    const sum = (parts) => parts.reduce((one, other) => one.map((own, s) => own + other[s]));
+    const own = sum(owns), level = Math.max(sum(units).reduce((a, b) => a + b), 1e-12);
     const variance = (errors, freedom) => {
-      let whole = 0;
-      for (const error of errors) for (const e of error) whole += e * e;
-      return unit.map((own, s) => {
-        let squares = STRENGTH * whole / Math.max(freedom, 1) / level * own;
-        for (const error of errors) squares += error[s] * error[s];
-        return squares / (freedom + STRENGTH);
-      });
+      const pooled = STRENGTH * errors.reduce((total, error) => total + dot(error, error), 0) / Math.max(freedom, 1) / level;
+      const seen = numbers ? errors.map((error) => [dot(error, numbers)]) : errors;
+      return own.map((part, s) => (seen.reduce((total, error) => total + error[s] ** 2, 0) + pooled * part) / (freedom + STRENGTH));
     };
     let found = variance(refits, refits.length);
     if (answers.some((at) => at.given.size > 1)) {
@@ -173,10 +219,16 @@ class MixtureEngine {
     }
     answers.forEach(({ given, records }, n) => {
       if (given.size < 2) return;
-      const beyond = this.beyondPairs(given, variable);
-      found = found.map((v, s) => v + DEPENDENT * beyond[s] * units[n][s] / Math.max(records, 1));
+      const pairs = this.beyondPairs(given, variable), beyond = numbers ? [dot(units[n], pairs) / level] : pairs;
+      found = found.map((v, s) => v + DEPENDENT * beyond[s] * owns[n][s] / Math.max(records, 1));
     });
     return found.map(Math.sqrt);
+  }
+
+  /** The mean of a number for each state. */
+  mean(at, variable, numbers) {
+    const value = dot(at.values[variable], numbers), [deviation] = this.deviations([at], variable, undefined, numbers);
+    return { value, lower: value - this.width * deviation, upper: Math.max(value + this.width * deviation, 0) };
   }
 
   /** The difference of a variable's distribution between two evidences: errors are subtracted refit by refit. */
@@ -191,6 +243,7 @@ class MixtureEngine {
   }
 
   tells() { return true; }
+  mostProbable(given) { return this.own.mostProbable(given); }
 
   /** The share of a state's sampling variance that tables of pairs leave open. */
   beyondPairs(given, variable) {

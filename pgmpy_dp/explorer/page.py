@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,17 +20,28 @@ from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.drawing import drawing
 from pgmpy_dp.explorer.mixtures import mixture_content
 from pgmpy_dp.explorer.packed import Packed
+from pgmpy_dp.explorer.shapes import shape_content
 from pgmpy_dp.explorer.trees import tree_content
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
+from pgmpy_dp.models.shapes import DRAWS
 from pgmpy_dp.models.trees.answers import TreeAnswers
 from pgmpy_dp.schema import Schema, State
 
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
 
-SCRIPTS = ("numbers.js", "tree.js", "deviations.js", "mixture.js", "questions.js", "cards.js", "actions.js")
+SCRIPTS = (
+    "numbers.js",
+    "tree.js",
+    "deviations.js",
+    "mixture.js",
+    "shapes.js",
+    "questions.js",
+    "cards.js",
+    "actions.js",
+)
 INTERVAL = 0.9
 
 
@@ -66,7 +77,7 @@ def model_content(model: Model, schema: Schema, packed: Packed) -> dict[str, Any
     shown = set(model._predicted())
     content: dict[str, Any] = {
         "bounded": drawn is not None,
-        "variables": [_variable(schema, model._declared(), variable, packed) for variable in schema.variables],
+        "variables": [_variable(model, schema, variable, packed) for variable in schema.variables],
         "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
         "rules": [
             {
@@ -98,14 +109,16 @@ def _drawn(model: Model, answers: Any) -> Any:
         return None
 
 
-def _variable(schema: Schema, declared: Sequence[Schema], variable: str, packed: Packed) -> dict[str, Any]:
-    states, bins = schema.states[variable], reading_schema(schema, declared, variable).bins.get(variable)
+def _variable(model: Model, schema: Schema, variable: str, packed: Packed) -> dict[str, Any]:
+    states, bins = schema.states[variable], reading_schema(schema, model._declared(), variable).bins.get(variable)
     held: dict[str, Any] = {"name": variable, "states": _texts(states)}
     literals = {number: repr(state) for number, state in enumerate(states) if not isinstance(state, str)}
     if literals:
         held["literals"] = literals
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
         held["edges"] = packed.add(bins.edges, np.float64)
+        if np.isfinite(bins.edges).sum() > 1:
+            held["shape"] = shape_content(model._shape(variable, bins, DRAWS), packed)
     return held
 
 

@@ -16,7 +16,7 @@ class TreeEngine {
     if (found === null) return null;
     const { starts } = this.own, whole = this.whole ??= this.own.answer(new Map()).shares[0];
     const of = (variable) => unbounded(found.answers.slice(starts[variable], starts[variable + 1]));
-    return { share: found.shares[0] / whole, of };
+    return { given, share: found.shares[0] / whole, of };
   }
 
   uncertain(given, ofRecords, stream) {
@@ -25,6 +25,7 @@ class TreeEngine {
     const counts = this.totals.map((total, d) => given.size ? total * found.shares[d] : total);
     const { value: records, lower, upper } = summary(counts), least = quantile(counts.sort(), LOWER, 'linear');
     const at = { given, ofRecords, stream, count, records, lower, upper, least, answers: found.answers, known: new Map() };
+    at.exact = this.exact(given);
     return { ...at, of: (variable) => this.answer(at, variable) };
   }
 
@@ -60,8 +61,15 @@ class TreeEngine {
     return this.drawn(now, variable).map((draws, s) => summary(draws.map((draw, d) => draw - others[s][d])));
   }
 
+  /** The mean of a number for each state. */
+  mean(at, variable, numbers) {
+    const draws = new Float64Array(at.count);
+    this.drawn(at, variable).forEach((own, s) => own.forEach((draw, d) => draws[d] += numbers[s] * draw));
+    return summary(draws);
+  }
+
   tells(variable, given) { return this.deviations.tells(variable, given); }
-  mostProbable(given) { return this.own.mostProbable(given); }
+  mostProbable(given) { return { found: this.own.mostProbable(given), proven: true }; }
 }
 
 /** The mean of draws, and bounds that hold with 90 %. */
@@ -109,6 +117,7 @@ class Model {
     Object.assign(this, head);
     this.places = new Map(head.variables.map(({ name }, v) => [name, v]));
     this.states = head.variables.map(({ states }) => new Map(states.map((state, s) => [state, s])));
+    this.shapes = head.variables.map(({ shape }) => shape && new Shape(shape));
     const rules = new Rules(head.rules, head.variables.map(({ states }) => states.length));
     this.engine = head.tree ? new TreeEngine(head.tree, rules) : new MixtureEngine(head.mixture, rules, head.total);
   }
@@ -137,22 +146,44 @@ class Model {
   }
 
   /** Distributions of variables given evidence, with bounds unless `interval` is null. */
-  query(names, evidence = {}, { interval = this.bounded ? 0.9 : null, target = 'population' } = {}) {
-    if (interval !== null && interval !== 0.9) throw new Error('This page has bounds for interval 0.9 only.');
-    if (!['population', 'records'].includes(target)) throw new Error("target is 'population' or 'records'.");
-    const given = this.given(evidence), at = this.ask(given, interval !== null, target === 'records');
-    if (at === null) throw new Error('The evidence has probability zero in the model: leave a part of it out.');
-    return this.byName(names, (variable, name) => {
-      if (given.has(variable)) throw new Error(`Variable ${JSON.stringify(name)} is both asked for and given.`);
-      return at.of(variable);
+  query(names, evidence, options) {
+    const at = this.answered(evidence, options);
+    return this.byName(names, at, (variable) => this.byState(variable, at.of(variable)));
+  }
+
+  /** Means of numbers in bins given evidence, with bounds unless `interval` is null. */
+  expectation(names, evidence, options) {
+    const at = this.answered(evidence, options);
+    return this.byName(names, at, (variable, name) => {
+      if (!this.shapes[variable]) throw new Error(`Variable ${JSON.stringify(name)} has no bins.`);
+      return this.mean(at, variable);
     });
   }
 
   /** The differences of distributions between two evidences, the second one's being subtracted. */
-  compare(names, evidence, other, { target = 'population' } = {}) {
-    const [now, before] = [evidence, other].map((own, stream) => this.ask(this.given(own), true, target === 'records', stream));
-    if (now === null || before === null) throw new Error('The evidence has probability zero in the model.');
-    return this.byName(names, (variable) => this.engine.difference(now, before, variable));
+  compare(names, evidence, other, options) {
+    const [now, before] = [evidence, other].map((own, stream) => this.answered(own, { interval: 0.9, ...options }, stream));
+    return this.byName(names, now, (variable) => this.byState(variable, this.engine.difference(now, before, variable)));
+  }
+
+  answered(evidence, { interval = this.bounded ? 0.9 : null, target = 'population' } = {}, stream = 0) {
+    if (interval !== null && interval !== 0.9) throw new Error('This page has bounds for interval 0.9 only.');
+    if (!['population', 'records'].includes(target)) throw new Error("target is 'population' or 'records'.");
+    const at = this.ask(this.given(evidence), interval !== null, target === 'records', stream);
+    if (at === null) throw new Error('The evidence has probability zero in the model: leave a part of it out.');
+    return at;
+  }
+
+  /** The mean of a variable's numbers in an answer: with bounds, those of the bins and of the means within them. */
+  mean(at, variable) {
+    const exact = (at.exact ?? at).of(variable).map(({ value }) => value);
+    const { value, known, numbers, low, high } = this.shapes[variable].mean(exact, at.given.size > 0);
+    if (!at.exact) return { value };
+    const found = this.engine.mean(at, variable, numbers), least = Math.min(...numbers), most = Math.max(...numbers);
+    const mean = value + found.value / known;
+    const below = Math.max(found.value - Math.max(found.lower, least), 0) / known;
+    const above = Math.max(Math.min(found.upper, most) - found.value, 0) / known;
+    return { value: mean, lower: mean - Math.hypot(below, value - low), upper: mean + Math.hypot(above, high - value) };
   }
 
   /** The distributions given an evidence, null if it is impossible. Answers that are compared are of different streams. */
@@ -161,17 +192,21 @@ class Model {
     return bounded ? this.engine.uncertain(given, ofRecords, stream) : this.engine.exact(given);
   }
 
-  /** Write what an answer has by states with the names of variables and states. */
-  byName(names, answer) {
-    const found = Object.create(null); // without a prototype, so that every name may be a key
-    for (const name of names) {
-      const variable = this.variable(name), own = answer(variable, name);
-      found[name] = Object.create(null);
-      this.variables[variable].states.forEach((state, s) => found[name][state] = own[s]);
-    }
-    return found;
+  byName(names, { given }, answer) {
+    return keyed(names.map((name) => {
+      const variable = this.variable(name);
+      if (given.has(variable)) throw new Error(`Variable ${JSON.stringify(name)} is both asked for and given.`);
+      return [name, answer(variable, name)];
+    }));
+  }
+
+  byState(variable, answers) {
+    return keyed(this.variables[variable].states.map((state, s) => [state, answers[s]]));
   }
 }
+
+/** An object without a prototype, so that every name may be a key. */
+const keyed = (pairs) => Object.setPrototypeOf(Object.fromEntries(pairs), null);
 
 /** Read the page's head, in which packed arrays have places, and the arrays. */
 async function openModel(head, text) {

@@ -21,7 +21,7 @@ _OPEN = 100.0
 DRAWS, _RECORDS = 32, 10_000.0
 # Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
 # of steps between, to which leanings are rounded.
-_MOST_LEANING, _LEANINGS = 2.0, 32
+MOST_LEANING, _LEANINGS = 2.0, 32
 _RAKES = 3  # rounds in which the densities of all records are scaled to sum to the shape
 _LEAST = 1e-12
 
@@ -50,13 +50,13 @@ class Shape:
     step: float | None
 
     @cached_property
-    def _middles(self) -> Vector:
+    def middles(self) -> Vector:
         """The mean of each cell's numbers."""
         low, size = self.density.bounds[:-1], np.diff(self.density.bounds)
         return low + size / 2 if self.step is None else (low + (size - 1) / 2) / self.step
 
     @cached_property
-    def _places(self) -> Vector:
+    def places(self) -> Vector:
         """Cells on the scale on which a density leans: logarithmic to both sides of the densest bin."""
         bounds, ends = self.density.bounds, self.density.bounds[self.density.starts]
         widths = np.diff(ends)
@@ -65,11 +65,11 @@ class Shape:
         return found
 
     @cached_property
-    def _centres(self) -> tuple[Vector, Vector]:
+    def centres(self) -> tuple[Vector, Vector]:
         """Mean and standard deviation of the places in each bin."""
         weights, owners = self.density.shares, self.density.owners
-        mean: Vector = np.bincount(owners, weights * self._places).astype(np.float64)
-        return mean, np.sqrt(np.bincount(owners, weights * (self._places - mean[owners]) ** 2))
+        mean: Vector = np.bincount(owners, weights * self.places).astype(np.float64)
+        return mean, np.sqrt(np.bincount(owners, weights * (self.places - mean[owners]) ** 2))
 
     def leanings(self, chances: Vector, bins: Places) -> Vector:
         """Find how the density within given bins leans, from probabilities of the bins given other variables.
@@ -90,7 +90,7 @@ class Shape:
         knots = np.flatnonzero(~self.spikes)
         if knots.size < 2:
             return np.zeros(len(bins))
-        centres, spread = self._centres
+        centres, spread = self.centres
         place = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
         base = np.log(np.maximum(self.chances[knots], _LEAST))
         rows = np.arange(len(bins))
@@ -104,7 +104,7 @@ class Shape:
         below, above = (here - ratio(low)) / apart[0], (ratio(high) - here) / apart[1]
         below, above = np.where(low == place, above, below), np.where(high == place, below, above)
         slope = (np.nan_to_num(below) + np.nan_to_num(above)) / 2
-        most = _MOST_LEANING / np.maximum(spread[bins], _LEAST)
+        most = MOST_LEANING / np.maximum(spread[bins], _LEAST)
         found: Vector = np.where(self.spikes[bins], 0.0, np.clip(slope, -most, most))
         return found
 
@@ -112,7 +112,7 @@ class Shape:
         """Return the shape where the bins have probabilities proportional to these: within bins it leans with them."""
         bins, owners, starts = np.arange(chances.size), self.density.owners, self.density.starts[:-1]
         leanings = self.leanings(np.broadcast_to(chances, (bins.size, bins.size)), bins)[owners]
-        tilt = np.exp(np.clip(leanings * (self._places - self._centres[0][owners]), -50.0, 50.0))
+        tilt = np.exp(np.clip(leanings * (self.places - self.centres[0][owners]), -50.0, 50.0))
 
         def tilted(shares: Vector) -> Vector:
             found = shares * tilt
@@ -124,7 +124,7 @@ class Shape:
     @cached_property
     def means(self) -> Vector:
         """The mean of the numbers in each bin."""
-        return np.bincount(self.density.owners, self.density.shares * self._middles).astype(np.float64)
+        return np.bincount(self.density.owners, self.density.shares * self.middles).astype(np.float64)
 
     @property
     def mean(self) -> float:
@@ -134,7 +134,7 @@ class Shape:
     @property
     def drawn_means(self) -> Vector:
         """The mean of all numbers in each draw of the density."""
-        found: Vector = self.density.drawn @ (self._middles * self.chances[self.density.owners])
+        found: Vector = self.density.drawn @ (self.middles * self.chances[self.density.owners])
         return found
 
     def mean_ends(self, interval: float) -> tuple[float, float]:
@@ -196,10 +196,10 @@ class Shape:
 
     def _leaned(self, number: int, shares: Vector, first: int, slopes: Vector) -> tuple[Vector, NDArray[np.intp]]:
         """Return a table of probabilities for each leaning of a bin's cells, and the table of each record."""
-        mean, spread = (values[number] for values in self._centres)
-        size = _MOST_LEANING / max(float(spread), _LEAST) / _LEANINGS
+        mean, spread = (values[number] for values in self.centres)
+        size = MOST_LEANING / max(float(spread), _LEAST) / _LEANINGS
         steps, level, counts = np.unique(np.rint(slopes / size), return_inverse=True, return_counts=True)
-        places = self._places[first : first + shares.size] - mean
+        places = self.places[first : first + shares.size] - mean
         factors, base = np.exp(np.clip(np.outer(steps * size, places), -50.0, 50.0)), shares.copy()
         tables = factors * base
         for _ in range(_RAKES):

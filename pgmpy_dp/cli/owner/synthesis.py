@@ -55,8 +55,9 @@ if TYPE_CHECKING:
     "--stages",
     "number",
     type=click.IntRange(1, 2),
-    help="Measure once; or twice, the second time where the first left most doubt. The default is 2, or 1 where units "
-    "have several rows or delta is 0.",
+    default=1,
+    show_default=True,
+    help="Measure once; or twice, the second time where the first left most doubt, which needs a --delta.",
 )
 @rows_option()
 @numbers_option
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 def synthesize(
     data: Path,
     target: str | None,
-    number: int | None,
+    number: int,
     rows: int | None,
     numbers: Any,
     seed: int | None,
@@ -116,7 +117,6 @@ def synthesize(
         begin("Reading the records")
         dataset = spending.dataset(data, schema, budget)
         begin("Measuring pairs, and fitting a mixture")
-        number = number or (2 if dataset.max_rows == 1 and delta else 1)
         estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
         network = estimator.network_
         with charged_already():

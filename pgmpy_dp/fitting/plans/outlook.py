@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import brentq
 
-from pgmpy_dp.fitting.plans.pairs import plan_pairs
+from pgmpy_dp.fitting.plans.pairs import paired
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -219,8 +219,10 @@ def _states_of_pairs(schema: Schema, cliques: Sequence[Clique]) -> tuple[int, ..
     """
     own = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
     part = schema.select([variable for variable in schema.variables if variable in own])
-    wanted = {frozenset(clique) for clique in plan_pairs(part)[0] if len(clique) == 2}
     larger = {frozenset(clique) for clique in cliques if len(clique) > 1}
-    if not wanted <= larger or 2 * sum(clique <= own for clique in larger) <= len(larger):
+    if not all(frozenset(pair) in larger for pair in paired(part)):
         return None
-    return tuple(schema.cardinality(v) for v in part.variables if any(v in pair for pair in wanted))
+    if 2 * sum(clique <= own for clique in larger) <= len(larger):
+        return None
+    wanted = set().union(*paired(part))
+    return tuple(schema.cardinality(variable) for variable in part.variables if variable in wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
@@ -50,17 +51,21 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     """
     if target is not None:
         schema.require([(target,)])
-    dependent = schema.structure.dependent
-    variables = list(schema.variables)
-    root = {variable: dependent[variable][0] if variable in dependent else variable for variable in variables}
     refined = schema.structure.refined
-    plain = [variable for variable in variables if variable not in refined]
-    pairs = [pair for pair in itertools.combinations(plain, 2) if root[pair[0]] != root[pair[1]]]
-    cliques = [*((variable,) for variable in refined), *pairs]
+    plain = [variable for variable in schema.variables if variable not in refined]
+    cliques = [*((variable,) for variable in refined), *paired(schema)]
     sizes = [schema.cells(clique) ** _POWER * (_TARGET if target in clique else 1.0) for clique in cliques]
     singles = _SINGLES if cliques else 1.0
     weights = [singles / len(plain)] * len(plain) + _parts(1.0 - singles, sizes)
     return (*((variable,) for variable in plain), *cliques), weights
+
+
+def paired(schema: Schema) -> Iterator[Clique]:
+    """Yield the pairs of `plan_pairs`, one by one: there may be very many."""
+    dependent, refined = schema.structure.dependent, schema.structure.refined
+    plain = [variable for variable in schema.variables if variable not in refined]
+    root = {variable: dependent[variable][0] if variable in dependent else variable for variable in plain}
+    return (pair for pair in itertools.combinations(plain, 2) if root[pair[0]] != root[pair[1]])
 
 
 def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], list[float]]:
