@@ -29,7 +29,16 @@ from .networks.elimination import VariableElimination
 from .papers.bernstein_2017 import CGMEM, NLBP
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
-from .release import DiscoveredStates, Guarantee, InformedMarginals, NoisyMarginals, NoisyResiduals, PublicTable
+from .release import (
+    DiscoveredStates,
+    Guarantee,
+    InformedMarginals,
+    NoisyMarginals,
+    NoisyResiduals,
+    PublicTable,
+    UnitedMarginals,
+    union,
+)
 from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
 from .structure import NoisyScore, PrivateStructureSearch
 
@@ -79,6 +88,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SimulatedNoise",
+    "UnitedMarginals",
     "VariableElimination",
     "calibrate",
     "combine",
@@ -90,4 +100,5 @@ __all__ = [
     "plan_measurements",
     "plan_pairs",
     "price",
+    "union",
 ]

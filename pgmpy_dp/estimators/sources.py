@@ -9,8 +9,7 @@ from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import Message, SchemaError
-from pgmpy_dp.release import InformedMarginals, Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
 from pgmpy_dp.release.kinds import refuse_repeated
 from pgmpy_dp.schema import Schema
 
@@ -82,7 +81,7 @@ def joined(data: Any) -> Any:
     refuse_repeated(data)
     found: dict[Any, Any] = {}
     for number, part in enumerate(data):
-        tables = isinstance(part, ReleasedTables) and part.guarantee.sampling_rate == 1
+        tables = isinstance(part, (NoisyMarginals, InformedMarginals)) and part.guarantee.sampling_rate == 1
         kind = part.guarantee.mechanism if tables else number
         found[kind] = found[kind] + part if kind in found else part
     return next(iter(found.values())) if len(found) == 1 else list(found.values())

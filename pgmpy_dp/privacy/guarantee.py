@@ -26,7 +26,7 @@ MECHANISMS = (
     "none",
 )
 
-_CHANGE = {"add_remove": "added or removed", "replace_one": "replaced by another, their number being public"}
+_CHANGE = {"add_remove": "added or removed{}", "replace_one": "replaced by another{}, their number being public"}
 _NOISE = {
     "laplace": "discrete Laplace noise",
     "gaussian": "discrete Gaussian noise",
@@ -83,6 +83,9 @@ class Guarantee:
         Parts that other guarantees may count as well, each with its `payment`: what found the states or bins of the
         schema, or the search that a release is a step of. Epsilon, delta and rho include them, and `compose` counts
         each once.
+    overlap : int
+        For a union of releases of different records, the most of them that may count rows of one unit; 0 where all
+        records are in one data set.
 
     Raises
     ------
@@ -110,6 +113,7 @@ class Guarantee:
     accepted: bool = False
     payment: str = ""
     shared: tuple[Guarantee, ...] = ()
+    overlap: int = 0
 
     def __post_init__(self) -> None:
         epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
@@ -146,6 +150,8 @@ class Guarantee:
             raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
         if self.max_rows != 1 and (self.unit == "record" or rate < 1):
             raise ValueError("Guarantee: max_rows must be 1 where the unit is a record, as it is for a Poisson sample.")
+        if type(self.overlap) is not int or self.overlap < 0:
+            raise ValueError(f"Guarantee: overlap must be a whole number of releases, got {self.overlap!r}.")
         versions = dict(self.versions)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
@@ -217,7 +223,7 @@ class Guarantee:
         >>> more.covers(less), less.covers(more)
         (True, False)
         """
-        kinds = ("neighbours", "unit", "max_rows", "mechanism", "sampling_rate", "accepted")
+        kinds = ("neighbours", "unit", "max_rows", "mechanism", "sampling_rate", "accepted", "overlap")
         same = all(getattr(self, name) == getattr(other, name) for name in kinds)
         amounts = ("epsilon", "delta", "rho")
         return (
@@ -246,7 +252,9 @@ class Guarantee:
         if not self.private:
             return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
         delta = f" and delta = {self.delta!r}" if self.delta else ""
-        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours]}"
+        several = "one" if self.overlap == 1 else f"up to {self.overlap}"
+        where = f" in {several} of the united releases" if self.overlap else ""
+        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours].format(where)}"
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
 
     def sentence(self) -> str:
@@ -282,6 +290,8 @@ class Guarantee:
             parts["payment"] = self.payment
         if self.shared:
             parts["shared"] = [part.to_dict() for part in self.shared]
+        if self.overlap:
+            parts["overlap"] = self.overlap
         return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
 
     @classmethod
@@ -294,7 +304,7 @@ class Guarantee:
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
         rest = (self.sampling_rate, self.max_rows, self.accepted, self.payment, self.shared)
-        return Guarantee, (*parts, dict(self.versions), *rest)
+        return Guarantee, (*parts, dict(self.versions), *rest, self.overlap)
 
 
 def exact(value: float | None) -> Fraction:

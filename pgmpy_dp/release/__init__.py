@@ -14,6 +14,7 @@ from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
 from pgmpy_dp.release.noisy_residuals import NoisyResiduals
 from pgmpy_dp.release.public_tables import PublicTable
+from pgmpy_dp.release.united_marginals import UnitedMarginals, union
 
 __all__ = [
     "Coefficients",
@@ -27,6 +28,8 @@ __all__ = [
     "PublicTable",
     "RegressionDraws",
     "Release",
+    "UnitedMarginals",
     "compose",
     "mutual_consistency",
+    "union",
 ]

@@ -1,8 +1,8 @@
-"""Joint guarantee of several releases of the same records."""
+"""Joint guarantee of several releases, of the same records or of different ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -33,21 +33,88 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     >>> print(compose([one, one, one]))
     differentially private with epsilon = 0.3, for one record added or removed (discrete Laplace noise)
     """
-    first = guarantees[0]
     if len(guarantees) == 1:
-        return first
+        return guarantees[0]
+    _require_alike(guarantees, ("neighbours", "unit", "max_rows", "overlap"))
+    return _joint(guarantees, sum)
+
+
+def compose_apart(guarantees: Sequence[Guarantee], overlap: int = 1) -> Guarantee:
+    """Compose guarantees of releases of different records by parallel composition.
+
+    Epsilon, delta and rho are each the sum of the `overlap` largest of the releases, and what several of them may share
+    is added once.
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee
+        At least two, each of a release M_j(D_j) of the records D_j of one holder j.
+    overlap : int
+        The most holders that may have rows of one unit.
+
+    Raises
+    ------
+    ValueError
+        If they have different neighbours or units, or one is for exact counts, a sample or another union.
+
+    Notes
+    -----
+    Why this holds, for any set S of joint outputs (M_1(D_1), ..., M_k(D_k)):
+
+    1. Under "add_remove" two unions D and D' are neighbours if D' is D with all rows of one unit added or removed at
+       every holder that has rows of it. At holders without rows of the unit D_j = D'_j; at each of the others D_j and
+       D'_j are neighbours by the holder's own relation. These others, J, are at most `overlap`.
+    2. Under "replace_one" they are neighbours if one unit's rows are replaced by another unit's, holder by holder: the
+       holders J that have rows of the old unit are those that have rows of the new one. Each holder's number of units
+       is public and the same in D and D'. A unit that moves from one holder to another changes two public numbers; as
+       with the number of units of a single release, nothing is promised about that.
+    3. The holders draw their noise independently. If J is one holder j, fix the outputs of all others. Their
+       distribution is the same under D and D', and for each of their values the outputs of j in S form a set S', of
+       which P[M_j(D_j) in S'] <= exp(epsilon_j) P[M_j(D'_j) in S'] + delta_j. Averaged over the others' outputs,
+       P[M(D) in S] <= exp(epsilon_j) P[M(D') in S] + delta_j. Which holder has the unit is unknown, so epsilon and
+       delta are the largest of all. A Renyi divergence of independent outputs is the sum over holders, where all but
+       that of j are 0: rho is the largest too.
+    4. If J has several holders, change their data one after the other. Each step is as in 3, and the steps are an
+       adaptive basic composition: epsilons, deltas and rhos add over J. The sum over J is at most the sum of the
+       `overlap` largest, of each kind by itself.
+    5. A holder may choose its tables in view of another's release: in 3, M_j given the others' outputs is as private
+       as its guarantee states, and the others' choices are post-processing of M_j's output.
+    6. Payments in `shared` name what was found in records, such as states of the schema that all holders use, but not
+       at which holder. The unit may be among those records whichever release states the payment: each is added in full.
+
+    Examples
+    --------
+    >>> north, south, west = (Guarantee(e, 0.0, None, "add_remove", "laplace", True) for e in (0.5, 1.0, 2.0))
+    >>> compose_apart([north, south, west]).epsilon, compose_apart([north, south, west], overlap=2).epsilon
+    (2.0, 3.0)
+    >>> print(compose_apart([north, south]))  # doctest: +NORMALIZE_WHITESPACE
+    differentially private with epsilon = 1.0, for one record added or removed in one of the united releases
+    (discrete Laplace noise)
+    """
+    _require_alike(guarantees, ("neighbours", "unit", "max_rows"))
+    if any(guarantee.overlap or guarantee.sampling_rate < 1 for guarantee in guarantees):
+        raise ValueError("Only releases of all records of one holder can be united, not samples or other unions.")
+    whole = _joint(guarantees, lambda amounts: sum(sorted(amounts, reverse=True)[:overlap]))
+    return replace(whole, overlap=overlap)
+
+
+def _require_alike(guarantees: Sequence[Guarantee], names: Sequence[str]) -> None:
     if any(guarantee.mechanism == "none" for guarantee in guarantees):
         raise ValueError("Exact counts are not a release: they promise nothing, and nor do models fitted to them.")
-    for name in ("neighbours", "unit", "max_rows"):
+    for name in names:
         if len({getattr(guarantee, name) for guarantee in guarantees}) > 1:
             raise ValueError(f"The releases have different {name}: no one promise holds for all of them together.")
+
+
+def _joint(guarantees: Sequence[Guarantee], combined: Callable[[list[Fraction]], Fraction | int]) -> Guarantee:
+    """Combine the releases' own epsilons, deltas and rhos, and add shared parts once."""
+    first = guarantees[0]
     mechanisms = {guarantee.mechanism for guarantee in guarantees}
     gaussian = mechanisms == {"gaussian"}
     shared = tuple(dict.fromkeys(part for guarantee in guarantees for part in guarantee.shared))
 
     def total(name: str) -> float:
-        own = sum((guarantee.own(name) for guarantee in guarantees), Fraction(0))
-        return decimal_above(own + exact_sum(shared, name))
+        return decimal_above(combined([guarantee.own(name) for guarantee in guarantees]) + exact_sum(shared, name))
 
     return Guarantee(
         epsilon=total("epsilon"),
@@ -61,6 +128,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         max_rows=first.max_rows,
         accepted=any(guarantee.accepted for guarantee in guarantees),
         shared=shared,
+        overlap=first.overlap,
     )
 
 

@@ -20,6 +20,7 @@ from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, weighted
 from pgmpy_dp.release.public_tables import PublicTable, read_public_tables
+from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.
@@ -157,14 +158,14 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
             return self._summed_variance(measured, clique)
         return Table(measured, np.asarray(variance)).margin(clique).values
 
-    def join(self, other: ReleasedTables) -> InformedMarginals:
+    def join(self, other: NoisyMarginals | InformedMarginals) -> InformedMarginals:
         """Join another release of the same records, see `NoisyMarginals.join`; the public tables of both are kept."""
         if not isinstance(other, InformedMarginals):
             return InformedMarginals(self.noisy + other, self.public)
         return InformedMarginals(self.noisy + other.noisy, {**self.public, **other.public})
 
     def __add__(self, other: object) -> InformedMarginals:
-        return self.join(other) if isinstance(other, ReleasedTables) else NotImplemented
+        return self.join(other) if isinstance(other, (NoisyMarginals, InformedMarginals)) else NotImplemented
 
     __radd__ = __add__
 
@@ -209,7 +210,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return "\n  ".join([*lines, *(str(clique) for clique in self.public), *repr(self.noisy).split("\n")])
 
 
-ReleasedTables = NoisyMarginals | InformedMarginals
+ReleasedTables = NoisyMarginals | InformedMarginals | UnitedMarginals
 
 
 def _numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:

@@ -52,7 +52,7 @@ class IndependentTables:
 
         Raises ValueError if no measured clique contains it.
         """
-        holding = holding_cliques(self.cliques, clique)
+        holding = holding_cliques(self.tables, clique)
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
@@ -69,6 +69,12 @@ class IndependentTables:
         Raises ValueError if no measured clique contains it.
         """
         return self._summed(self.holding_clique(clique), clique, tables or self.tables)
+
+    def with_noise(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Any:
+        """Return the table of `marginal` with the noise of each of its cells."""
+        measured = self.holding_clique(clique)
+        table = Table(measured, (tables or self.tables)[measured]).margin(clique).values.astype(np.float64)
+        return self.law(table, self._cell_variance(measured, clique))
 
     @property
     def law(self) -> Law:

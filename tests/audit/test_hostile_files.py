@@ -34,6 +34,7 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
 SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"a": "unknown"})
+LAPLACE = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
 RELEASES = [
     dp.NoisyMarginals(
         SCHEMA,
@@ -60,6 +61,12 @@ RELEASES = [
         {(): np.array(9000), ("b",): np.array([1, -(2**63)])},
         {(): 20.0, ("b",): 1 / 3},
         dp.Guarantee(60.0, 1e-9, 3.1, "add_remove", "gaussian", True),
+    ),
+    dp.union(
+        {
+            "n": dp.NoisyMarginals(SCHEMA, {("b",): np.array([1, 2, 3])}, {("b",): 1.0}, LAPLACE),
+            2: dp.NoisyMarginals(SCHEMA.select(["b"]), {("b",): np.array([4, 2, 3])}, {("b",): 2.0}, LAPLACE),
+        }
     ),
     dp.papers.PosteriorDraws(
         SCHEMA,
@@ -133,7 +140,7 @@ def attack(content: bytes) -> bool:
     assert 0 <= release.guarantee.delta < 1
     if release.cliques:
         measured = release.values if release.kind == "residuals" else release.tables
-        assert all(array.dtype == np.int64 for array in measured.values())
+        assert all(array.dtype == np.int64 for array in measured.values()) or release.kind == "united_tables"
         assert all(0 < release.scales[one] < math.inf for one in measured)
         for clique, table in release.tables.items():
             assert table.shape == release.schema.shape(clique)

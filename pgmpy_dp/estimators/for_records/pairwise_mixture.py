@@ -14,12 +14,12 @@ from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs, plan_prediction
-from pgmpy_dp.fitting.readings.mixture_fits import Tables, fit_of_release, warn_of_unmeasured
+from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.informed_marginals import require_tables
+from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Schema
 
 # Number of members whose disagreement determines the weights of the second stage.
@@ -194,5 +194,5 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         super()._finish(structure, release, found)
         self.network_ = found
 
-    def _fitted(self, release: Tables, schema: Schema, members: int) -> MixtureFit:
+    def _fitted(self, release: ReleasedTables, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)

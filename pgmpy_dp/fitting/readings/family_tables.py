@@ -33,7 +33,7 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     Raises ValueError if the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    observed = [release.law(*release.marginal(scope, tables)) for scope in scopes]
+    observed = [release.with_noise(scope, tables) for scope in scopes]
     pseudo = [1.0 / release.schema.cardinality(scope[0]) for scope in scopes]
     return [conditional(table) for table in explain_tables(observed, pseudo, release.total)]
 
@@ -67,13 +67,13 @@ def explain_tables(
 ) -> list[Vector]:
     """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
-    Cells of a table with equal noisy counts have equal solutions, so each is solved for once: a large table costs
-    little more than sorting it.
+    Cells of a table with equal noisy counts and noise have equal solutions, so each is solved for once: a large table
+    costs little more than sorting it.
 
     Parameters
     ----------
     tables : sequence of LaplaceNoise or GaussianNoise
-        Noisy counts of a table, with the common variance of its cells.
+        Noisy counts of a table, with the variance of all its cells or of each.
     pseudo : sequence of float
         Pseudo-count per cell of each table.
     total : float
@@ -84,12 +84,13 @@ def explain_tables(
     list of ndarray
         Positive counts, in the shapes of the tables.
     """
-    distinct = [np.unique(noise.observed, return_inverse=True, return_counts=True) for noise in tables]
+    cells = [np.broadcast_arrays(noise.observed, noise.variance) for noise in tables]
+    distinct = [np.unique(y + 1j * variance, return_inverse=True, return_counts=True) for y, variance in cells]
     sizes = [values.size for values, _, _ in distinct]
     offsets = np.cumsum([0, *sizes])
     copies = np.concatenate([part[2] for part in distinct]).astype(np.float64)
     noises = zip(tables, distinct, strict=True)
-    seen = end_to_end([type(noise)(part[0], np.full(part[0].size, noise.variance)) for noise, part in noises])
+    seen = end_to_end([type(noise)(part[0].real, part[0].imag) for noise, part in noises])
     prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
     counts = np.maximum(seen.observed, prior * np.sqrt(seen.variance))
     for _ in range(_ROUNDS):

@@ -16,16 +16,14 @@ from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique, Schema
-
-Tables = NoisyMarginals | InformedMarginals
 
 _SEED = 0
 
 
-def fit_of_release(release: Tables, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
+def fit_of_release(release: ReleasedTables, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
     """Fit a mixture over the variables of a schema to those tables of a release that contain no others."""
     own = set(schema.variables)
     return fit_mixture(
@@ -41,7 +39,7 @@ def fit_of_release(release: Tables, schema: Schema, *, components: int, members:
     )
 
 
-def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed: int) -> MixtureDraws:
+def draws_of(fit: MixtureFit, release: ReleasedTables, schema: Schema, draws: int, seed: int) -> MixtureDraws:
     """Refit the mixture to simulated releases like its own."""
     return draw_refits(
         fit,
@@ -53,7 +51,7 @@ def draws_of(fit: MixtureFit, release: Tables, schema: Schema, draws: int, seed:
     )
 
 
-def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
+def warn_of_unmeasured(release: ReleasedTables, schema: Schema) -> None:
     """Warn about pairs of a schema's variables of which this release has no table."""
     held, root = joined_pairs(release.tables), {v: of for v, (of, _) in schema.structure.dependent.items()}
     pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
@@ -71,7 +69,7 @@ def warn_of_unmeasured(release: Tables, schema: Schema) -> None:
         )
 
 
-def noisy_tables(release: Tables) -> list[tuple[Clique, NDArray[Any], float]]:
+def noisy_tables(release: ReleasedTables) -> list[tuple[Clique, NDArray[Any], float]]:
     """List the release's tables, each with the standard deviation of its noise."""
     return [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
 
@@ -82,7 +80,7 @@ def rules_of(schema: Schema) -> Rules:
     return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
 
 
-def _known_total(release: Tables) -> float | None:
+def _known_total(release: ReleasedTables) -> float | None:
     return None if release.public_total is None else float(release.public_total)
 
 

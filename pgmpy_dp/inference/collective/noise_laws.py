@@ -52,7 +52,7 @@ class _OneLaw:
         return scale
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """Keep some rows, given by a mask or by ascending indices."""
+        """Keep some rows, given by a mask or by indices, in their order."""
         return replace(self, observed=self.observed[rows], variance=self.variance[rows])
 
     def at_least(self, variance: float) -> Self:
@@ -267,11 +267,12 @@ class ByRows:
         return found
 
     def take(self, rows: NDArray[Any]) -> ByRows:
-        """Keep some rows, given by a mask or by ascending indices."""
+        """Keep some rows, given by a mask or by indices, in their order."""
         kept = np.arange(sum(own.size for own in self.rows))[rows]
-        inside = [np.isin(own, kept) for own in self.rows]
-        places = tuple(np.searchsorted(kept, own[held]) for own, held in zip(self.rows, inside, strict=True))
-        return ByRows(tuple(part.take(held) for part, held in zip(self.parts, inside, strict=True)), places)
+        inside = [np.isin(kept, own) for own in self.rows]
+        places = [np.searchsorted(own, kept[held]) for own, held in zip(self.rows, inside, strict=True)]
+        parts = tuple(part.take(place) for part, place in zip(self.parts, places, strict=True))
+        return ByRows(parts, tuple(map(np.flatnonzero, inside)))
 
 
 Law = type[LaplaceNoise] | type[GaussianNoise]
@@ -282,14 +283,16 @@ SampledNoise = SmoothedLaplaceNoise | GaussianNoise | ByRows
 def end_to_end(noises: Sequence[Any]) -> Noise:
     """Concatenate noise on several vectors; distributions are kept."""
     ends = np.cumsum([0, *(noise.observed.size for noise in noises)])
-    laws: dict[Law, list[int]] = {}
-    for number, noise in enumerate(noises):
-        laws.setdefault(type(noise), []).append(number)
+    laws: dict[Law, list[tuple[Any, NDArray[np.int64]]]] = {}
+    for noise, start in zip(noises, ends, strict=False):
+        several = isinstance(noise, ByRows)
+        own = zip(noise.parts, noise.rows, strict=True) if several else [(noise, np.arange(noise.observed.size))]
+        for part, rows in own:
+            laws.setdefault(type(part), []).append((part, rows + start))
     parts = tuple(
-        law(*(np.concatenate([getattr(noises[n], name) for n in own]) for name in ("observed", "variance")))
+        law(*(np.concatenate([getattr(part, name) for part, _ in own]) for name in ("observed", "variance")))
         for law, own in laws.items()
     )
     if len(parts) == 1:
         return parts[0]
-    rows = (np.concatenate([np.arange(ends[n], ends[n + 1]) for n in own]) for own in laws.values())
-    return ByRows(parts, tuple(rows))
+    return ByRows(parts, tuple(np.concatenate([rows for _, rows in own]) for own in laws.values()))

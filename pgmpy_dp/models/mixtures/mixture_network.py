@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.readings.mixture_fits import Tables, draws_of, rules_of, warn_of_unmeasured
+from pgmpy_dp.fitting.readings.mixture_fits import draws_of, rules_of, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
@@ -28,6 +28,7 @@ from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class PrivateMixtureNetwork(Model):
         self._fit: MixtureFit | None = None
 
     @classmethod
-    def fitted(cls, schema: Schema, fit: MixtureFit, release: Tables) -> Self:
+    def fitted(cls, schema: Schema, fit: MixtureFit, release: ReleasedTables) -> Self:
         """Build a network that keeps the fit's settings and the release, which bounds require."""
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
         network._fit, network.release_ = fit, release
@@ -141,7 +142,7 @@ class PrivateMixtureNetwork(Model):
         (release,) = self._releases()
         return check_mixture(self.mixture_, self.schema_, release)
 
-    def attach_release(self, release: Tables) -> None:
+    def attach_release(self, release: ReleasedTables) -> None:
         """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it.
 
         Raises
@@ -153,7 +154,7 @@ class PrivateMixtureNetwork(Model):
         ValueError
             If its guarantee differs from the network's.
         """
-        if not isinstance(release, Tables):
+        if not isinstance(release, ReleasedTables):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
         if release.schema.select(release.variables).states != self.schema_.states:
             raise SchemaError("The release has other variables or states than the network.")

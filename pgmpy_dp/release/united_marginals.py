@@ -1,0 +1,381 @@
+"""A union: releases of different records, side by side, as one release with a public variable more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.inference.collective.linear_observations import LinearObservations
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, Noise, end_to_end
+from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
+from pgmpy_dp.release.archive import Contents, Measurements
+from pgmpy_dp.release.composition import compose_apart
+from pgmpy_dp.release.descriptor import checked_guarantee, checked_schema, entry
+from pgmpy_dp.release.kinds import Release, refuse_repeated
+from pgmpy_dp.release.marginals import NoisyMarginals
+from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, observed_parts
+from pgmpy_dp.schema import Clique, Schema, State
+
+
+def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", overlap: int = 1) -> UnitedMarginals:
+    """Unite releases of different records, which their holders may not pool, into one.
+
+    Models are fitted to it as to any release. In a network with the new variable among its nodes, and in a mixture, the
+    holders may differ; a network without it describes the records of all holders together.
+
+    Parameters
+    ----------
+    releases : mapping of state to NoisyMarginals
+        The release of each holder (or period) by its name, which becomes a state of the new variable.
+    variable : str
+        Name of the new variable.
+    overlap : int
+        The most releases that may count rows of one unit, such as a patient of several hospitals. The guarantee adds up
+        that number of the largest epsilons, deltas and rhos: with 1 it is the largest.
+
+    Returns
+    -------
+    UnitedMarginals
+
+    Raises
+    ------
+    SchemaError
+        If the holders declare other states of a variable; `agree` finds a schema for all.
+    TypeError, ValueError
+        If there are fewer than two releases, or they cannot be united; see `UnitedMarginals`.
+
+    Examples
+    --------
+    >>> schema = Schema({"smoke": ["yes", "no"]})
+    >>> promise = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, promise)
+    >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, {("smoke",): 1.0}, promise)
+    >>> both = union({"north": north, "south": south})
+    >>> both.tables["site", "smoke"].tolist(), both.marginal(("smoke",))[0].tolist(), both.guarantee.epsilon
+    ([[31.0, 68.0], [8.0, 43.0]], [39.0, 111.0], 1.0)
+    """
+    return UnitedMarginals(releases, variable, overlap)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitedMarginals(  # type: ignore[override]  # cliques follow from the parts
+    IndependentTables, Release, kind="united_tables", properties=("variable", "overlap", "parts")
+):
+    """Releases of noisy tables of different records as one release, with a public variable that tells them apart.
+
+    Parameters
+    ----------
+    parts : mapping of state to NoisyMarginals
+        At least two. They may have other noise, tables and privacy losses, and lack variables, but declare the same
+        states, and protect the same unit under the same relation of neighbours.
+    variable : str
+        Name of the variable whose states are the names of the parts.
+    overlap : int
+        The most parts that may count rows of one unit.
+
+    Attributes
+    ----------
+    schema : Schema
+        The new variable, then those of the parts.
+    guarantee : Guarantee
+        By parallel composition, see `pgmpy_dp.release.composition.compose_apart`.
+    cliques : tuple of tuples of str
+        The new variable with the variables of each table that a part measured.
+    tables : mapping of clique to ndarray
+        The tables that all parts measured, side by side: the first axis is the new variable.
+    variances : mapping of clique to float
+        The mean variance of their cells; observations and fits use that of each part.
+
+    Raises
+    ------
+    SchemaError
+        If the parts declare other states of a variable, or the new one.
+    TypeError
+        If a part is another kind of release.
+    ValueError
+        If a release is given twice, the guarantees have other units, rows a unit, or relations of neighbours, or one is
+        for a sample or for exact counts.
+
+    Notes
+    -----
+    Without the new variable, the tables of all parts are summed, and so is their noise: these are the counts of all
+    records together, whether or not the parts are alike. A table that only some parts measured is taken to be alike in
+    the others, with the sampling error of that; with the new variable it says something about its own parts alone.
+    A sum of Laplace noise is treated as Laplace noise of its variance, a sum of both kinds as Gaussian noise.
+    """
+
+    parts: Mapping[State, NoisyMarginals]
+    variable: str
+    overlap: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, Mapping) or len(self.parts) < 2:
+            raise ValueError(
+                Message(
+                    "A union needs two releases or more, each with a name",
+                    'write union({"north": north, "south": south})',
+                    "name two release files or more",
+                )
+            )
+        for name, part in self.parts.items():
+            if not isinstance(part, NoisyMarginals):
+                kind = part.kind.replace("_", " ") if isinstance(part, Release) else type(part).__name__
+                raise TypeError(f"{name}: releases of noisy tables can be united, got {kind}.")
+        parts = MappingProxyType(dict(self.parts))
+        overlap = whole_number("overlap", self.overlap)
+        if overlap > len(parts):
+            raise ValueError(f"overlap is {overlap}, but there are {len(parts)} releases: it is at most that.")
+        refuse_repeated(list(parts.values()))
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "overlap", overlap)
+        object.__setattr__(self, "schema", _common_schema(parts, self.variable))
+        object.__setattr__(self, "guarantee", compose_apart([p.guarantee for p in parts.values()], overlap))
+
+    @property
+    def public_total(self) -> int | None:  # type: ignore[override]  # it is the sum of the parts'
+        """The number of records of all parts, if it is public."""
+        totals = [part.public_total for part in self.parts.values()]
+        return None if None in totals else sum(totals)  # type: ignore[arg-type]
+
+    @property
+    def total(self) -> float:
+        """The number of records of all parts, estimated if it is private."""
+        return sum(part.total for part in self.parts.values())
+
+    @property
+    def total_variance(self) -> float:
+        """The variance of `total`; 0 if the number is public."""
+        return sum(part.total_variance for part in self.parts.values())
+
+    @property
+    def law(self) -> Law:
+        """Distribution of the noise in sums over the parts, and in all tables if the parts have the same."""
+        laws = {part.law for part in self.parts.values()}
+        return LaplaceNoise if laws == {LaplaceNoise} else GaussianNoise
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:  # type: ignore[override]
+        """The new variable with the variables of each measured table; those that all parts measured come first."""
+        return tuple((self.variable, *clique) for clique in sorted(self._measured, key=lambda c: not self._whole(c)))
+
+    @cached_property
+    def _measured(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique] | None]]:
+        """For each measured set of variables, by its first name, each part that has its table, by its own name."""
+        names: dict[frozenset[str], Clique] = {}
+        found: dict[Clique, list[tuple[NoisyMarginals, Clique] | None]] = {}
+        for number, part in enumerate(self.parts.values()):
+            for clique in part.cliques:
+                name = names.setdefault(frozenset(clique), clique)
+                found.setdefault(name, [None] * len(self.parts))[number] = (part, clique)
+        return found
+
+    def _whole(self, clique: Clique) -> bool:
+        return None not in self._measured[clique]
+
+    @cached_property
+    def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
+        """The tables that all parts measured, with the new variable as first axis."""
+        return MappingProxyType(
+            {
+                (self.variable, *clique): np.stack(
+                    [Table(own, part.tables[own]).margin(clique).values.astype(np.float64) for part, own in held]
+                )
+                for clique, held in self._complete.items()
+            }
+        )
+
+    @property
+    def _complete(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique]]]:
+        return {c: held for c, held in self._measured.items() if self._whole(c)}  # type: ignore[misc]
+
+    @cached_property
+    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
+        """The mean variance of the noise in a cell of each table in `tables`."""
+        return MappingProxyType(
+            {
+                (self.variable, *clique): float(np.mean([part.variances[own] for part, own in held]))
+                for clique, held in self._complete.items()
+            }
+        )
+
+    @property
+    def scales(self) -> Mapping[Clique, float]:
+        """The scale of noise of `law` with the mean variance of a table."""
+        return {clique: (variance / self.law.unit) ** 0.5 for clique, variance in self.variances.items()}
+
+    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        each = np.array([part.variances[own] for part, own in self._complete[measured[1:]]])
+        full = np.broadcast_to(each.reshape(-1, *[1] * (len(measured) - 1)), self.schema.shape(measured))
+        return Table(measured, full).margin(clique).values
+
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Return the scale and standard deviation of the noise in a cell; the mean over the parts that measured it."""
+        held = [part.noise(own) for part, own in filter(None, self._measured[clique[1:]])]
+        scale, deviation = np.sqrt(np.mean(np.square(held), axis=0)).tolist()
+        return scale, deviation
+
+    def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
+        """Return the least noisy table of a clique, and the (mean) noise variance of its cells.
+
+        Without the new variable it is the sum over the parts. A part without such a table is taken for like the others;
+        with the new variable, the noise of its cells is as large as its number of records.
+
+        Raises ValueError if no part has a table that contains the clique.
+        """
+        if tables is not None:
+            return super().marginal(clique, tables)
+        others = tuple(v for v in clique if v != self.variable)
+        slices = [
+            part.marginal(others) if any(set(others) <= set(own) for own in part.cliques) else None
+            for part in self.parts.values()
+        ]
+        held = [each for each in slices if each is not None]
+        if not held:
+            self.holding_clique(clique)  # raises, with advice
+        totals = np.array([part.total for part in self.parts.values()])
+        seen = totals[[each is not None for each in slices]].sum()
+        shares = sum(table for table, _ in held) / seen
+        if self.variable not in clique:
+            variance = self._scaled(sum(variance for _, variance in held), seen, shares.size)
+            return self.total * shares, variance
+        filled = [(own * shares, own**2) if each is None else each for own, each in zip(totals, slices, strict=True)]
+        stacked = np.stack([table for table, _ in filled])
+        return Table((self.variable, *others), stacked).margin(clique).values, float(np.mean([v for _, v in filled]))
+
+    def _scaled(self, variance: Any, seen: float, cells: int) -> Any:
+        """Compute the variance of counts scaled from `seen` records to all: that of noise, and of sampling the rest."""
+        factor = self.total / seen
+        return factor**2 * variance + (factor - 1.0) * self.total / cells
+
+    def observe(self, variables: Sequence[str]) -> LinearObservations:
+        """Return noisy observations of the marginals of these variables, with the noise of each part.
+
+        Raises ValueError if no part says anything of a variable.
+        """
+        observed_parts(self.cliques, variables)
+        others, apart = [v for v in variables if v != self.variable], self.variable in variables
+        parts = list(self.parts.values())
+        if not others:
+            totals = np.array([part.total for part in parts])
+            spread = np.maximum([part.total_variance for part in parts], LEAST_VARIANCE)
+            return LinearObservations(
+                ((self.variable,),), GaussianNoise(totals, spread), np.zeros(len(parts), int), None
+            )
+        names: dict[frozenset[str], Clique] = {}
+        found: dict[Clique, dict[int, Noise]] = {}
+        for number, part in enumerate(parts):
+            own = [variable for variable in others if variable in part.variables]
+            seen = part.observe(own) if own else None
+            for place, clique in enumerate(seen.cliques if seen is not None else ()):
+                name = names.setdefault(frozenset(clique), clique)
+                noise = seen.noise.take(np.flatnonzero(seen.owners == place))  # type: ignore[union-attr]
+                cells = np.arange(noise.observed.size).reshape(self.schema.shape(clique))
+                found.setdefault(name, {})[number] = noise.take(Table(clique, cells).margin(name).values.ravel())
+        if not apart:
+            pooled = [self._summed_noise(held) for held in found.values()]
+            sizes = [noise.observed.size for noise in pooled]
+            owners = np.repeat(np.arange(len(pooled)), sizes)
+            return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
+        cliques = tuple((self.variable, *name) for name in found)
+        slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
+        sizes = [math.prod(self.schema.shape(name)) for name in found]
+        seen_cells = np.concatenate([np.repeat(own, size) for own, size in zip(slices, sizes, strict=True)])
+        owners = np.repeat(np.arange(len(found)), [len(parts) * size for size in sizes])[seen_cells]
+        noise = end_to_end([held[number] for held in found.values() for number in sorted(held)])
+        return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
+
+    def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
+        """Add up observations of the same table by several parts; if some lack it, scaled to all records."""
+        totals = [part.total for part in self.parts.values()]
+        seen = sum(totals[number] for number in held)
+        observed = np.sum([noise.observed for noise in held.values()], axis=0) * (self.total / seen)
+        variance = np.sum([noise.variance for noise in held.values()], axis=0)
+        return self.law(observed, self._scaled(variance, seen, observed.size))
+
+    def contents(self) -> dict[str, Any]:
+        """Return what the descriptor of the file states about the release."""
+        parts = [{"state": state, **part.contents()} for state, part in self.parts.items()]
+        return super().contents() | {"variable": self.variable, "overlap": self.overlap, "parts": parts}
+
+    def measurements(self) -> Measurements:
+        """Return the arrays of numbers in the file: those of the parts, one after the other."""
+        return [array for part in self.parts.values() for array in part.measurements()]
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`; what the file states of all parts must follow from them."""
+        variable, overlap = entry(contents, "variable", str), entry(contents, "overlap", int)
+        read: dict[Any, Contents[NoisyMarginals]] = {}
+        expected = {"state", "kind", "schema", "guarantee"} | NoisyMarginals.properties
+        for each in entry(contents, "parts", list):
+            state = entry(each, "state", str, int, float, bool)
+            if set(each) != expected or each["kind"] != NoisyMarginals.kind or state in read:
+                raise ValueError(f"each part must have a state of its own, and the properties {sorted(expected)}.")
+            read[state] = NoisyMarginals.interpret(checked_schema(each), checked_guarantee(each), each)
+        shapes = {
+            (str(number), *clique): shape
+            for number, part in enumerate(read.values())
+            for clique, shape in part.shapes.items()
+        }
+
+        def release(counts: dict[Clique, NDArray[Any]]) -> Any:
+            parts = {
+                state: part.release({clique: counts[str(number), *clique] for clique in part.shapes})
+                for number, (state, part) in enumerate(read.items())
+            }
+            found = cls(parts, variable, overlap)
+            if found.guarantee != guarantee or found.schema != schema:
+                raise ValueError(
+                    f"the union states another schema or guarantee than its parts give together, {found.guarantee}."
+                )
+            return found
+
+        return Contents(cls.kind, cls.drawn, shapes, release)
+
+    def __repr__(self) -> str:
+        lines = [f"UnitedMarginals: {counted(len(self.parts), 'release')} by {self.variable}", str(self.guarantee)]
+        lines += [f"{state}: {part.guarantee}" for state, part in list(self.parts.items())[:5]]
+        return "\n  ".join([*lines, *([f"and {len(self.parts) - 5} more"] if len(self.parts) > 5 else [])])
+
+
+def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Schema:
+    """Return the schema of all parts, with the new variable first."""
+    first, *others = parts.items()
+    schema = first[1].schema
+    for name, part in others:
+        try:
+            schema = schema.join(part.schema)
+        except SchemaError as error:
+            raise SchemaError(
+                Message(
+                    f"{first[0]} and {name}: {str(error).removesuffix('.')}",
+                    "measure all by one schema, as dp.agree finds it",
+                    "measure all by one schema",
+                )
+            ) from error
+    if variable in schema.states or variable in schema.bounds:
+        raise SchemaError(
+            Message(
+                f"The releases have a variable {variable!r} already",
+                "give the new one another name by variable=...",
+                "give the new one another name by --as",
+            )
+        )
+    return Schema({variable: list(parts)}).join(schema)
+
+
+def _rows(seen: NDArray[np.bool_]) -> Any:
+    """Return the matrix that picks these cells."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.eye_array(seen.size, format="csr")[np.flatnonzero(seen)])

@@ -1,0 +1,318 @@
+"""Unions: releases of different records become one release with a public variable more, and promise what holds."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import zipfile
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmpy_dp as dp
+from pgmpy_dp.evaluation import audit
+from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, LaplaceNoise
+from pgmpy_dp.privacy import OPENDP_NOISE
+from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
+from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
+from pgmpy_dp.release.composition import compose_apart
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})
+LAPLACE = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+GAUSSIAN = Guarantee(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
+
+
+def part(cliques, seed=0, guarantee=LAPLACE, scale=4.0, records=900, total=None):
+    generator = np.random.default_rng(seed)
+    tables = {c: generator.poisson(records / SCHEMA.cells(c), SCHEMA.shape(c)) for c in cliques}
+    return NoisyMarginals(SCHEMA, tables, dict.fromkeys(cliques, scale), guarantee, total)
+
+
+# The guarantee
+
+
+def outcomes(epsilon, delta):
+    """Distributions of two outcomes under neighbours, (epsilon, delta)-private and no better: randomised response."""
+    likely = (1 - delta) * np.exp(epsilon) / (1 + np.exp(epsilon))
+    one = np.array([likely, 1 - delta - likely, delta, 0.0])
+    return one, one[[1, 0, 3, 2]]
+
+
+def violation(distributions, changed, epsilon):
+    """The delta of releases side by side, if the records of some holders change, at an epsilon: a sum over outcomes."""
+    one = reduce(np.multiply.outer, [before for before, _ in distributions])
+    other = reduce(np.multiply.outer, [d[number in changed] for number, d in enumerate(distributions)])
+    return max(np.maximum(p - np.exp(epsilon) * q, 0).sum() for p, q in ((one, other), (other, one)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.1, 3.0), st.sampled_from([0.0, 0.01, 0.2])), min_size=2, max_size=4),
+    st.integers(1, 4),
+)
+def test_the_guarantee_holds_for_every_outcome_and_every_choice_of_holders(prices, overlap):
+    overlap = min(overlap, len(prices))
+    holders = [Guarantee(e, d, None, "add_remove", "several", True) for e, d in prices]
+    stated = compose_apart(holders, overlap)
+    distributions = [outcomes(*price) for price in prices]
+    subsets = [[n for n in range(len(prices)) if bits >> n & 1] for bits in range(1, 2 ** len(prices))]
+    worst = max(violation(distributions, s, stated.epsilon) for s in subsets if len(s) <= overlap)
+    assert worst <= stated.delta + 1e-12
+
+
+def test_nothing_less_would_hold():
+    distributions = [outcomes(1.0, 0.0), outcomes(2.0, 0.0)]
+    stated = compose_apart([replace(LAPLACE, epsilon=e) for e in (1.0, 2.0)])
+    assert violation(distributions, [1], stated.epsilon) < 1e-12 < violation(distributions, [1], stated.epsilon - 1e-3)
+    both = compose_apart([replace(LAPLACE, epsilon=e) for e in (1.0, 2.0)], overlap=2)
+    assert violation(distributions, [0, 1], both.epsilon) < 1e-12
+    assert violation(distributions, [0, 1], stated.epsilon) > 0.1  # where a person of both is counted once
+
+
+def test_each_price_is_the_sum_of_the_largest_and_shared_payments_are_added_once():
+    found = Guarantee(0.5, 1e-7, None, "add_remove", "partition_selection", True, payment="found")
+    holders = [
+        replace(GAUSSIAN, epsilon=2.5, delta=3e-6, rho=0.1),
+        replace(GAUSSIAN, epsilon=1.5, delta=5e-6, rho=0.3),
+        replace(GAUSSIAN, epsilon=3.5, delta=2.1e-6, rho=0.2, shared=(found,)),
+    ]
+    one, two = compose_apart(holders), compose_apart(holders, overlap=2)
+    assert (one.epsilon, one.delta, one.rho, one.shared) == (3.5, 5.1e-6, 0.3, (found,))
+    assert (two.epsilon, two.delta, two.rho) == (6.0, 8.1e-6, 0.5)
+    assert "in one of the united releases" in str(one)
+    assert "in up to 2 of the united releases" in str(two)
+    assert Guarantee.from_dict(json.loads(json.dumps(two.to_dict()))) == two == pickle.loads(pickle.dumps(two))
+    assert not one.covers(two)
+    assert not two.covers(replace(one, overlap=3))
+
+
+@pytest.mark.parametrize("change", [{"neighbours": "replace_one"}, {"unit": "person"}])
+def test_relation_and_unit_agree_and_samples_exact_counts_and_unions_are_refused(change):
+    other = replace(LAPLACE, **change)
+    with pytest.raises(ValueError, match=next(iter(change))):
+        compose_apart([LAPLACE, other])
+    for refused in (replace(LAPLACE, sampling_rate=0.5), compose_apart([LAPLACE, LAPLACE])):
+        with pytest.raises(ValueError, match="not samples or other unions"):
+            compose_apart([LAPLACE, refused])
+    with pytest.raises(ValueError, match="Exact counts"):
+        compose_apart([LAPLACE, Guarantee(float("inf"), 0.0, None, "add_remove", "none", False)])
+
+
+def united(rows, epsilons, overlap=1):
+    parts = {}
+    for site, count, epsilon in zip("ns", rows, epsilons, strict=True):
+        table = OPENDP_NOISE.discrete_laplace(np.array([count, 0]), 1 / epsilon)
+        parts[site] = NoisyMarginals(SCHEMA, {("a",): table}, {("a",): 1 / epsilon}, replace(LAPLACE, epsilon=epsilon))
+    return dp.union(parts, overlap=overlap)
+
+
+def test_an_audit_passes_the_union_and_catches_the_mean_of_epsilons_and_an_overlap_that_is_not_counted():
+    """Each right claim fails by chance in at most one of a thousand runs; the planted ones are off by a factor."""
+    one_site, both_sites = ((0, 3), (1, 3)), ((0, 0), (1, 1))
+
+    def refuted(epsilons, neighbours, claim, trials):
+        return audit(lambda rows: united(rows, epsilons).tables, neighbours, claim, trials=trials).refuted
+
+    claim = united((1, 3), (3.0, 0.2)).guarantee.epsilon
+    assert claim == 3.0
+    assert not refuted((3.0, 0.2), one_site, claim, 100)
+    assert refuted((3.0, 0.2), one_site, np.mean((3.0, 0.2)), 1000)
+    twice = united((1, 3), (1.5, 1.5), overlap=2).guarantee.epsilon
+    assert twice == 3.0
+    assert not refuted((1.5, 1.5), both_sites, twice, 100)
+    assert refuted((1.5, 1.5), both_sites, 1.5, 1000)
+
+
+def test_under_replace_one_the_numbers_of_records_of_all_parts_are_public():
+    promise = replace(LAPLACE, neighbours="replace_one")
+    both = dp.union({"n": part([("a",)], 0, promise, total=900), "s": part([("a",)], 1, promise, total=100)})
+    assert (both.public_total, both.total, both.total_variance) == (1000, 1000.0, 0.0)
+    assert "replaced by another in one of the united releases, their number being public" in str(both.guarantee)
+
+
+# What it says
+
+
+@st.composite
+def unions(draw):
+    """Parts with other tables, axes, noise and privacy losses."""
+    sets = st.lists(
+        st.sampled_from([("a",), ("a", "b"), ("b", "a"), ("c", "b"), ("a", "b", "c")]), min_size=1, max_size=3
+    )
+    parts = {}
+    for number in range(draw(st.integers(2, 3))):
+        cliques = list({frozenset(c): c for c in draw(sets)}.values())
+        guarantee, scale = draw(
+            st.sampled_from([(LAPLACE, 3.0), (replace(LAPLACE, epsilon=2.0), 1.5), (GAUSSIAN, 3.0)])
+        )
+        parts[draw(st.sampled_from([f"site {number}", number, number + 0.5]))] = part(cliques, number, guarantee, scale)
+    return dp.union(parts, draw(st.sampled_from(["site", "period"])), draw(st.integers(1, len(parts))))
+
+
+@settings(max_examples=40, deadline=None)
+@given(unions())
+def test_files_and_pickles_keep_a_union(tmp_path_factory, both):
+    path = tmp_path_factory.mktemp("union") / "all.zip"
+    both.save(path)
+    loaded = Release.load(path)
+    assert loaded == both == pickle.loads(pickle.dumps(both))
+    assert list(loaded.parts) == list(both.parts)
+    assert (loaded.guarantee, loaded.schema, loaded.cliques) == (both.guarantee, both.schema, both.cliques)
+    assert repr(loaded) == repr(both)
+    assert both._repr_html_()
+
+
+@settings(max_examples=40, deadline=None)
+@given(unions(), st.sampled_from([["a"], ["b", "a"], ["c"], ["a", "b", "c"]]))
+def test_observations_are_those_of_each_part_with_its_own_noise(both, asked):
+    asked = [variable for variable in asked if variable in both.variables]
+    if not asked:
+        return
+    seen = both.observe([both.variable, *asked])
+    counts = np.arange(float(seen.sums.shape[1]))
+    expected, places = (
+        seen.expected(counts),
+        np.split(counts, np.cumsum([both.schema.cells(c) for c in seen.cliques])[:-1]),
+    )
+    rows = []
+    for number, one in enumerate(both.parts.values()):
+        own = one.observe([v for v in asked if v in one.variables]) if set(asked) & set(one.variables) else None
+        for owner, clique in enumerate(own.cliques if own else ()):
+            place = next(n for n, c in enumerate(seen.cliques) if set(c[1:]) == set(clique))
+            cells = places[place].reshape(both.schema.shape(seen.cliques[place]))[number]
+            cells = cells.transpose([seen.cliques[place][1:].index(v) for v in clique]).ravel()
+            noise = own.noise.take(own.owners == owner)
+            rows += zip(cells, noise.observed, noise.variance, strict=True)
+    assert sorted(zip(expected, seen.noise.observed, seen.noise.variance, strict=True)) == sorted(rows)
+
+
+def test_without_its_variable_a_union_is_the_sum_of_its_parts_and_of_their_noise():
+    north, south = part([("a", "b")]), part([("b", "a")], 1, GAUSSIAN, 3.0, 100)
+    both = dp.union({"north": north, "south": south})
+    summed = north.tables["a", "b"] + south.tables["b", "a"].T
+    variance = north.variances["a", "b"] + 9.0
+    for clique in (("a", "b"), ("b", "a")):
+        table, found = both.marginal(clique)
+        assert (table == (summed if clique[0] == "a" else summed.T)).all()
+        assert found == pytest.approx(variance)
+    seen = both.observe(["a", "b"])
+    assert (seen.noise.observed == summed.ravel()).all()
+    assert seen.noise.variance == pytest.approx(np.full(6, variance))
+    assert both.total == north.total + south.total
+    sites = both.observe(["site"])
+    assert (sites.noise.observed == [north.total, south.total]).all()
+
+
+def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_share_of_all():
+    both = dp.union({"north": part([("a",), ("c",)]), "south": part([("a",)], 1), "west": part([("a",), ("c",)], 2)})
+    assert both.cliques == (("site", "a"), ("site", "c"))
+    assert list(both.tables) == [("site", "a")]
+    seen = both.observe(["site", "a", "c"])
+    assert seen.owners.tolist() == [0] * 6 + [1] * 4
+    counts = np.arange(12.0)
+    assert seen.expected(counts).tolist() == [*counts[:6], 6, 7, 10, 11]
+    pooled, variance = both.marginal(("c",))
+    held = both.parts["north"], both.parts["west"]
+    own = sum(one.tables["c",] for one in held)
+    factor = both.total / sum(one.total for one in held)
+    assert pooled == pytest.approx(factor * own)
+    assert variance > factor**2 * sum(one.variances["c",] for one in held)
+    filled, _ = both.marginal(("site", "c"))
+    assert filled[1] == pytest.approx(both.parts["south"].total * own / sum(one.total for one in held))
+
+
+def test_rows_of_several_laws_are_taken_in_any_order():
+    noise = ByRows(
+        (LaplaceNoise(np.array([0.0, 1.0, 4.0]), np.ones(3)), GaussianNoise(np.array([2.0, 3.0]), np.full(2, 4.0))),
+        (np.array([0, 1, 4]), np.array([2, 3])),
+    )
+    order = np.array([3, 0, 4, 2])
+    taken = noise.take(order)
+    assert taken.observed.tolist() == order.tolist()
+    assert taken.variance.tolist() == [4, 1, 1, 4]
+    assert [rows.tolist() for rows in taken.rows] == [[1, 2], [0, 3]]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ({"north": part([("a",)])}, "two releases or more"),
+        ([part([("a",)])], "two releases or more"),
+        ({"north": part([("a",)]), "south": part([("a",)])}, "given twice"),
+        ({"north": part([("a",)]), "south": "south.zip"}, "south: releases of noisy tables"),
+        ({"north": part([("a",)]), None: part([("a",)], 1)}, "None"),
+    ],
+)
+def test_what_is_no_union_is_refused_by_name(parts, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        dp.union(parts)
+
+
+def test_other_states_and_a_name_that_is_taken_are_refused_with_a_way_out():
+    other = NoisyMarginals(dp.Schema({"a": ["y", "x"]}), {("a",): np.array([1, 2])}, {("a",): 4.0}, LAPLACE)
+    with pytest.raises(dp.SchemaError, match=r"north and south: Variable 'a' has other states.*dp.agree"):
+        dp.union({"north": part([("a",)]), "south": other})
+    with pytest.raises(dp.SchemaError, match="have a variable 'a' already"):
+        dp.union({"north": part([("a",)]), "south": part([("a",)], 1)}, variable="a")
+    with pytest.raises(ValueError, match="overlap is 3"):
+        dp.union({"north": part([("a",)]), "south": part([("a",)], 1)}, overlap=3)
+
+
+def less(stated):
+    stated["guarantee"]["epsilon"] = 0.5
+
+
+def mean(stated):
+    stated["parts"][0]["guarantee"]["epsilon"], stated["guarantee"]["epsilon"] = 2.0, 1.5
+
+
+def overlapping(stated):
+    stated["overlap"] = 2
+
+
+def another_site(stated):
+    stated["parts"][1]["state"] = "elsewhere"
+
+
+def one_site(stated):
+    stated["parts"][1]["state"] = "north"
+
+
+def less_noise(stated):
+    stated["parts"][1]["cliques"][0]["scale"] = 0.1
+
+
+def nested(stated):
+    inner = {name: own for name, own in stated.items() if name != "format_version"}
+    stated["parts"][0] = {"state": "north", **copy.deepcopy(inner)}
+
+
+def a_part_more(stated):
+    stated["parts"].append(stated["parts"][0] | {"state": "west"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [less, mean, overlapping, another_site, one_site, less_noise, nested, a_part_more],
+    ids=lambda c: c.__name__,
+)
+def test_a_file_whose_union_does_not_follow_from_its_parts_is_refused(tmp_path, change):
+    path = tmp_path / "all.zip"
+    dp.union({"north": part([("a",)]), "south": part([("a",)], 1)}).save(path)
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    descriptor = json.loads(contents[DESCRIPTOR])
+    change(descriptor["pgmpy_dp:release"])
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(MEASUREMENTS, contents[MEASUREMENTS])
+        archive.writestr(DESCRIPTOR, json.dumps(descriptor))
+    with pytest.raises(dp.ReleaseFormatError):
+        Release.load(path)
