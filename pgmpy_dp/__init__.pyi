@@ -39,7 +39,7 @@ from .release import (
     UnitedMarginals,
     union,
 )
-from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema
+from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
 from .structure import NoisyScore, PrivateStructureSearch
 
 __version__: str
@@ -90,6 +90,7 @@ __all__ = [
     "SimulatedNoise",
     "UnitedMarginals",
     "VariableElimination",
+    "agree",
     "calibrate",
     "combine",
     "exact_marginals",

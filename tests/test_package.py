@@ -61,7 +61,7 @@ TOP_LEVEL = (
     "PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures PrivateHouseholdNetwork "
     "PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
     "PrivateMixtureNetwork PrivateStructureSearch PrivateVB PublicTable ReleaseFormatError Schema SchemaError "
-    "SimulatedNoise UnitedMarginals VariableElimination calibrate combine exact_marginals load merge_rare_states "
+    "SimulatedNoise UnitedMarginals VariableElimination agree calibrate combine exact_marginals load merge_rare_states "
     "plan_accuracy plan_households plan_measurements plan_pairs price union"
 )
 PAPERS = (

@@ -1,5 +1,6 @@
 """Public declarations about the records: variables, states, bins and rules. Nothing here is read from records."""
 
+from pgmpy_dp.schema.agreement import agree
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.household_schema import HouseholdSchema
@@ -19,6 +20,7 @@ __all__ = [
     "Rule",
     "Schema",
     "State",
+    "agree",
     "is_text",
     "plain",
 ]
