@@ -85,8 +85,9 @@ def closest_marginals(
     offsets = tree.layout.offsets
     tops = [weight[start:stop].max() for start, stop in pairwise(offsets)]
     potentials, losses = np.zeros(size), np.empty(max_iter)
+    start = tree.calibrate(potentials)
     count, converged = descend(
-        tree.program, tree.maps, offsets, np.empty(tree.buffer_size), potentials, observed / total, weight,
-        max(sum(tops) / 2, 1e-300), max_iter, tolerance, losses,
+        tree.program, tree.maps, offsets, np.empty(tree.buffer_size), potentials, start.marginals, start.log_partition,
+        observed / total, weight, max(sum(tops) / 2, 1e-300), max_iter, tolerance, losses,
     )  # fmt: skip
     return ClosestMarginals(potentials, tree.calibrate(potentials).marginals, losses[:count], bool(converged))

@@ -31,7 +31,10 @@ def _loss(target, weight, marginals):
 
 
 @compiled
-def descend(program, maps, offsets, buffer, potentials, target, weight, steepest, max_iter, tolerance, losses):
+def descend(
+    program, maps, offsets, buffer, potentials, here, log_partition,
+    target, weight, steepest, max_iter, tolerance, losses,
+):  # fmt: skip
     """Minimise sum(weight (mu - target)^2) / 2 over the marginals mu of a junction tree.
 
     This is Tseng's accelerated method with the entropy of the tree's distribution as prox function: `here` is a
@@ -44,6 +47,10 @@ def descend(program, maps, offsets, buffer, potentials, target, weight, steepest
         Of a junction tree.
     potentials : ndarray
         Starting point; overwritten by the potentials of the best distribution visited.
+    here : ndarray of the size of the potentials
+        Their marginals; overwritten.
+    log_partition : float
+        Logarithm of their partition function.
     target, weight : ndarrays of the size of the potentials
     steepest : float
         Upper bound on the curvature: by Pinsker's inequality, half the sum over tables of their largest weight.
@@ -61,9 +68,9 @@ def descend(program, maps, offsets, buffer, potentials, target, weight, steepest
         Number of calibrations, and whether the tolerance was reached.
     """
     size = potentials.shape[0]
-    here, mean, there, between, moved, found = np.empty((6, size))
-    log_partition = _marginals(program, maps, offsets, buffer, potentials, here)
-    mean[:], found[:] = here, potentials
+    mean, found = here.copy(), potentials.copy()
+    # Rows of one array would have strides of their own: `_marginals` would be compiled for slower loops.
+    there, between, moved = np.empty(size), np.empty(size), np.empty(size)
     loss_mean = loss_found = best = _loss(target, weight, mean)
     steepness, momentum, checked, best_checked = steepest / 16, 1.0, 0, np.inf
     for number in range(max_iter):
