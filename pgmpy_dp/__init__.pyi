@@ -39,7 +39,7 @@ from .release import (
     UnitedMarginals,
     union,
 )
-from .schema import Allowed, Bins, CsvFormat, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
+from .schema import Allowed, Bins, CsvFormat, DateBins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
 from .structure import NoisyScore, PrivateStructureSearch
 
 __version__: str
@@ -54,6 +54,7 @@ __all__ = [
     "CollectiveEM",
     "CsvFile",
     "CsvFormat",
+    "DateBins",
     "Dependency",
     "DiscoveredStates",
     "Forbidden",

@@ -55,8 +55,8 @@ print([m for m in ("pgmpy", "pandas", "opendp", "scipy.optimize") if m in sys.mo
 
 
 TOP_LEVEL = (
-    "Allowed AutoMLE Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat Dependency DiscoveredStates "
-    "Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
+    "Allowed AutoMLE Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat DateBins Dependency "
+    "DiscoveredStates Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
     "NLBP NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PosteriorMean PrivacyBudget "
     "PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures PrivateHouseholdNetwork "
     "PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "

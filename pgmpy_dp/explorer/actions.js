@@ -87,7 +87,7 @@ class Page {
     if (!found || (pinned && !other)) return false;
     for (const [variable, card] of this.cards) {
       const asked = !given.has(variable), both = other && asked && !pinned.has(variable);
-      const mean = (own) => meanOf(model.mean(own.at, variable));
+      const mean = (own) => meanOf(model.mean(own.at, variable), model.variables[variable].kind);
       const guess = model.variables[variable].shape?.guess ? '. How far the widest bin reaches, and so the mean, is mostly a guess' : '';
       card.fill({
         chosen: given.get(variable), states: found.of.get(variable),

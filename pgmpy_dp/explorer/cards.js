@@ -30,7 +30,11 @@ const range = ({ lower, upper }) => `${(100 * lower).toFixed(1)} to ${(100 * upp
 const signed = (p) => `${p < -5e-4 ? '−' : p < 5e-4 ? '±' : '+'}${Math.abs(100 * p).toFixed(1)}`;
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
-const meanOf = ({ value, lower, upper }) => rounded(value) + (lower === undefined ? '' : ` (${rounded(lower)} to ${rounded(upper)})`);
+const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
+const meanOf = ({ value, lower, upper }, kind) => {
+  const shown = kind === 'date' ? day : rounded;
+  return shown(value) + (lower === undefined ? '' : ` (${shown(lower)} to ${shown(upper)})`);
+};
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {

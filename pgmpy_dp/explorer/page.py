@@ -116,7 +116,7 @@ def _variable(model: Model, schema: Schema, variable: str, packed: Packed) -> di
     if literals:
         held["literals"] = literals
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
-        held["edges"] = packed.add(bins.edges, np.float64)
+        held |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
         if np.isfinite(bins.edges).sum() > 1:
             held["shape"] = shape_content(model._shape(variable, bins, DRAWS), packed)
     return held

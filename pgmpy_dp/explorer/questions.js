@@ -130,9 +130,10 @@ class Model {
 
   /** The place of a state, of the bin that holds a number. */
   state(variable, value) {
-    const { name, states, edges } = this.variables[variable], found = this.states[variable].get(String(value));
+    const { name, states, edges, kind } = this.variables[variable], found = this.states[variable].get(String(value));
     if (found !== undefined) return found;
-    const bin = edges && typeof value === 'number' ? edges.findIndex((edge, s) => edge <= value && value < edges[s + 1]) : -1;
+    const number = kind === 'date' ? Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5 : typeof value === 'number' ? value : NaN;
+    const bin = edges ? edges.findIndex((edge, s) => edge <= number && number < edges[s + 1]) : -1;
     if (bin >= 0) return bin;
     throw new Error(`Variable ${JSON.stringify(name)} has no state ${JSON.stringify(value)}; it has ${states.slice(0, 20).join(', ')}.`);
   }

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -230,7 +230,7 @@ class Model(ABC):
         interval: float | None = 0.9,
         target: str = "population",
     ) -> pd.DataFrame:
-        """Compute means of numbers, with bounds.
+        """Compute means of numbers and dates, with bounds.
 
         Parameters
         ----------
@@ -245,14 +245,14 @@ class Model(ABC):
         Returns
         -------
         DataFrame
-            One row per variable, with columns `value`, `lower` and `upper`.
+            One row per variable, with columns `value`, `lower` and `upper`; timestamps for dates.
 
         Raises
         ------
         SchemaError, TypeError, ValueError
             As `query`; if a variable without bins is named without numbers for its states.
         """
-        rows, told = dict[str, dict[str, float]](), True
+        rows, told = dict[str, dict[str, Any]](), True
         _check_bounds(interval, target)
         if isinstance(values, Mapping):
             asked_for: Mapping[str, Vector | None] = numbers_of_states(self._fitted(), values)
@@ -262,8 +262,10 @@ class Model(ABC):
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
             known, spread = 1.0, (0.0, 0.0)
+            seen: Callable[[float], Any] = float
             if weights is None:
                 shape, places = self._shape_within(variable, chances, given, DRAWS if interval is not None else 0)
+                seen = self._bins()[variable].value
                 known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
                 if interval is not None:
                     low, high = shape.mean_ends(interval)
@@ -275,7 +277,7 @@ class Model(ABC):
                 middle = float(chances @ weights)
                 weights = weights - middle
             if interval is None:
-                rows[variable] = {"value": middle}
+                rows[variable] = {"value": seen(middle)}
                 continue
             found = self._uncertain(schema, asked, given, target, weights)
             told &= self._tells(asked, given)
@@ -284,7 +286,7 @@ class Model(ABC):
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
             below, above = max(value - lower, 0.0), max(upper - value, 0.0)
             lower, upper = value - math.hypot(below, spread[0]), value + math.hypot(above, spread[1])
-            rows[variable] = {"value": value, "lower": lower, "upper": upper}
+            rows[variable] = {"value": seen(value), "lower": seen(lower), "upper": seen(upper)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
         return frame if interval is None else self._noted(frame, told)
 
@@ -321,7 +323,8 @@ class Model(ABC):
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
             shape, _ = self._shape_within(variable, chances, given)
-            rows[variable] = dict(zip(levels, shape.quantiles(levels).tolist(), strict=True))
+            numbers = map(self._bins()[variable].value, shape.quantiles(levels).tolist())
+            rows[variable] = dict(zip(levels, numbers, strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
     def untold_means(self) -> list[str]:

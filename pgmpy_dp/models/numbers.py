@@ -114,8 +114,8 @@ def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
     Returns
     -------
     Categorical, ndarray or Series
-        States, or numbers. Missing or other values of a binned variable have their own states; among numbers they are
-        missing.
+        States, or numbers or dates. Missing or other values of a binned variable have their own states; among numbers
+        they are missing.
     """
     bins = schema.bins.get(variable)
     if bins is None or numbers == "states":
@@ -132,6 +132,9 @@ def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
         first, end = np.array(steps)[[codes[known], codes[known] + 1]]
         unit = 10 ** (bins.decimals or 0)
         values[known] = (first + (end - first - 1) // 2) / unit  # the float nearest to the decimal number
+    if bins.kind == "date":
+        days = np.where(known, values, 0).astype(np.int64).astype("datetime64[D]").astype("datetime64[s]")
+        return np.where(known, days, np.datetime64("NaT", "s"))
     whole = steps is not None and not bins.decimals
     if known.all():
         return values.astype(np.int64) if whole else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -168,7 +169,7 @@ def _cells(column: Any, reader: Reader) -> NDArray[np.intp]:
         own = key(value)
         if own not in meant:
             meant[own] = UNDECLARED
-            if own[1] in reader.states:  # 1 for True
+            if own[0] is not date and own[1] in reader.states:  # 1 for True
                 meant[own] = reader.states.index(own[1])
             elif own[0] is str:  # numbers in texts; the empty text is no state
                 meant[own] = max(reader.text_position(own[1]), UNDECLARED)

@@ -281,6 +281,6 @@ def closed(bins: Bins) -> Bins:
     finite = [edge for edge in bins.edges if np.isfinite(edge)]
     reach = _OPEN * (finite[-1] - finite[0])
     most = 2.0**52 / 10.0 ** (bins.decimals or 0)  # larger floats have fewer decimals
-    low, high = finite[0] - min(reach, most), finite[-1] + min(reach, most)
-    ends = [min(max(edge, low), high) for edge in bins.edges]
-    return Bins(ends, bins.labels, bins.decimals)
+    low = min(finite[0], max(finite[0] - min(reach, most), bins.span[0]))
+    high = max(finite[-1], min(finite[-1] + min(reach, most), bins.span[1]))
+    return replace(bins, edges=tuple(min(max(edge, low), high) for edge in bins.edges))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import re
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.schema import Bins, Schema, State, is_text, plain
+from pgmpy_dp.schema.date_bins import day_of, iso, iso_day
 
 MISSING, UNDECLARED = -2, -1
 """Positions of empty cells, and of those with a value that the schema does not declare."""
@@ -79,14 +81,29 @@ class Reader:
         found = {state: place for place, state in enumerate(states) if isinstance(state, str)}
         return found | dict.fromkeys(self.missing_values, MISSING)
 
+    @property
+    def of_dates(self) -> bool:
+        """Whether the bins are of dates, which frames hold as dates, times or ISO texts."""
+        return self.bins is not None and self.bins.kind == "date"
+
+    def days(self) -> tuple[int | None, ...]:
+        """Return for each state its day since 1970-01-01 if it is a date in ISO: columns of dates are read by these."""
+        days = (iso_day(state) if isinstance(state, str) else None for state in self.states)
+        return tuple(
+            day if day is not None and iso(day) == state else None for day, state in zip(days, self.states, strict=True)
+        )
+
     def position(self, value: Any) -> int:
         """Return the position of a value's state or bin, or MISSING or UNDECLARED."""
-        found = key(value)
-        if found == EMPTY or (found[0] is str and found[1] in self.missing_values):
+        found = kind, number = key(value)
+        if found == EMPTY or (kind is str and number in self.missing_values):
             return MISSING
         if self.bins is None:
-            return self._places.get(found, UNDECLARED)
-        return _bin(found[1], self.bins.edges) if found[0] in (float, Decimal) else UNDECLARED
+            return self._places.get((str, iso(number)) if kind is date else found, UNDECLARED)
+        if self.of_dates:
+            number, kind = (iso_day(number), date) if kind is str else (number, kind)
+            return _bin(number, self.bins.edges) if kind is date and number is not None else UNDECLARED
+        return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
 
     def text_position(self, text: str) -> int:
         """Return the position of a text in a file without types: of the text, number or boolean that it writes.
@@ -97,6 +114,8 @@ class Reader:
             return self.texts[text]
         if text == "":
             return MISSING
+        if self.of_dates:
+            return self.position(text)
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
         if len(text) > _LONGEST_NUMBER:
@@ -144,7 +163,7 @@ def key(value: Any) -> Key:
         return EMPTY
     if issubclass(kind, np.generic):
         if issubclass(kind, (np.datetime64, np.timedelta64)):
-            return EMPTY if np.isnat(value) else STRANGE
+            return EMPTY if np.isnat(value) else _day(value)
         value = plain(value) if kind is not np.longdouble else _exact_float(value)
         kind = type(value)
     if issubclass(kind, bool):
@@ -163,7 +182,18 @@ def key(value: Any) -> Key:
         return EMPTY if number != number else (float, number)
     if issubclass(kind, Decimal):
         return EMPTY if Decimal.is_nan(value) else (Decimal, Decimal(value))
+    if issubclass(kind, date):
+        day = day_of(value)
+        return STRANGE if day is None else (date, day)
     return STRANGE
+
+
+def _day(value: Any) -> Key:
+    """Return the day of a time of numpy, but not of a month or year."""
+    unit = np.datetime_data(value.dtype)[0]
+    if value.dtype.kind != "M" or unit in ("generic", "Y", "M", "W"):
+        return STRANGE
+    return date, int(value.astype("datetime64[D]").astype(np.int64))
 
 
 def _exact_float(value: Any) -> Any:

@@ -1,8 +1,9 @@
 """Encoding of columns in memory, each cell independently.
 
 A column has one type, which its writer chose. Columns of numbers and of texts are read in bulk, with the same result
-that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell; others are read cell by cell. Columns of
-dates, lists and other values that cannot be states are not converted: only whether a cell is empty counts.
+that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell, and so are columns of dates and times; others
+are read cell by cell. Columns of lists and other values that cannot be states are not converted: only whether a cell is
+empty counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ Reading = Callable[[NDArray[Any]], NDArray[Any]]
 _BLOCK = 2**16
 # Integer states are looked up in a table if the largest and the least differ by less than this.
 _WIDEST = 2**20
+_CALENDAR = np.datetime64("0001-01-02", "s"), np.datetime64("9999-12-30", "s")
 # Number of edges above which binary search is faster than comparing with every edge.
 _FEW_EDGES = 24
 
@@ -105,6 +107,8 @@ def positions(given: Any, reader: Reader) -> Positions:
         places = np.where(values, reader.position(True), reader.position(False)).astype(np.int32)
     elif isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
         places = _text_positions(column, reader)
+    elif isinstance(dtype, (nw.Date, nw.Datetime)):
+        places = _date_positions(column, empty, reader)
     else:
         places = np.full(len(column), UNDECLARED, dtype=np.int32)
     places[empty] = MISSING
@@ -148,8 +152,13 @@ def decoded(given: Any) -> nw.Series[Any]:
 
         given = pyarrow.chunked_array(pyarrow.array(given.array))
     column: nw.Series[Any] = nw.from_native(given, series_only=True)
-    if nw.dependencies.is_pyarrow_chunked_array(given) and isinstance(column.dtype, nw.Categorical):
-        column = nw.from_native(given.cast(given.type.value_type), series_only=True)
+    if nw.dependencies.is_pyarrow_chunked_array(given):
+        import pyarrow
+
+        if isinstance(column.dtype, nw.Categorical):
+            column = nw.from_native(given.cast(given.type.value_type), series_only=True)
+        elif pyarrow.types.is_date64(given.type):  # milliseconds, which narwhals does not know
+            column = nw.from_native(given.cast(pyarrow.timestamp("ms")), series_only=True)
     return column
 
 
@@ -161,8 +170,9 @@ def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:
 
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
-    of_text, of_any = reader.texts.get, reader.position
-    places = (of_text(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
+    texts, of_any = reader.texts, reader.position
+    plain = str if not reader.of_dates else None  # the type of cells that need no more than a look into `texts`
+    places = (texts.get(value, UNDECLARED) if type(value) is plain else of_any(value) for value in values)
     return np.fromiter(places, dtype=np.int32, count=len(values))
 
 
@@ -174,6 +184,19 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
     if values.dtype.kind == "f":
         empty |= np.isnan(values)
     return _array_positions(values, reader)
+
+
+def _date_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
+    """Find the positions of dates, and of times by their day where the column's time zone is."""
+    times, zone = column.to_numpy(), getattr(column.dtype, "time_zone", None)
+    empty |= np.isnat(times)
+    if zone is not None:
+        # All of these calendars' days can be converted; those beyond are in no bin.
+        seconds = times.astype("datetime64[s]").clip(*_CALENDAR)
+        times = pd.DatetimeIndex(seconds).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
+    days = times.astype("datetime64[D]").astype(np.int64)
+    read = _bin_reading(reader.bins) if reader.of_dates else _state_reading(reader.days(), days.dtype)  # type: ignore[arg-type]
+    return read(days)
 
 
 def smallest_type(states: tuple[Any, ...]) -> np.dtype[Any]:
@@ -192,6 +215,8 @@ def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
 @functools.lru_cache(maxsize=1024)
 def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
     """Return a function that reads arrays of numbers of a type; it is the same for every batch of records."""
+    if reader.of_dates:  # numbers are no dates
+        return _state_reading((), dtype)
     return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
 
 
@@ -274,6 +299,8 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
     """Find the positions of texts, which libraries compare letter by letter."""
     texts = list(reader.texts)
     native: Any = column.to_native()
+    if reader.of_dates:
+        return _one_by_one(column.to_list(), reader)
     if not texts:
         return np.full(len(column), UNDECLARED, dtype=np.int32)
     places = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)

@@ -1,6 +1,6 @@
 """Sources whose records an engine delivers in batches: DuckDB, lazy Polars frames, Dask and Spark.
 
-Columns are identified by their places. If a column's type, such as dates, cannot be that of a state or bin, an engine
+Columns are identified by their places. If a column's type, such as lists, cannot be that of a state or bin, an engine
 reports only which cells are empty: values that Python cannot hold are never converted. Texts are delivered unchanged,
 whatever collation an engine compares them by.
 """
@@ -27,11 +27,13 @@ from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batch
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
+_TIMES = ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"]
 _LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow does not have these numbers
 
 DUCKDB_FAMILIES = {
     **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
     **dict.fromkeys(["varchar", "enum"], "texts"),
+    **dict.fromkeys(_TIMES, "dates"),
     "boolean": "booleans",
     "null": "nothing",
 }
@@ -69,7 +71,7 @@ def duckdb_cell(place: int, kind: str) -> str:
     family = DUCKDB_FAMILIES.get(kind)
     if family == "texts" or kind in _LONG:
         return f"CAST({column} AS VARCHAR)"
-    if family in ("numbers", "booleans"):
+    if family in ("numbers", "booleans", "dates"):
         return column
     return f"CASE WHEN {column} IS NULL THEN NULL ELSE ''::BLOB END"
 
@@ -154,7 +156,7 @@ def _polars_cell(place: int, kind: Any) -> Any:
     import polars
 
     column = polars.nth(place)
-    if kind.is_numeric() or kind in (polars.Boolean, polars.String):
+    if kind.is_numeric() or kind in (polars.Boolean, polars.String, polars.Date, polars.Datetime):
         return column
     if kind == polars.Object:
         raise SchemaError("A column of Python objects cannot be streamed: convert it to text, numbers or booleans.")
@@ -324,7 +326,8 @@ def _spark_cell(place: int, kind: Any) -> Any:
     from pyspark.sql import functions, types
 
     column = functions.col(f"c{place}")
-    if isinstance(kind, (types.NumericType, types.BooleanType)):
+    times = types.DateType, types.TimestampType, types.TimestampNTZType
+    if isinstance(kind, (types.NumericType, types.BooleanType, *times)):
         return column
     if isinstance(kind, types.StringType):
         return column.cast("string")

@@ -81,7 +81,7 @@ def _own(value: Any) -> Hashable:
         return None
     if found[0] is str:
         return str(found[1])
-    if found != STRANGE:
+    if found != STRANGE and found[0] is not datetime.date:  # times of one day are different ids
         return found
     kind = type(value)
     if kind is tuple:

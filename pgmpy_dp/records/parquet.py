@@ -144,6 +144,7 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
     found: dict[Any, list[str]] = {}
     connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")  # days of times do not depend on where this runs
     for file in files:
         found.setdefault(_layout(connection, file), []).append(str(file))
     parts = []

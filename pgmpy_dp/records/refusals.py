@@ -88,10 +88,15 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
     """Say what values of a variable may be, and how to correct them."""
     problem = f"Variable {variable!r} has values in the records that are not among its declared states."
     if variable in schema.bins:
-        edges = schema.bins[variable].edges
+        bins = schema.bins[variable]
+        held = f"from {bins.written(bins.edges[0], 6)} to {bins.written(bins.edges[-1], 6)}"
+        held = (
+            f"dates {held}, as texts in ISO"
+            if bins.kind == "date"
+            else f"numbers {held}, and no texts of a frame's column"
+        )
         return (
-            f"{problem} Its bins hold numbers from {edges[0]:g} to {edges[-1]:g}, and no texts of a frame's column"
-            f"{_written(schema, variable, declared)}",
+            f"{problem} Its bins hold {held}{_written(schema, variable, declared)}",
             "widen the edges (inf is one), correct the records",
         )
     return (
@@ -103,7 +108,9 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
 
 def _written(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> str:
     """Name what of a file's format may be the cause, as far as the declared states tell; records do not matter."""
-    numbers = variable in schema.bins or any(type(state) is float for state in schema.states[variable])
+    numbers = any(type(state) is float for state in schema.states[variable])
+    if variable in schema.bins:
+        numbers = schema.bins[variable].kind == "number"
     foreign = any(isinstance(state, str) and not state.isascii() for state in schema.states[variable])
     causes = [
         *(["decimal commas (decimal=',')"] if numbers and declared.decimal == "." else []),

@@ -232,8 +232,8 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
     shares = (marginal.shares if fitted is None else fitted)[: len(bins.labels)].clip(0.0)
     deviation = marginal.deviation * release.total
     shape = shape_of(bins, tuple(shares.tolist()), deviation, release.total, DRAWS)
-    low, middle, high = shape.quantiles([0.1, 0.5, 0.9]).tolist()
-    said = f"Mean about {shape.mean:.4g}, median {middle:.4g}, 10 to 90 %: {low:.4g} to {high:.4g}."
+    mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
+    said = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
     return said if shape.tells_mean else f"{said} How far the widest bin reaches, and so the mean, is mostly a guess."
 
 

@@ -3,6 +3,7 @@
 from pgmpy_dp.schema.agreement import agree
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.date_bins import DateBins
 from pgmpy_dp.schema.household_schema import HouseholdSchema
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
@@ -13,6 +14,7 @@ __all__ = [
     "Bins",
     "Clique",
     "CsvFormat",
+    "DateBins",
     "Dependency",
     "Forbidden",
     "Hierarchy",

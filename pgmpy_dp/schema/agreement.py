@@ -104,19 +104,22 @@ def _agreed(variable: str, schemas: Sequence[Schema]) -> Bins | list[State]:
 
 def _refined(variable: str, binned: Sequence[Bins]) -> Bins:
     """Cut bins at the edges of all; one that is nobody's own gets the name of its edges."""
+    if len(kinds := {type(own) for own in binned}) > 1:
+        raise SchemaError(f"Variable {variable!r} has bins of numbers for one holder and of dates for another.")
+    (kind,) = kinds
     edges = sorted({edge for own in binned for edge in own.edges})
     names: dict[tuple[float, float], str] = {}
     for own in binned:
         for ends, label in zip(pairwise(own.edges), own.labels, strict=True):
             if names.setdefault(ends, label) != label:
                 raise SchemaError(
-                    f"Variable {variable!r}: the bin from {ends[0]:g} to {ends[1]:g} is called {names[ends]!r} and "
-                    f"{label!r}: give it one name."
+                    f"Variable {variable!r}: the bin from {own.written(ends[0], 6)} to {own.written(ends[1], 6)} is "
+                    f"called {names[ends]!r} and {label!r}: give it one name."
                 )
-    labels = [names.get(ends, Bins(ends).labels[0]) for ends in pairwise(edges)]
+    labels = [names.get(ends, kind(ends).labels[0]) for ends in pairwise(edges)]
     decimals = [own.decimals for own in binned]
     most = None if None in decimals else max(own for own in decimals if own is not None)
-    return Bins(edges, labels, most, [part for own in binned for part in own.found_by])
+    return kind(edges, labels, most, [part for own in binned for part in own.found_by])
 
 
 def _stand_ins(role: str, schemas: Sequence[Schema], variables: Iterable[str]) -> dict[str, State]:

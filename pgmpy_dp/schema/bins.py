@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
@@ -51,6 +51,9 @@ class Bins:
     labels: tuple[str, ...]
     decimals: int | None
     found_by: tuple[Guarantee, ...] = field(default=(), repr=False, compare=False)
+    kind: ClassVar[str] = "number"
+    span: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Numbers beyond are not drawn from open bins."""
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class Bins:
         if any(low >= high for low, high in pairwise(values)):
             raise SchemaError(f"Bins: edges must increase strictly, got {list(values)}.")
         if labels is None:
-            names = tuple(_bin_label(low, high) for low, high in pairwise(values))
+            names = tuple(self._label(low, high) for low, high in pairwise(values))
         else:
             names = checked_states("Bins", labels, "labels")  # type: ignore[assignment]
         if len(names) != len(values) - 1 or not all(isinstance(name, str) for name in names):
@@ -91,6 +94,32 @@ class Bins:
             return [_step(edge, self.decimals) for edge in self.edges]
         whole = all(edge.is_integer() and abs(edge) <= _MOST_WHOLE for edge in self.edges)
         return [int(edge) for edge in self.edges] if whole else None
+
+    @staticmethod
+    def _label(low: float, high: float) -> str:
+        if math.isinf(low) and math.isinf(high):
+            return "any"
+        if math.isinf(low):
+            return f"below_{_short(high)}"
+        return f"{_short(low)}_or_more" if math.isinf(high) else f"{_short(low)}_to_{_short(high)}"
+
+    def listed_edges(self) -> list[Any]:
+        """Return the edges as files write them: infinite ones, and those of dates, as texts.
+
+        Examples
+        --------
+        >>> Bins([0, 18, float("inf")]).listed_edges()
+        [0.0, 18.0, 'inf']
+        """
+        return [edge if math.isfinite(edge) else str(edge) for edge in self.edges]
+
+    def written(self, number: float, digits: int = 4) -> str:
+        """Write a number for readers."""
+        return f"{number:.{digits}g}"
+
+    def value(self, number: float) -> Any:
+        """Return a mean or quantile as users see it: here, the number."""
+        return number
 
 
 def checked_payments(found_by: Any) -> tuple[Guarantee, ...]:
@@ -149,14 +178,6 @@ def _checked_decimals(decimals: Any, edges: tuple[float, ...]) -> int | None:
 def _step(edge: float, decimals: int) -> int:
     """Return the first integer multiple of the last decimal that is not below the edge as written, as an integer."""
     return int(Decimal(repr(edge)).scaleb(decimals).to_integral_value(ROUND_CEILING))
-
-
-def _bin_label(low: float, high: float) -> str:
-    if math.isinf(low) and math.isinf(high):
-        return "any"
-    if math.isinf(low):
-        return f"below_{_short(high)}"
-    return f"{_short(low)}_or_more" if math.isinf(high) else f"{_short(low)}_to_{_short(high)}"
 
 
 def _short(value: float) -> str:

@@ -10,6 +10,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.date_bins import DateBins
 from pgmpy_dp.schema.rules import rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 
@@ -30,13 +31,12 @@ def table_field(
     field: dict[str, Any] = {"name": name}
     constraints: dict[str, Any] = {} if "missing" in stand_ins else {"required": True}
     if bins is not None:
-        low, high = bins.edges[0], bins.edges[-1]
+        low, high, edges = bins.edges[0], bins.edges[-1], bins.listed_edges()
         if "other" not in stand_ins:
-            constraints |= {"minimum": low} if math.isfinite(low) else {}
-            constraints |= {"maximum": high} if math.isfinite(high) else {}
-        field |= {"type": "number", "constraints": constraints}
-        edges = [edge if math.isfinite(edge) else str(edge) for edge in bins.edges]
-        decimals = {} if bins.decimals is None else {"decimals": bins.decimals}
+            constraints |= {"minimum": edges[0]} if math.isfinite(low) else {}
+            constraints |= {"maximum": edges[-1]} if math.isfinite(high) else {}
+        field |= {"type": bins.kind, "constraints": constraints}
+        decimals = {} if bins.decimals is None or bins.kind == "date" else {"decimals": bins.decimals}
         field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals}
     else:
         states = _own_states(states, list(stand_ins.values()))
@@ -145,7 +145,8 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
             raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
-            return Bins(edges, bins.get("labels"), bins.get("decimals"), _payments(name, field))
+            kind = DateBins if field.get("type") == "date" else Bins
+            return kind(edges, bins.get("labels"), bins.get("decimals"), _payments(name, field))
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

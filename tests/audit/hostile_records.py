@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -39,6 +40,7 @@ TEXTS += [
     "1.0",
     "+1",
 ]
+TEXTS += ["2024-02-29", "2023-02-29", "1970-01-01 23:59", "2024-03-01T00:00:00Z", "٢024-01-01", "0000-01-01"]
 TEXTS += ["1e400", "-1e-400", "1" * 400, "9" * 5000, "x" * 300, SECRET, f"x{SECRET}"]
 _PIECES, _RANDOM = ["\r", "\r", "\n", "\r\n", '"', ",", ";", "x", "y", "1", " ", "|"], random.Random(0)
 TEXTS += ["".join(_RANDOM.choices(_PIECES, k=_RANDOM.randint(1, 6))) for _ in range(100)]
@@ -50,6 +52,13 @@ FLOATS += [math.nan, math.nan, math.nan, math.inf, -math.inf]
 DECIMALS = ["1", "1.0", "1.50", "0.5", "-0", "17.99", "18", "9007199254740993", "NaN", "sNaN", "Infinity", "1E+400"]
 MICROSECONDS = [0, 1, 10**6, 1577836800 * 10**6, 253402300800 * 10**6, 2**62, -(2**62), -(2**63) + 1]
 ODD = [pd.NaT, pd.NA, np.float32("nan"), np.int8(1), np.bool_(True), np.str_("x"), np.datetime64("NaT"), (1,), {}, 1j]
+ODD += [date(2024, 2, 29), datetime(1970, 1, 1, 23), pd.Timestamp("2024-03-01", tz="Asia/Tokyo"), np.datetime64("2024")]
+ODD += [
+    np.datetime64("2020-01-01"),
+    np.datetime64(2**62, "s"),
+    pd.Timestamp(np.datetime64(2**38, "s")),
+    pd.Period("2020"),
+]
 ODD += [1 + 0j, np.longdouble("1e4000"), float(SECRET), f"-{SECRET}", [1], b"x", *map(Decimal, DECIMALS)]
 
 VALUES: dict[str, list[Any]] = {
@@ -76,9 +85,15 @@ STATES: dict[str, list[Any]] = {  # of variables, by the kinds of values that th
     "boolean": [[True, False]],
     "mixed": [["x", 1, 0.5], [True, 2, "1"], ["True", True, 0]],
     "binned": [dp.Bins([0, 1, 18, 65]), dp.Bins([-math.inf, 0, math.inf]), dp.Bins([0, 2**53, 1e18])],
+    "dates": [
+        dp.DateBins(["1970-01-01", "year", "2021-06-01"]),
+        dp.DateBins(["-inf", "2024-02-29", "2024-03-01"]),
+    ],
+    "days": [["1970-01-01", "2020-01-01", "x"]],
 }
 FITTING = {"text": ["text", "text", "integer", "binned", "boolean"], "boolean": ["boolean"], "decimal": ["binned"]}
 FITTING |= {"integer": ["integer", "binned"], "long": ["integer", "binned"]}
+FITTING |= {"date": ["dates", "dates", "days"], "time": ["dates", "dates", "days"]}
 FITTING |= {"float": ["float", "integer", "binned"], "number": ["float", "integer", "binned"]}
 
 NAMES = ["V", " ", "a b", "\ufeffv", "\u200b", "v\rw", "v\nw", "w\r", "v,w", "v;w", 'a"b', "a`b", "a'b", "e\u0301", "é"]
@@ -155,7 +170,7 @@ def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None)
         values, absent = VALUES[kind], chance.choice([0.0, 0.2]) if roles else 0.0
         held: list[Any] = []
         if name in variables:
-            family = chance.choice(FITTING.get(kind, ["mixed"]) * 4 + ["text", "integer", "mixed", "binned"])
+            family = chance.choice(FITTING.get(kind, ["mixed"]) * 4 + ["text", "integer", "mixed", "binned", "dates"])
             declared[name] = chance.choice(STATES[family])
             held = [value for value in values if _held(value, declared[name])]
         ordinary = (0.5 if len(roles) == 2 else 0.95) if held else 0.0
@@ -183,6 +198,8 @@ def _said(chance: random.Random, column: Column, declared: Any) -> list[str]:
 
 def _held(value: Any, declared: Any) -> bool:
     """Whether a value is a state, or a number in the bins."""
+    if isinstance(declared, dp.DateBins):
+        return type(value) is int or (type(value) is str and value.startswith(("2024", "1970")))
     if isinstance(declared, dp.Bins):
         return type(value) in (int, float) and declared.edges[0] <= value <= declared.edges[-1]
     return any(_kind(value) is _kind(state) and value == state for state in declared)

@@ -78,7 +78,7 @@ def test_values_become_positions(frame, values, states, missing, expected):
         ([-0.001, 3.0], Bins([0, 18, 120])),
         (["17"], Bins([0, 18, 120])),
         ([True], Bins([0, 18, 120])),
-        ([datetime.date(2020, 1, 1)], ["2020-01-01"]),
+        ([datetime.date(2020, 1, 1)], ["2020-01-02"]),
         ([decimal.Decimal(1)], [1]),
         ([["a"]], ["a"]),
     ],

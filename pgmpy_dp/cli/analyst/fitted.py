@@ -205,7 +205,7 @@ def _fit_mixture(release: Path, model: Path | None, out: Path, as_json: bool) ->
 @click.command(cls=Command)
 @file_argument("network", "a network")
 @click.option("--target", "targets", multiple=True, help="Variable asked for; repeat it for a joint distribution.")
-@click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number whose mean is asked for.")
+@click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number or date: its mean.")
 @click.option(
     "--evidence",
     "evidence",
@@ -289,8 +289,7 @@ def query(
             asked = loaded.query if targets else loaded.expectation
             frame = asked(list(targets or means), given, interval=interval, target=about or "population")
             keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
-            values = frame.to_numpy().tolist()
-            rows = [(key, *row) for key, row in zip(keys, values, strict=True)]
+            rows = [(key, *map(_written, row)) for key, row in zip(keys, frame.to_numpy(object), strict=True)]
             if "note" in frame.attrs:
                 notes.append(one_line(UserWarning(frame.attrs["note"])))
         notes += [*_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
@@ -301,7 +300,9 @@ def query(
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     shown = "{:.6f}" if targets else "{:.6g}"
     lines = [
-        f"{', '.join(map(str, states)):<{width}}  {'  '.join(map(shown.format, numbers))}" for states, *numbers in rows
+        f"{', '.join(map(str, states)):<{width}}  "
+        + "  ".join(number if isinstance(number, str) else shown.format(number) for number in numbers)
+        for states, *numbers in rows
     ]
     held["answer"] = [
         (
@@ -313,6 +314,11 @@ def query(
         for states, value, *bounds in rows
     ]
     emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
+
+
+def _written(value: Any) -> float | str:
+    """Write the date of a mean, that of the nearest day."""
+    return float(value) if isinstance(value, float) else f"{value.round('D'):%Y-%m-%d}"
 
 
 @contextmanager

@@ -55,8 +55,7 @@ def bins(data: Path, variable: str, parts: int, out: Path, **options: Any) -> No
         rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
         with charged_already():
             schema.replace(variables={**schema.declared, variable: found}, rules=rules).save(out)
-    edges = [edge if abs(edge) < float("inf") else str(edge) for edge in found.edges]
-    held = {"file": str(out), "variable": variable, "edges": edges, "labels": list(found.labels)}
+    held = {"file": str(out), "variable": variable, "edges": found.listed_edges(), "labels": list(found.labels)}
     lines = [f"{variable}: {' | '.join(found.labels)}", f"Written to {out}."]
     spending.emit(budget, held | {"epsilon": spending.epsilon}, lines)
 

@@ -52,16 +52,18 @@ def schema(
     \b
       variable  its name: the column of the records
       states    its values, separated by |            (yes|no)
-      edges     or the edges of its bins, for numbers (0|18|65|120)
+      edges     or the edges of its bins, for numbers (0|18|65|120), or dates (2020-01-01|month|2024-01-01)
       labels    names of the bins, separated by |     (optional)
       decimals  of synthetic numbers; by default none where edges are whole numbers (optional)
-      type      string, integer, number or boolean    (optional)
+      type      string, integer, number, boolean or date (optional)
       missing   the state for missing values           (optional)
       other     the state for undeclared values        (optional)
       missing_values  texts of missing values (optional, ?|NA; |NA if the empty cell comes first)
 
     A row with other, but with neither states nor edges, declares a variable without a public list of values:
     pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
+
+    Dates are written as 2024-03-01. Between two edges, month, quarter or year cuts where each of them begins.
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
@@ -92,7 +94,7 @@ def schema(
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
     lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
-    if wide := [v for v, bins in drafted.bins.items() if _is_wide(bins.edges)]:
+    if wide := [v for v, bins in drafted.bins.items() if bins.kind == "number" and _is_wide(bins.edges)]:
         lines += [
             "",
             f"Caution: the last edge of {', '.join(wide)} is over ten times the one before: add edges between.",
@@ -145,7 +147,7 @@ def read_dictionary(source: Path) -> Schema:
 
 
 def _from_mapping(content: Any) -> Schema:
-    from pgmpy_dp.schema import Bins, Schema
+    from pgmpy_dp.schema import Bins, DateBins, Schema
 
     if not isinstance(content, Mapping):
         raise SchemaError("a data dictionary in JSON maps each variable to its states.")
@@ -161,9 +163,10 @@ def _from_mapping(content: Any) -> Schema:
         if "edges" in entry and "states" in entry:
             raise SchemaError(f"Variable {variable!r} has both states and edges: give one of them.")
         if "edges" in entry:
-            edges = [_number(variable, edge) for edge in entry["edges"]]
+            dated, edges = entry.get("type") == "date", entry["edges"]
+            edges = edges if dated else [_number(variable, edge) for edge in edges]
             try:
-                variables[variable] = Bins(edges, entry.get("labels"), entry.get("decimals"))
+                variables[variable] = (DateBins if dated else Bins)(edges, entry.get("labels"), entry.get("decimals"))
             except SchemaError as error:
                 raise SchemaError(f"Variable {variable!r}: {error}") from None
         else:
@@ -294,7 +297,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
         if "" in _parts(row.get(column, "")):
             raise SchemaError(f"Variable {name!r}: a | in {column} has nothing before or after it.")
     if row.get("edges"):
-        entry["edges"] = _parts(row["edges"])
+        entry |= {"edges": _parts(row["edges"]), "type": kind}
         if row.get("labels"):
             entry["labels"] = _parts(row["labels"])
         if row.get("decimals"):
@@ -337,6 +340,11 @@ def _typed(name: str, kind: str, text: str) -> Any:
     if kind == "integer":
         with suppress(ValueError):
             return int(text)
+    if kind == "date":
+        from pgmpy_dp.schema.date_bins import iso, iso_day
+
+        if (day := iso_day(text)) is not None:
+            return iso(day)
     raise SchemaError(
-        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number and boolean."
+        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number, boolean and date."
     )

@@ -48,7 +48,7 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
         for variable, column in records.items():
             if isinstance(column.dtype, pd.CategoricalDtype):
                 records[variable] = column.cat.rename_categories(list(map(guarded, column.cat.categories)))
-            elif column.dtype.kind not in "biuf":
+            elif column.dtype.kind not in "biufM":
                 records[variable] = column.map(guarded)
     # Before Python 3.13 a lone carriage return is not quoted, and such a file could not be read again.
     texts = [str(text) for name in records for text in (name, *getattr(records[name].dtype, "categories", ()))]
@@ -80,9 +80,13 @@ def _with_missing_values(records: Any, schema: Schema) -> Any:
 
 
 def _of_numbers(schema: Schema, variable: str, stand_in: Any) -> bool:
-    """Whether all states of a variable are numbers or write numbers, apart from the one for missing values."""
+    """Whether all states of a variable are or write numbers, or write dates, apart from the one for missing values."""
+    from pgmpy_dp.schema.date_bins import iso_day
+
     others = [state for state in schema.states[variable] if state != stand_in or type(state) is not type(stand_in)]
-    return isinstance(stand_in, str) and all(type(state) in (int, float) or _writes_number(state) for state in others)
+    dates = all(isinstance(state, str) and iso_day(state) is not None for state in others)
+    numbers = all(type(state) in (int, float) or _writes_number(state) for state in others)
+    return isinstance(stand_in, str) and (dates or numbers)
 
 
 def _writes_number(state: Any) -> bool:

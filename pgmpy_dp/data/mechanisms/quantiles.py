@@ -59,7 +59,7 @@ class QuantileBins:
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
         fine, guarantee = public.schema.bins[self.variable], quote.guarantee.shared_as(payment_name(noise))
         found_by = (*fine.found_by, guarantee.shared[-1])
-        return Bins([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found_by=found_by)
+        return type(fine)([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found_by=found_by)
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:

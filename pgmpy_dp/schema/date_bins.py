@@ -1,0 +1,191 @@
+"""Public bins of dates, which are numbers of days behind their face."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.states import listed
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
+
+
+class DateBins(Bins):
+    """Bins of a variable of dates, cut at public dates.
+
+    A bin holds the days from its first edge up to, and without, the next; the last bin also holds its upper edge. Dates
+    are numbers of days since 1970-01-01: means, quantiles and synthetic dates follow from the shape of all bins.
+
+    Parameters
+    ----------
+    edges : iterable
+        Strictly increasing dates: ISO texts such as ``"2024-03-01"``, `datetime.date`, `pandas.Timestamp`, or numbers
+        of days since 1970-01-01. The first may be ``-inf``, the last ``inf``. Between two dates, ``"month"``,
+        ``"quarter"`` or ``"year"`` cuts where each of them begins.
+    labels : iterable of str, optional
+        One name for each bin. By default ``"2024"``, ``"2024-Q1"`` or ``"2024-03"`` where a bin is a year, a quarter or
+        a month, and otherwise ``"2024-03-01_to_2024-03-15"``, ``"before_2024-03-01"`` and ``"2024-03-01_or_later"``.
+    decimals : 0
+        Dates are whole days.
+    found_by : tuple of Guarantee, optional
+        See :class:`Bins`.
+
+    Raises
+    ------
+    SchemaError
+        If an edge is no date, or as for :class:`Bins`.
+
+    Examples
+    --------
+    >>> DateBins(["2023-01-01", "year", "2024-01-01", "quarter", "2024-07-01", "inf"]).labels
+    ('2023', '2024-Q1', '2024-Q2', '2024-07-01_or_later')
+    """
+
+    kind: ClassVar[str] = "date"
+    span: ClassVar[tuple[float, float]] = (-106_650.0, 106_650.0)  # 1678 to 2261, which nanoseconds in 64 bits hold
+
+    def __init__(
+        self,
+        edges: Iterable[Any],
+        labels: Iterable[str] | None = None,
+        decimals: int | None = 0,
+        found_by: Iterable[Guarantee] = (),
+    ) -> None:
+        if decimals not in (0, None):
+            raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
+        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found_by)
+
+    def __repr__(self) -> str:
+        return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)})"
+
+    @staticmethod
+    def _label(low: float, high: float) -> str:
+        if math.isinf(low) or math.isinf(high):
+            if math.isinf(low):
+                return "any" if math.isinf(high) else f"before_{iso(high)}"
+            return f"{iso(low)}_or_later"
+        first = _day(low)
+        for name, months in reversed(_MONTHS.items()):
+            if first.day == 1 and (first.month - 1) % months == 0 and high == _start(first, months):
+                own = {"year": "", "quarter": f"-Q{first.month // 3 + 1}", "month": f"-{first.month:02}"}
+                return f"{first.year:04}{own[name]}"
+        return iso(low) if high == low + 1 else f"{iso(low)}_to_{iso(high)}"
+
+    def written(self, number: float, digits: int = 4) -> str:
+        """Write a number of days as an ISO date."""
+        return iso(number) if math.isfinite(number) else str(number)
+
+    def listed_edges(self) -> list[Any]:
+        """Return the edges as files write them, in ISO."""
+        return list(map(self.written, self.edges))
+
+    def value(self, number: float) -> Any:
+        """Return a mean or quantile as a timestamp, as pandas gives the mean of dates."""
+        import pandas as pd
+
+        return pd.Timestamp(np.datetime64(round(number * 86_400), "s"))
+
+
+@lru_cache(maxsize=2**16)
+def iso_day(text: str) -> int | None:
+    """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow.
+
+    Examples
+    --------
+    >>> iso_day("1970-01-02"), iso_day("1970-01-02 23:59:59+01:00"), iso_day("1970-02-30")
+    (1, 1, None)
+    """
+    found = _ISO.fullmatch(text)
+    try:
+        return None if found is None else date.fromisoformat(found[1]).toordinal() - _EPOCH
+    except ValueError:  # such as February 30
+        return None
+
+
+def day_of(value: date) -> int | None:
+    """Return the days since 1970-01-01 of a date or a time, by the calendar where it was written.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> day_of(datetime(1970, 1, 2, 23, 30))
+    1
+    """
+    if not 1 <= value.year <= 9999:  # pandas has such timestamps, as which `toordinal` takes another date
+        return None
+    return date.toordinal(value) - _EPOCH
+
+
+def iso(number: float) -> str:
+    """Write a number of days since 1970-01-01 as an ISO date, that of the nearest day.
+
+    Examples
+    --------
+    >>> iso(19782.0)
+    '2024-02-29'
+    """
+    return _day(number).isoformat()
+
+
+def number_of(edge: Any) -> float:
+    """Return the days since 1970-01-01 of an edge of bins of dates.
+
+    Raises
+    ------
+    SchemaError
+    """
+    if isinstance(edge, np.datetime64):
+        edge = str(edge.astype("datetime64[D]"))
+    if isinstance(edge, date):
+        number: Any = day_of(edge)
+    else:
+        number = iso_day(edge) if isinstance(edge, str) else edge
+        if edge in ("inf", "-inf"):
+            number = float(edge)
+    whole = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
+    least, most = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
+    if not whole or not (math.isinf(number) or (number == int(number) and least <= number <= most)):
+        raise SchemaError(
+            f"Bins of dates: an edge is a date such as '2024-03-01', inf or -inf; between two of them may stand "
+            f"{', '.join(map(repr, _MONTHS))}. Got {edge!r}."
+        )
+    return float(number)
+
+
+def _cut(edges: list[Any]) -> Iterator[float]:
+    """Replace words between dates by the dates at which months, quarters or years begin."""
+    for place, edge in enumerate(edges):
+        if not isinstance(edge, str) or edge not in _MONTHS:
+            yield number_of(edge)
+            continue
+        ends = edges[place - 1 : place] + edges[place + 1 : place + 2]
+        low, high = map(number_of, ends) if len(ends) == 2 else (math.inf, math.inf)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise SchemaError(f"Bins of dates: {edge!r} cuts the days between two dates, and stands between them.")
+        start = _start(_day(low), _MONTHS[edge])
+        while start < high:
+            yield start
+            start = _start(_day(start), _MONTHS[edge])
+
+
+def _start(day: date, months: int) -> float:
+    """Return when the next month, quarter or year after a day begins."""
+    month = day.month - (day.month - 1) % months + months
+    if day.year + (month - 1) // 12 > date.max.year:
+        return math.inf
+    return float(date(day.year + (month - 1) // 12, (month - 1) % 12 + 1, 1).toordinal() - _EPOCH)
+
+
+def _day(number: float) -> date:
+    return date.fromordinal(min(max(round(number) + _EPOCH, 1), date.max.toordinal()))

@@ -1,0 +1,185 @@
+"""Dates are numbers of days behind their face: every source gives the same, and so does every way to write one."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.records import open_records
+from pgmpy_dp.records.ids import number_ids
+
+TIMES = [
+    pd.Timestamp("2023-11-15"),
+    pd.Timestamp("2023-11-30 23:59:59.999999"),
+    pd.Timestamp("1969-12-31 23:59"),
+    pd.Timestamp("2024-02-29 12:00"),
+    pd.Timestamp("2024-03-01"),
+    pd.NaT,
+    pd.Timestamp("2024-03-02"),
+]
+BINS = dp.DateBins(["1969-12-31", "1970-01-01", "2023-11-15", "month", "2024-03-01"])
+SCHEMA = dp.Schema(
+    {"day": BINS, "state": ["2024-02-29", "2024-2-29", "x"]},
+    missing={"day": "none", "state": "none"},
+    other={"day": "other", "state": "other"},
+)
+DAYS = {"1969-12-31": 1, "2023-11-15_to_2023-12-01": 2, "2024-02": 2, "none": 1, "other": 1}
+STATES = {"2024-02-29": 1, "none": 1, "other": 5}
+
+
+def _frame(kind=None):
+    frame = pd.DataFrame({"day": TIMES, "state": TIMES})
+    return frame if kind is None else frame.map(lambda time: None if time is pd.NaT else kind(time)).astype(object)
+
+
+def _sources(folder):
+    frame = _frame()
+    arrow = pa.Table.from_pandas(frame)
+    days = pa.table({name: arrow[name].cast(pa.date32(), safe=False) for name in arrow.column_names})
+    local = frame.apply(lambda column: column.dt.tz_localize("Asia/Tokyo"))
+    pyarrow.parquet.write_table(arrow, folder / "times.parquet")
+    pyarrow.parquet.write_table(days, folder / "days.parquet")
+    pl.from_arrow(days).write_csv(folder / "days.csv")
+    connection = duckdb.connect()
+    return {
+        "pandas": frame,
+        "seconds": frame.astype("datetime64[s]"),
+        "objects": _frame(lambda time: time.date()),
+        "timestamps": _frame(lambda time: time),
+        "texts": _frame(lambda time: f"{time:%Y-%m-%d}"),
+        "numpy": _frame(lambda time: time.to_datetime64()),
+        "categories": frame.astype("category"),
+        "time zone": local,
+        "time zone in Arrow": pa.Table.from_pandas(local),
+        "time zone in Polars": pl.from_pandas(local).lazy(),
+        "Arrow": arrow,
+        "Arrow's 32 bits": days,
+        "Arrow's 64 bits": pa.table({name: days[name].cast(pa.date64()) for name in days.column_names}),
+        "Polars": pl.from_arrow(days),
+        "lazy": pl.from_arrow(arrow).lazy(),
+        "DuckDB": connection.sql("SELECT * FROM arrow"),
+        "DuckDB's dates": connection.sql("SELECT * FROM days"),
+        "Parquet": folder / "times.parquet",
+        "Parquet's dates": folder / "days.parquet",
+        "CSV": folder / "days.csv",
+    }
+
+
+def _counts(source, schema=SCHEMA):
+    tables = open_records(source, schema, schema.variables).counts([(variable,) for variable in schema.variables])
+    found = [dict(zip(schema.states[v], table.tolist(), strict=True)) for (v,), table in tables.items()]
+    return [{state: count for state, count in counts.items() if count} for counts in found]
+
+
+def test_every_source_gives_the_same(tmp_path):
+    for name, source in _sources(tmp_path).items():
+        # The last bin holds its upper edge.
+        assert _counts(source) == [DAYS, STATES], name
+
+
+@pytest.mark.parametrize(
+    "value", [19782, 19782.0, "2024", "29.02.2024", "2023-02-29", "2024-02-29 25", True, np.datetime64("2024-02"), [1]]
+)
+def test_what_is_no_date_is_undeclared(value):
+    assert _counts(pd.DataFrame({"day": pd.Series([value], dtype=object), "state": ["x"]}))[0] == {"other": 1}
+
+
+@pytest.mark.parametrize("value", ["2024-02-29", "2024-02-29T10:00:00Z", "2024-02-29 10:00", date(2024, 2, 29)])
+def test_evidence_is_read_as_a_cell_is(value):
+    release = dp.PrivateDataset(_frame(), SCHEMA, dp.PrivacyBudget(1e3)).measure([("day", "state")], epsilon=1e3)
+    network = dp.PrivateBayesianNetwork([("day", "state")]).fit(release, estimator=dp.PrivateMLE())
+    for given in (value, pd.Timestamp(value), np.datetime64("2024-02-29")):
+        assert network.query(["state"], {"day": given}).get_value(state="2024-02-29") > 0.4
+    assert network.predict(pd.DataFrame({"day": [value]}))["state"].size == 1
+
+
+def test_means_quantiles_and_synthetic_records_are_dates(tmp_path):
+    generator = np.random.default_rng(0)
+    days = np.datetime64("2022-01-01") + generator.integers(0, 700, 20_000)
+    frame = pd.DataFrame({"day": np.append(days, np.datetime64("NaT"))})
+    schema = dp.Schema({"day": dp.DateBins(["2022-01-01", "quarter", "2024-01-01", "inf"])}, missing={"day": "none"})
+    release = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e3)).measure([("day",)], epsilon=1e3)
+    release.save(tmp_path / "release.zip")
+    network = dp.PrivateBayesianNetwork()
+    network.add_node("day")
+    network.fit(dp.NoisyMarginals.load(tmp_path / "release.zip"), estimator=dp.PrivateMLE())
+    mean = network.expectation().loc["day"]
+    assert mean["lower"] <= mean["value"] <= mean["upper"]
+    assert abs(mean["value"] - frame["day"].mean()) < pd.Timedelta(days=3)
+    assert abs(network.quantiles([0.5]).loc["day", 0.5] - frame["day"].median()) < pd.Timedelta(days=10)
+    drawn = network.simulate(5000, seed=1, numbers="drawn")
+    assert drawn["day"].min() >= pd.Timestamp("2022-01-01")
+    drawn.to_csv(tmp_path / "drawn.csv", index=False)
+    read = pd.read_csv(tmp_path / "drawn.csv", parse_dates=["day"])["day"]
+    assert read.dtype.kind == "M"
+    assert (read == drawn["day"]).sum() == drawn["day"].notna().sum()
+    assert _counts(drawn, schema)[0].keys() <= {*schema.states["day"]}
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels"),
+    [
+        (["2023-12-15", "month", "2024-02-01"], ("2023-12-15_to_2024-01-01", "2024-01")),
+        ([date(2023, 1, 1), "year", datetime(2025, 1, 1)], ("2023", "2024")),
+        (["2023-02-01", "quarter", "2023-07-01"], ("2023-02-01_to_2023-04-01", "2023-Q2")),
+        ([-math.inf, "2024-02-29", "2024-03-01", "inf"], ("before_2024-02-29", "2024-02-29", "2024-03-01_or_later")),
+        ([0, np.datetime64("9998-01-01"), "year", "9999-12-31"], ("1970-01-01_to_9998-01-01", "9998", "9999")),
+    ],
+)
+def test_bins_of_dates_survive_a_file(edges, labels):
+    bins = dp.DateBins(edges)
+    schema = dp.Schema({"day": bins}, other={"day": "other"})
+    assert dp.Schema.from_dict(schema.to_dict()) == schema
+    assert schema.to_dict()["fields"][0]["type"] == "date"
+    assert bins.labels == (*labels[:-1], "9999-01-01_to_9999-12-31") if "9999" in labels else labels
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["2023-02-29", "2024-01-01"],
+        ["month", "2024-01-01"],
+        ["2023-01-01", "week", "2024-01-01"],
+        ["2023-01-01", "month", "year", "2024-01-01"],
+        ["-inf", "month", "2024-01-01"],
+        ["2024-01-01", pd.NaT],
+        [0.5, 2],
+        [True, 2],
+    ],
+)
+def test_what_cuts_no_days_is_refused(edges):
+    with pytest.raises(dp.SchemaError, match="Bins of dates"):
+        dp.DateBins(edges)
+
+
+def test_times_of_one_day_are_different_ids():
+    ids = np.array(
+        [date(2024, 2, 29), pd.Timestamp("2024-02-29 10:00"), pd.Timestamp("2024-02-29 11:00")], dtype=object
+    )
+    assert number_ids("when", ids).tolist() == [0, 1, 2]
+
+
+def test_a_date_is_no_number():
+    schema = dp.Schema({"number": [19782, 2]})
+    frame = pd.DataFrame({"number": [19782, 2] * 50})
+    network = dp.PrivateBayesianNetwork()
+    network.add_node("number")
+    network.fit(frame, estimator=dp.PrivateMLE(epsilon=1e3, state_names=schema))
+    with pytest.raises(dp.SchemaError, match="not among"):
+        network.log_likelihood(pd.DataFrame({"number": pd.Series([date(2024, 2, 29)], dtype=object)}))
+
+
+def test_dates_are_compared():
+    schema = dp.Schema({v: dp.DateBins(["2024-01-01", "month", "2024-04-01"]) for v in ("admitted", "left")})
+    rule = dp.Allowed.comparing(schema, "admitted <= left + 29")
+    assert ("2024-03", "2024-01") not in rule.combinations
+    assert ("2024-02", "2024-01") in rule.combinations
