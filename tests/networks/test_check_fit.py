@@ -55,7 +55,14 @@ def measured(network, seed, epsilon=1.0, records=2000, mechanism="laplace", chec
     return data.measure(cliques, epsilon=epsilon, weights=weights, mechanism=mechanism, delta=delta)
 
 
-@pytest.mark.parametrize(("mechanism", "epsilon"), [("laplace", 0.1), ("laplace", 10.0), ("gaussian", 1.0)])
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [
+        pytest.param("laplace", 0.1, marks=pytest.mark.slow),
+        ("laplace", 10.0),
+        ("gaussian", 1.0),
+    ],
+)
 def test_a_right_network_fails_as_rarely_as_it_should(mechanism, epsilon, monkeypatch):
     """Where no tree holds all tables, the law is of records drawn: fewer than there are, or as many at epsilon 10."""
     runs = 60

@@ -75,7 +75,7 @@ def test_a_promise_that_counts_more_than_the_release_is_kept():
     assert network.guarantee_.epsilon == 3.5
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("delta", [pytest.param(0.0, marks=pytest.mark.slow), 1e-6])
 def test_right_networks_pass_though_the_farthest_pair_was_chosen(delta):
     """Little noise, so that the farthest of 66 pairs of independent variables is far off by chance alone.
 
