@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from pgmpy_dp.fitting.plans.outlook import TableNoise, noise_level
+from pgmpy_dp.fitting.plans.outlook import LEVELS, Outlook, TableNoise, noise_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import first_holding
@@ -39,13 +40,38 @@ class MarginalNoise:
         return levels.pop() if len(levels) == 1 else "visible"
 
 
-def clique_noise(release: NoisyMarginals, clique: Clique) -> TableNoise | None:
+@dataclass(frozen=True)
+class ReleasedTable(TableNoise):
+    """A released table, judged by the cells that its noise hides.
+
+    Attributes
+    ----------
+    hidden : float
+        Share of the cells that rules allow whose count is below two standard deviations of the noise.
+    """
+
+    hidden: float = 0.0
+
+    @property
+    def level(self) -> str:
+        """Classify the noise: "clear" if it hides below a tenth of the cells, "visible" below half, else "drowned"."""
+        return LEVELS[(self.hidden >= 0.1) + (self.hidden >= 0.5)]
+
+
+def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan) -> ReleasedTable | None:
     """Return the noise of a clique's least noisy table; None if no measured clique contains it."""
     if first_holding([release], clique) is None:
         return None
-    cells = release.schema.cells(clique)
-    _, variance = release.marginal(clique)
-    return TableNoise(clique, cells, math.sqrt(variance), release.total / cells)
+    counts, variance = release.marginal(clique)
+    deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
+    hidden = float(np.mean(np.asarray(counts)[possible] < 2.0 * deviation))
+    return ReleasedTable(clique, counts.size, deviation, release.total / counts.size, cost, hidden)
+
+
+def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
+    """List the tables of a release, those of which more is hidden first."""
+    found = (clique_noise(release, table.variables, table.cost) for table in Outlook.of_release(release).tables)
+    return sorted((table for table in found if table is not None), key=attrgetter("hidden"), reverse=True)
 
 
 def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:

@@ -19,7 +19,7 @@ from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
-from pgmpy_dp.fitting.plans.outlook import Outlook, TableNoise
+from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
@@ -27,7 +27,7 @@ from pgmpy_dp.models.shapes import DRAWS, shape_of
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
-from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise
+from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise, released_tables
 from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
 from pgmpy_dp.schema import Clique, State
 
@@ -38,7 +38,6 @@ MOST_STATES = 30  # rows shown of a variable's table; the others unfold
 MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
 MOST_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
 FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
-BAR = 90.0  # width of a bar for all records, in pixels
 _MOST_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
 
 
@@ -50,7 +49,7 @@ def write_report(
     title: str = "Privacy report",
     date: str = "",
 ) -> tuple[Clique, ...]:
-    """Write a page about a release: its tables, guarantee and cost, and where its noise exceeds its signal.
+    """Write a page about a release: its tables, guarantee and cost, and where its noise hides most.
 
     Everything on the page follows from the release, so the page may be published with it. It is one file of HTML,
     without scripts or external resources.
@@ -70,8 +69,8 @@ def write_report(
     Returns
     -------
     tuple of tuples of str
-        The measured cliques in which noise exceeds signal: its standard deviation in a cell is at least the mean number
-        of records per cell.
+        The measured cliques of which noise hides most: half of the cells or more are below two of its standard
+        deviations.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def write_report(
     page = render_report(release, network, title=title, date=date).encode()
     with replacing(Path(path)) as handle:
         handle.write(page)
-    return tuple(table.variables for table in Outlook.of_release(release).tables if table.level == "drowned")
+    return tuple(table.variables for table in released_tables(release) if table.level == "drowned")
 
 
 def render_report(
@@ -108,7 +107,7 @@ def render_report(
     date: str = "",
 ) -> str:
     """Return the page of `write_report` as text."""
-    guarantee, tables = release.guarantee, Outlook.of_release(release).tables
+    guarantee, tables = release.guarantee, released_tables(release)
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
     if network is not None and not isinstance(network, PrivateMixtureNetwork):
         release.schema.require([tuple(network.nodes())])
@@ -129,7 +128,7 @@ def render_report(
             guarantee=guarantee,
             factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
-            tables=sorted(tables, key=lambda table: -table.ratio) if len(tables) > most else tables,
+            tables=tables,
             drowned=[table for table in tables if table.level == "drowned"],
             drawing=drawing,
             measured=_measured_map(release) if drawing is None and len(release.variables) > 1 else None,
@@ -143,7 +142,6 @@ def render_report(
             failed=[] if check is None else check.worst(12),
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
-            bar=BAR,
             most=most,
         )
     )
@@ -181,6 +179,12 @@ def _percent(value: float, deviation: float | None = None) -> str:
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
 
 
+def _points(deviation: float) -> str:
+    """Say a standard deviation of shares in percentage points."""
+    text = _number(deviation, 2)
+    return f"± {text} point{'' if text == '1' else 's'}, one standard deviation of the noise"
+
+
 def _text(value: State) -> str:
     """Make a state or name visible."""
     text = str(value)
@@ -216,7 +220,7 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
     return {
         "variable": marginal.variable,
         "level": level,
-        "spread": 2.0 * marginal.deviation,
+        "points": _points(100.0 * marginal.deviation),
         "deviation": marginal.deviation,
         "numbers": _numbers(release, marginal, fitted),
         "rows": rows[:MOST_STATES],

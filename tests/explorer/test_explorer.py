@@ -121,7 +121,10 @@ def agrees(call, model, count):
                 else:
                     expected, columns = answer.to_numpy(), list(answer)
                 got = np.array([[found[variable][str(state)][column] for column in columns] for state in states])
-                assert np.abs(got - expected).max() < (EXACT if way["interval"] is None else BOUNDS), (given, variable)
+                near = EXACT if way["interval"] is None else BOUNDS
+                if "target" in way:  # draws of whole records may turn over by one of them
+                    near += 1 / call("return explorer.model.answered(...arguments).records", given, way)
+                assert np.abs(got - expected).max() < near, (given, variable)
 
 
 def means_agree(call, model, count):

@@ -114,7 +114,7 @@ def test_noise_signal_and_cost_are_those_of_the_release():
     assert first.deviation == pytest.approx(laplace_variance(3.0) ** 0.5)
     assert [first.cost, second.cost] == [0.5, 0.5]
     text = words(render_report(release))
-    assert "a, b 20 4.22 60 50.0 % below a tenth" in text
+    assert "a, b 20 4.22 60 50.0 % 0 % few cells hidden" in text
     assert "about 1,200" in text
 
 
@@ -127,7 +127,16 @@ def test_tables_that_drown_are_named(tmp_path, total, level):
     drowned = write_report(release, tmp_path / "r.html")
     assert drowned == ((("a", "b"),) if level == "drowned" else ())
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert ("Where noise exceeds signal" in page) == (level == "drowned")
+    assert ("Where noise hides most cells" in page) == (level == "drowned")
+
+
+def test_a_table_whose_records_are_in_few_cells_is_hidden_by_its_noise():
+    release = made({"a": range(20), "b": range(20)}, [("a", "b")], total=40_000)
+    counts = np.zeros((20, 20), dtype=np.int64)
+    counts[:2, :2] = 10_000
+    uneven = replace(release, tables={("a", "b"): counts})
+    assert Outlook.of_release(uneven).tables[0].level == "clear"  # for records that are spread evenly
+    assert "a, b 400 2.8 100 100.0 % 99 % most cells hidden" in words(render_report(uneven))
 
 
 def test_the_promise_is_told_as_it_is():
@@ -225,7 +234,7 @@ def test_tables_that_a_mixture_does_not_meet_come_first():
     assert "v2, v3 50.0 % 0.4 %" in text
     assert "v2, v3: far beyond the noise (error 50.0 %, noise 0.4 %)" in text
     assert text.index("far beyond the noise v0 ") < text.index("within the noise v1 ")
-    assert page.count('class="square drowned"') == 1 + 2  # keys of both maps
+    assert page.count('class="square drowned"') == 1 + 2 + 1  # keys of both maps, and half of the cells
     assert "v0: within the noise (error 0.000 %, noise 0.2 %)" in text
     assert "0 50.0 % 50.0 %" in text  # marginals of the model beside those measured
     with pytest.raises(ValueError, match="another release"):
@@ -236,7 +245,7 @@ def test_many_pairs_are_a_map_and_a_short_list():
     page = render_report(all_pairs(9))
     assert "Drawing of the network" not in page
     assert page.count('<rect class="square clear" x="1"') == 1  # the key
-    assert page.count('<rect class="square clear"') == 1 + 9 * 10 // 2
+    assert page.count('<rect class="square clear"') == 9 * 10 // 2  # the key, and all but the last pair
     costs = page[page.index('<h2 id="cost"') :].split("</section>")[0]
     first, folded = costs.split("<summary>The other 35 tables</summary>")
     assert (first.count('<th scope="row">'), folded.count('<th scope="row">')) == (10, 35)
@@ -269,8 +278,8 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     save_network(DiscreteBayesianNetwork([("a", "b")]).fit(release, estimator=dp.PrivateMLE()), "n.json")
     call = ["report", "r.zip", "--model", "n.json", "--out", "r.html", "--force"]
     result = CliRunner().invoke(main, [*call, "--json"])
-    assert json.loads(result.stdout) == {"file": "r.html", "noise_exceeds_signal": [["a", "b"]]}
-    assert "Noise exceeds signal in 1 of 2 tables" in CliRunner().invoke(main, call).output
+    assert json.loads(result.stdout) == {"file": "r.html", "mostly_hidden": [["a", "b"]]}
+    assert "Noise hides most cells of 1 of 2 tables" in CliRunner().invoke(main, call).output
     assert "10 more states</summary>" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 

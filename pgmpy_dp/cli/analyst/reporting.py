@@ -64,8 +64,8 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     """Write one self-contained HTML page about RELEASE.
 
     It shows the released tables and their cost, the guarantee in plain words, the network with its noise, marginals
-    with noise bars, and a warning where noise exceeds signal; for a model of synthesize, the tables it does not fit. It
-    follows from the release alone and may be published with it.
+    with noise bars, and a warning where noise hides most cells; for a model of synthesize, the tables it does not fit.
+    It follows from the release alone and may be published with it.
 
     \b
       pgmpy-dp report release.zip --model fitted.bif --out report.html
@@ -101,8 +101,8 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     lines = [f"Written to {out}."]
     lines += mostly_noise(noisy)
     if names:
-        lines.append(f"Noise exceeds signal in {len(names)} of {len(noisy.tables)} tables; they are marked.")
-    held = {"file": str(out), "noise_exceeds_signal": names}
+        lines.append(f"Noise hides most cells of {len(names)} of {len(noisy.tables)} tables; they are marked.")
+    held = {"file": str(out), "mostly_hidden": names}
     if isinstance(network, PrivateMixtureNetwork):
         beyond = [list(fit.variables) for fit in table_fits(noisy, network) if fit.level != "clear"]
         lines.append(f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.")
