@@ -183,8 +183,9 @@ def key(value: Any) -> Key:
     if issubclass(kind, Decimal):
         return EMPTY if Decimal.is_nan(value) else (Decimal, Decimal(value))
     if issubclass(kind, date):
-        day = day_of(value)
-        return STRANGE if day is None else (date, day)
+        # To Python, timestamps of other years have another date.
+        beyond = kind is pd.Timestamp and not 1 <= value.year <= 9999
+        return STRANGE if beyond else (date, day_of(value))
     return STRANGE
 
 

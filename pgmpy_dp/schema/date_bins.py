@@ -113,8 +113,10 @@ def iso_day(text: str) -> int | None:
         return None
 
 
-def day_of(value: date) -> int | None:
+def day_of(value: date) -> int:
     """Return the days since 1970-01-01 of a date or a time, by the calendar where it was written.
+
+    No method of a class derived from `date` is called: one that raises would make a record refuse the others.
 
     Examples
     --------
@@ -122,8 +124,6 @@ def day_of(value: date) -> int | None:
     >>> day_of(datetime(1970, 1, 2, 23, 30))
     1
     """
-    if not 1 <= value.year <= 9999:  # pandas has such timestamps, as which `toordinal` takes another date
-        return None
     return date.toordinal(value) - _EPOCH
 
 
@@ -148,7 +148,7 @@ def number_of(edge: Any) -> float:
     if isinstance(edge, np.datetime64):
         edge = str(edge.astype("datetime64[D]"))
     if isinstance(edge, date):
-        number: Any = day_of(edge)
+        number: Any = day_of(edge) if 1 <= edge.year <= 9999 else None
     else:
         number = iso_day(edge) if isinstance(edge, str) else edge
         if edge in ("inf", "-inf"):

@@ -239,7 +239,15 @@ def test_a_strange_value_is_another_or_none(kind, tmp_path):
         (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{value},1" for value in values), ""]))
         return tmp_path / "records.csv"
 
-    for states in (["x"], [1, 2], [0.5], [True], ["x", 1], dp.Bins([-5, 0, 5])):
+    for states in (
+        ["x"],
+        [1, 2],
+        [0.5],
+        [True],
+        ["x", 1],
+        dp.Bins([-5, 0, 5]),
+        dp.DateBins(["1950-01-01", "1950-01-02"]),
+    ):
         size, table = counted(source(values), dp.Schema({"v": states}, **STAND_INS))
         assert (size, sum(table), sum(table[-2:])) == (len(values),) * 3
         for value in values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 
 import duckdb
 import numpy as np
@@ -166,6 +166,24 @@ def test_times_of_one_day_are_different_ids():
         [date(2024, 2, 29), pd.Timestamp("2024-02-29 10:00"), pd.Timestamp("2024-02-29 11:00")], dtype=object
     )
     assert number_ids("when", ids).tolist() == [0, 1, 2]
+
+
+def test_dates_of_other_classes_are_read_without_their_methods():
+    """One that raises would make a record refuse all others."""
+
+    class Odd(date):
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    class Zone(tzinfo):
+        def utcoffset(self, time):
+            raise RuntimeError
+
+    held = [Odd(2024, 2, 3), datetime(2024, 2, 3, tzinfo=Zone()), pd.Timestamp(np.datetime64(2**38, "s"))]
+    frame = pd.DataFrame({"day": pd.Series(held, dtype=object), "state": "x"})
+    noisy = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1e6)).measure([("day",)], 1e6)
+    counts = dict(zip(SCHEMA.states["day"], noisy.tables["day",].tolist(), strict=True))
+    assert {state: count for state, count in counts.items() if count} == {"2024-02": 2, "other": 1}
 
 
 def test_a_date_is_no_number():
