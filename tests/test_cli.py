@@ -154,6 +154,40 @@ def test_cliques_may_be_named(asia):
     assert "list of lists" in refused(*call, "--out", "r2.zip")
 
 
+def test_releases_of_holders_are_united_fitted_and_asked_about_each_of_them(asia):
+    """From each holder's records to answers for one of them, with the promise of each stated and that of all."""
+    frame = pd.read_csv("records.csv")
+    edges = "asia -> tub\nsmoke -> lung\nlung -> either\ntub -> either\neither -> xray\n"
+    (asia / "edges.txt").write_text(edges)
+    for place, (site, rows) in enumerate({"north": frame[:2000], "south": frame[2000:]}.items()):
+        rows.to_csv("records.csv", index=False)
+        release("--model", "edges.txt", epsilon=place + 1, out=f"{site}.zip")
+    union = ["union", "north.zip", "south.zip"]
+    said = run(*union, "--as", "site", "--out", "all.zip")
+    assert "epsilon = 2.0, for one record added or removed in one of the united releases" in said
+    assert "north: Differentially private with epsilon = 1.0" in said
+    held = json.loads(run("inspect", "all.zip", "--json"))
+    assert (held["variable"], held["overlap"]) == ("site", 1)
+    assert [part["state"] for part in held["parts"]] == ["north", "south"]
+    assert json.loads(run(*union, "--overlap", 2, "--out", "two.zip", "--json"))["guarantee"]["epsilon"] == 3.0
+    run("fit", "all.zip", "--model", "edges.txt", "--out", "fitted.zip")
+    assert "P(xray | site = north, tub = yes)" in run(
+        "query", "fitted.zip", "--target", "xray", "--evidence", "site=north", "--evidence", "tub=yes"
+    )
+    run("fit", "all.zip", "--model", "edges.txt", "--pooled", "--out", "pooled.zip")
+    assert "no variable" not in run("query", "pooled.zip", "--target", "xray", "--evidence", "tub=yes")
+    run("report", "pooled.zip", "--out", "report.html")
+    page = (asia / "report.html").read_text()
+    assert "The release unites 2 of different records" in page
+    assert "in one of the united releases" in page
+    assert "give the new one another name by --as" in refused(*union, "--as", "xray", "--out", "other.zip")
+    assert "two release files or more" in refused("union", "north.zip", "--out", "other.zip")
+    assert "called 'north'" in refused("union", "north.zip", "./north.zip", "--out", "other.zip")
+    assert "--pooled is for a union" in refused(
+        "fit", "north.zip", "--model", "edges.txt", "--pooled", "--out", "other.zip"
+    )
+
+
 @pytest.fixture
 def visits(tmp_path, monkeypatch):
     """A folder with rows of persons who have one to four each, some of them undeclared or missing."""

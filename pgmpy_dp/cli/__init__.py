@@ -10,6 +10,7 @@ import click
 from pgmpy_dp import __version__
 from pgmpy_dp.cli.analyst.fitted import check, fit, query, sample
 from pgmpy_dp.cli.analyst.reporting import explore, report
+from pgmpy_dp.cli.analyst.uniting import union
 from pgmpy_dp.cli.examples import demo, reproduce
 from pgmpy_dp.cli.owner.discovering import bins, states
 from pgmpy_dp.cli.owner.draft import schema
@@ -30,11 +31,12 @@ def main() -> None:
     The owner of the records                  Anyone, from the release alone
       schema   declare states of variables      inspect  print its guarantee and tables
       ledger   fix a budget for the records     fit      fit a network to it
-      bins     bin numbers at quantiles         check    test the network against it
-      states   discover states not public       query    ask the network
-      plan     plan tables and their noise      sample   draw synthetic records
-      release  measure, with noise              report   write all of it on one page
-      structure   find a graph                  explore  write a page that answers
+      bins     bin numbers at quantiles         union    unite releases of different records
+      states   discover states not public       check    test the network against it
+      plan     plan tables and their noise      query    ask the network
+      release  measure, with noise              sample   draw synthetic records
+      structure   find a graph                  report   write all of it on one page
+                                                explore  write a page that answers
       probe    find where a fitted network is farthest off
       synthesize  write synthetic records without a network
       households  the same for two tables: households, and the persons in them
@@ -46,7 +48,7 @@ def main() -> None:
 
 for command in (
     *(schema, ledger, bins, states, plan, plan_accuracy, release, probe, structure, synthesize, households),
-    *(inspect, fit, check, query, sample, report, explore),
+    *(inspect, union, fit, check, query, sample, report, explore),
     *(demo, reproduce),
 ):
     main.add_command(command)

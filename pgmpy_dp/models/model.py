@@ -8,6 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp.errors import Message, SchemaError, callers_level
+from pgmpy_dp.fitting.checks.likeness import unlike
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
 from pgmpy_dp.models.bounds import (
@@ -40,6 +42,7 @@ from pgmpy_dp.models.questions import (
 )
 from pgmpy_dp.models.shapes import DRAWS, Shape, require_scale, shape_of
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.release import UnitedMarginals
 from pgmpy_dp.release.kinds import least_noisy, several
 from pgmpy_dp.schema import Bins, Schema
 
@@ -523,7 +526,8 @@ class Model(ABC):
         -------
         FitCheck
             `p_value`, `z2`, the frames `tables` and `pairs` of discrepancies, and `fails`, which is true for at most
-            one release in a hundred if the model is correct.
+            one release in a hundred if the model is correct. If the model describes the records of a union of releases
+            together, `unlike` names the variables in which these differ.
 
         Raises
         ------
@@ -536,9 +540,10 @@ class Model(ABC):
         -----
         Records are assumed independent; if units have several rows, the test errs in favour of the model.
         """
-        self._fitted()
-        self._releases()  # a changed network has none, and drops the check
-        return self._check
+        variables = self._fitted().variables
+        releases = self._releases()  # a changed network has none, and drops the check
+        pooled = [one for one in releases if isinstance(one, UnitedMarginals) and one.variable not in variables]
+        return replace(self._check, unlike=unlike(pooled[0])) if pooled else self._check
 
     @cached_property
     def _check(self) -> FitCheck:

@@ -101,6 +101,14 @@ class IndependentTables:
         owners = np.repeat(np.arange(len(mean)), [table.size for table, _ in mean])
         return LinearObservations(tuple(tables), self.law(observed, variance), owners, None)
 
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
+        """List the tables that contain no other variables, each with the standard deviation of its noise."""
+        return [
+            (clique, np.asarray(table, dtype=np.float64), math.sqrt(self.variances[clique]))
+            for clique, table in self.tables.items()
+            if set(clique) <= set(variables)
+        ]
+
     def _summed(self, measured: Clique, clique: Clique, tables: Mapping[Clique, NDArray[Any]]) -> tuple[Vector, float]:
         table = Table(measured, tables[measured]).margin(clique).values.astype(np.float64)
         return table, self._summed_variance(measured, clique)

@@ -30,8 +30,9 @@ from pgmpy_dp.schema import Clique, Schema, State
 def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", overlap: int = 1) -> UnitedMarginals:
     """Unite releases of different records, which their holders may not pool, into one.
 
-    Models are fitted to it as to any release. In a network with the new variable among its nodes, and in a mixture, the
-    holders may differ; a network without it describes the records of all holders together.
+    Models are fitted to it as to any release. A network with the new variable among its nodes, as made by
+    `UnitedMarginals.apart`, and a mixture tell the holders apart. A network without it, and a mixture with
+    ``pooled=True``, describe the records of all holders together.
 
     Parameters
     ----------
@@ -293,6 +294,51 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         owners = np.repeat(np.arange(len(found)), [len(parts) * size for size in sizes])[seen_cells]
         noise = end_to_end([held[number] for held in found.values() for number in sorted(held)])
         return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
+        """List the tables of these variables; without the new variable among them, sums over the parts."""
+        if self.variable in variables:
+            return super().tables_of(variables)
+        seen = self.observe(variables)
+        found = []
+        for place, clique in enumerate(seen.cliques):
+            noise = seen.noise.take(np.flatnonzero(seen.owners == place))
+            table = noise.observed.reshape(self.schema.shape(clique))
+            found.append((clique, table, float(np.mean(noise.variance)) ** 0.5))
+        return found
+
+    def apart(self, network: Any) -> Any:
+        """Return a network without parameters in which each part has its own: the new variable is a parent of all.
+
+        Parameters
+        ----------
+        network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+            Of the other variables; in a Markov network the new one gets an edge to each of them.
+
+        Returns
+        -------
+        network
+            Of the same class. A network that has the new variable already is copied as it is.
+
+        Examples
+        --------
+        >>> import pgmpy_dp as dp
+        >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
+        >>> promise = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, scales, promise)
+        >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, scales, promise)
+        >>> all_ = union({"north": north, "south": south})
+        >>> network = dp.PrivateBayesianNetwork()
+        >>> network.add_node("smoke")
+        >>> list(all_.apart(network).edges())
+        [('site', 'smoke')]
+        """
+        found = type(network)()
+        found.add_nodes_from([self.variable, *(node for node in network.nodes() if node != self.variable)])
+        found.add_edges_from(network.edges())
+        if self.variable not in network.nodes():
+            found.add_edges_from([(self.variable, node) for node in network.nodes()])
+        return found
 
     def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""

@@ -126,6 +126,7 @@ def render_report(
             date=date,
             release=release,
             guarantee=guarantee,
+            parts=getattr(release, "parts", {}),
             factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
             tables=tables,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date as calendar
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -74,7 +75,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     """
     quiet()
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
     from pgmpy_dp.report import write_report
     from pgmpy_dp.report.pair_map import table_fits
 
@@ -83,14 +84,14 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
         begin("Reading the release")
         releases, network = released_and_fitted("report", release, model)
         for each in releases:
-            if not isinstance(each, NoisyMarginals):
+            if not isinstance(each, (NoisyMarginals, UnitedMarginals)):
                 raise click.ClickException(
                     f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
                     "pgmpy-dp inspect."
                 )
         try:
-            noisy = reduce(NoisyMarginals.join, releases)
-        except ValueError as error:
+            noisy: Any = reduce(lambda one, other: one + other, releases)
+        except (TypeError, ValueError) as error:
             raise click.ClickException(
                 f"{release} carries releases that cannot be joined ({one_line(error)}): pgmpy-dp report RELEASE "
                 f"--model {release}."

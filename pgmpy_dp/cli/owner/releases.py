@@ -140,7 +140,7 @@ def release(
         with charged_already():
             noisy.save(out)
     held = describe(noisy)
-    spending.emit(budget, held | {"file": str(out)}, [*_lines(noisy, held), *told, "", f"Written to {out}."])
+    spending.emit(budget, held | {"file": str(out)}, [*described_lines(noisy, held), *told, "", f"Written to {out}."])
 
 
 @click.command(cls=Command)
@@ -152,7 +152,7 @@ def inspect(path: Path, as_json: bool) -> None:
 
     noisy = Release.load(path)
     held = describe(noisy)
-    emit(as_json, held, _lines(noisy, held))
+    emit(as_json, held, described_lines(noisy, held))
 
 
 def _planned_residuals(
@@ -171,13 +171,19 @@ def _planned_residuals(
     return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 
 
-def _lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
+def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
     """Describe the guarantee and contents of a release as lines; `held` is its description for JSON."""
-    from pgmpy_dp.release import DiscoveredStates
+    from pgmpy_dp.release import DiscoveredStates, UnitedMarginals
 
     guarantee = noisy.guarantee
     versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
     head = [guarantee.sentence(), f"Made with {versions or 'unknown versions'}."]
+    if isinstance(noisy, UnitedMarginals):
+        each = [
+            f"  {state}: {part.guarantee.sentence()} About {part.total:,.0f} {guarantee.counted}."
+            for state, part in noisy.parts.items()
+        ]
+        head += [f"A union of {len(each)} releases by {noisy.variable}:", *each]
     if isinstance(noisy, DiscoveredStates):
         found = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
         return [*head, found, "", *map(str, noisy.states)]
@@ -212,7 +218,7 @@ def _cautions(noisy: Release) -> list[str]:
 def describe(noisy: Release) -> dict[str, Any]:
     """Describe a release, for JSON."""
     from pgmpy_dp.fitting.plans.outlook import Outlook
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
 
     held = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:
@@ -220,6 +226,10 @@ def describe(noisy: Release) -> dict[str, Any]:
     shares = (
         {} if not isinstance(noisy, NoisyMarginals) else {t.variables: t.cost for t in Outlook.of_release(noisy).tables}
     )
+    united: dict[str, Any] = {}
+    if isinstance(noisy, UnitedMarginals):
+        parts = [{"state": state, **describe(part)} for state, part in noisy.parts.items()]
+        united = {"variable": noisy.variable, "overlap": noisy.overlap, "parts": parts}
     return {
         **held,
         "total": {
@@ -239,4 +249,5 @@ def describe(noisy: Release) -> dict[str, Any]:
             for clique in noisy.cliques
         ],
         "schema": noisy.schema.to_dict(),
+        **united,
     }

@@ -20,7 +20,7 @@ _BELONGS = {
     "a data dictionary": "pgmpy-dp schema makes a schema of it",
     "rules": "--rules of schema takes it",
     "a ledger": "--ledger takes it",
-    "a release": "it is the RELEASE of inspect, fit, check and report",
+    "a release": "it is the RELEASE of inspect, union, fit, check and report",
     "a network": "query and sample take it, and --model of release, fit, check, probe and report",
     "a model of households": "PrivateHouseholdNetwork.load reads it in Python",
     "a list of edges": "--model of plan, release and fit takes it",

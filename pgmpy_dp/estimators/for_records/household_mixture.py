@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
@@ -15,7 +14,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.estimators.sources import require_same, together
 from pgmpy_dp.fitting.plans.pairs import plan_households
-from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, noisy_tables
+from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
 from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release
@@ -173,8 +172,8 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         fit = fit_of_release(release, structure.joined, **options)
         self.penalty_ = fit.penalty
         pairs = {
-            clique: (table[:, :-1].astype(np.float64), deviation)
-            for clique, table, deviation in noisy_tables(release)
+            clique: (table[:, :-1], deviation)
+            for clique, table, deviation in release.tables_of(release.variables)
             if clique in structure.together
         }
         return PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)

@@ -14,7 +14,7 @@ from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs, plan_prediction
-from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, warn_of_unmeasured
+from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, fitted_variables, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.privacy.checks import Constraint, whole
@@ -42,6 +42,9 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     target : str, optional
         A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
         measured too if they have few states.
+    pooled : bool
+        For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
+        variable of the mixture.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
         this number of tables. Gaussian noise is charged as one block if units have one row, otherwise by zCDP.
@@ -100,6 +103,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     members: int = 12
     stages: int = 1
     target: str | None = None
+    pooled: bool = False
 
     def fit(self, data: Any, y: None = None, public: Any = None) -> Self:
         """Fit the mixture.
@@ -184,7 +188,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:
         release = require_tables(release, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
-        schema = release.schema.select(release.variables)
+        schema = release.schema.select(fitted_variables(release, self.pooled))
         warn_of_unmeasured(release, schema)
         fit = self._fitted(release, schema, self.members)
         self.penalty_ = fit.penalty

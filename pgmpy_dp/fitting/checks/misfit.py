@@ -108,6 +108,9 @@ class FitCheck:
         parameters absorb everything, so that the release cannot contradict the network.
     left_out : int
         Number of measured tables that were not tested, since derivatives of all do not fit in memory.
+    unlike : tuple of tuples of str
+        For a union of releases that the network describes together, the variables in which they differ, and pairs that
+        differ although their variables do not. This is no misfit: the network describes all of their records.
     """
 
     of_tables: tuple[Misfit, ...]
@@ -115,6 +118,7 @@ class FitCheck:
     z2: float
     p_value: float
     left_out: int = 0
+    unlike: tuple[Clique, ...] = ()
 
     @property
     def tables(self) -> pd.DataFrame:
@@ -183,7 +187,9 @@ class FitCheck:
         verdict = "the network fails" if self.fails else "the network passes" if self.passes else "nothing is known"
         line = f"FitCheck: {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
         parts = [f"of {self.left_out + len(self.of_tables)} tables {self.left_out} were too many to test"]
-        return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *(parts if self.left_out else [])])
+        apart = [f"the united releases are not alike: {', '.join(' with '.join(names) for names in self.unlike)}"]
+        told = [*(parts if self.left_out else []), *(apart if self.unlike else [])]
+        return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *told])
 
 
 def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:

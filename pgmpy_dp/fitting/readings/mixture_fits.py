@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
@@ -18,17 +17,17 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import joined_pairs
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.release.united_marginals import UnitedMarginals
+from pgmpy_dp.schema import Schema
 
 _SEED = 0
 
 
 def fit_of_release(release: ReleasedTables, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
     """Fit a mixture over the variables of a schema to those tables of a release that contain no others."""
-    own = set(schema.variables)
     return fit_mixture(
         schema.cardinalities(),
-        [table for table in noisy_tables(release) if own.issuperset(table[0])],
+        release.tables_of(schema.variables),
         ordered=_ordered_variables(schema),
         components=components,
         members=members,
@@ -43,7 +42,7 @@ def draws_of(fit: MixtureFit, release: ReleasedTables, schema: Schema, draws: in
     """Refit the mixture to simulated releases like its own."""
     return draw_refits(
         fit,
-        noisy_tables(release),
+        release.tables_of(schema.variables),
         ordered=_ordered_variables(schema),
         known_total=_known_total(release),
         draws=draws,
@@ -53,7 +52,7 @@ def draws_of(fit: MixtureFit, release: ReleasedTables, schema: Schema, draws: in
 
 def warn_of_unmeasured(release: ReleasedTables, schema: Schema) -> None:
     """Warn about pairs of a schema's variables of which this release has no table."""
-    held, root = joined_pairs(release.tables), {v: of for v, (of, _) in schema.structure.dependent.items()}
+    held, root = joined_pairs(release.cliques), {v: of for v, (of, _) in schema.structure.dependent.items()}
     pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
     missing = [pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
     if missing:
@@ -69,9 +68,44 @@ def warn_of_unmeasured(release: ReleasedTables, schema: Schema) -> None:
         )
 
 
-def noisy_tables(release: ReleasedTables) -> list[tuple[Clique, NDArray[Any], float]]:
-    """List the release's tables, each with the standard deviation of its noise."""
-    return [(clique, table, release.noise(clique)[1]) for clique, table in release.tables.items()]
+def fitted_variables(release: ReleasedTables, pooled: bool) -> list[str]:
+    """List the variables of a mixture that is fitted to a release; of a union, with its variable unless it is pooled.
+
+    Raises
+    ------
+    ValueError
+        If some variable was not measured by all parts of a union that is not pooled, or no union is to be pooled.
+
+    Warns
+    -----
+    UserWarning
+        If a union that is not pooled has tables that only some parts measured.
+    """
+    if not isinstance(release, UnitedMarginals):
+        if pooled:
+            raise ValueError("pooled is about unions of releases: leave it out for one release.")
+        return list(release.variables)
+    if pooled:
+        return [variable for variable in release.variables if variable != release.variable]
+    measured = {variable for clique in release.tables for variable in clique}
+    lacking = [variable for variable in release.variables if variable not in measured]
+    if lacking:
+        raise ValueError(
+            Message(
+                f"A mixture tells the releases of a union apart by what all measured, and some lack "
+                f"{', '.join(map(repr, lacking))}",
+                "fit PairwiseMixture(pooled=True), or a network by CollectiveEM",
+                "fit with --pooled, or a network by --estimator collective-em",
+            )
+        )
+    left = [clique[1:] for clique in release.cliques if clique not in release.tables]
+    if left:
+        warnings.warn(
+            "A mixture that tells the releases of a union apart leaves out tables that only some of them measured: "
+            f"{', '.join(map(str, left[:3]))}{' and others' if len(left) > 3 else ''}.",
+            stacklevel=callers_level(),
+        )
+    return list(release.variables)
 
 
 def rules_of(schema: Schema) -> Rules:

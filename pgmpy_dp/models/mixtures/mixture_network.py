@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.readings.mixture_fits import draws_of, rules_of, warn_of_unmeasured
+from pgmpy_dp.fitting.readings.mixture_fits import draws_of, fitted_variables, rules_of, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
@@ -27,7 +27,7 @@ from pgmpy_dp.models.mixtures.mixture_files import (
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, UnitedMarginals
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
@@ -156,7 +156,8 @@ class PrivateMixtureNetwork(Model):
         """
         if not isinstance(release, ReleasedTables):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
-        if release.schema.select(release.variables).states != self.schema_.states:
+        pooled = isinstance(release, UnitedMarginals) and release.variable not in self.schema_.states
+        if release.schema.select(fitted_variables(release, pooled)).states != self.schema_.states:
             raise SchemaError("The release has other variables or states than the network.")
         if release.guarantee != self.guarantee_:
             raise ValueError("The release makes another promise than the network, which was not fitted to it.")
@@ -214,7 +215,7 @@ class PrivateMixtureNetwork(Model):
         Examples
         --------
         >>> import numpy as np
-        >>> from pgmpy_dp.release import Guarantee
+        >>> from pgmpy_dp.release import Guarantee, UnitedMarginals
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
         >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
