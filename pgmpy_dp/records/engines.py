@@ -27,7 +27,8 @@ from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batch
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
-_TIMES = ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone"]
+_TIMES = ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"]
+_TIMES += ["timestamp with time zone", "timestamptz_ns"]
 _LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow does not have these numbers
 
 DUCKDB_FAMILIES = {

@@ -4,7 +4,8 @@ What one file holds must not decide how another is read. An engine that scans a 
 the types of the first, and finds their columns by the names of the first, ignoring case. So only files of one layout,
 with the same names in the same order and the same types, are read in one call: each is then read as the first is, whose
 columns are found by their places. Columns of one name that are not encoded alike, such as texts and numbers, are
-refused.
+refused. So are columns of times whose values DuckDB would convert, since it refuses those that it cannot: one record
+would decide that none is read.
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
     parts = []
     for (names, kinds), paths in found.items():
         places = dict(zip(columns, require_columns(list(names), columns), strict=True))
+        _require_kept(connection, paths, places)
         parts.append(Part(tuple(paths), places, {column: _type(kinds[place]) for column, place in places.items()}))
     _require_alike(path, parts, columns, unit)
     return ParquetSource(connection, tuple(parts), unit)
@@ -192,6 +194,28 @@ def _layout(connection: Any, file: Path) -> tuple[tuple[str, ...], tuple[Any, ..
 
     names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))
     return tuple(names), tuple(sealed(lambda: _scan(connection, [str(file)]).types, str(file)))
+
+
+def _require_kept(connection: Any, paths: Sequence[str], places: dict[str, int]) -> None:
+    """Refuse columns with times that DuckDB converts to its own units."""
+    for path in paths:
+        query = "SELECT type, logical_type, coalesce(num_children, 0) FROM parquet_schema(?)"
+        elements = iter(connection.execute(query, [glob.escape(path)]).fetchall()[1:])  # without the root
+        converted = [_converted(elements) for _ in range(max(places.values()) + 1)]
+        for column, place in places.items():
+            if converted[place]:
+                raise SchemaError(
+                    f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is "
+                    "read: write the file again with dates, or times of microseconds, such as by "
+                    "pyarrow.parquet.write_table(..., coerce_timestamps='us')."
+                )
+
+
+def _converted(elements: Iterator[tuple[str, str, int]]) -> bool:
+    """Whether DuckDB converts the times in the next column, which is followed by what is nested in it."""
+    physical, logical, children = next(elements)
+    nested = [_converted(elements) for _ in range(children)]
+    return physical == "INT96" or "MILLIS=Milli" in str(logical) or str(logical).startswith("TimeType") or any(nested)
 
 
 def _type(kind: Any) -> str:

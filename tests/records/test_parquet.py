@@ -91,6 +91,36 @@ def test_a_folder_without_parquet_files_and_a_file_that_lacks_a_column_are_named
         open_records(tmp_path, SCHEMA, ["v"])
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (pa.timestamp("ms"), {}),
+        (pa.timestamp("ms", "Asia/Tokyo"), {}),
+        (pa.timestamp("us"), {"use_deprecated_int96_timestamps": True}),
+        (pa.time64("ns"), {}),
+        (pa.list_(pa.timestamp("ms")), {}),
+    ],
+)
+def test_times_that_the_engine_converts_are_refused_by_their_type(kind, options, tmp_path):
+    """It refuses those that it cannot convert: one record would decide that nothing is read."""
+    table = pa.table({"nested": pa.array([{"u": [1], "w": "x"}]), "v": pa.nulls(1, kind), "w": ["x"]})
+    pa.parquet.write_table(table, tmp_path / "0.parquet", **options)
+    with pytest.raises(dp.SchemaError, match=r"column 'v' has times that DuckDB converts.* coerce_timestamps='us'"):
+        open_records(tmp_path / "0.parquet", dp.Schema({"v": ["x"]}, missing={"v": "none"}), ["v"])
+    assert open_records(tmp_path / "0.parquet", dp.Schema({"w": ["x"]}), ["w"]).size == 1
+
+
+def test_times_of_any_size_are_read(tmp_path):
+    for unit, zone in product(["us", "ns"], [None, "Asia/Tokyo"]):
+        values = [2**62, -(2**62), 0, 1709164800 * 10 ** {"us": 6, "ns": 9}[unit], None]
+        table = pa.table({"v": pa.array(values, pa.timestamp(unit, zone))})
+        pa.parquet.write_table(table, tmp_path / "0.parquet")
+        bins = dp.DateBins(["-inf", "2024-02-29", "2024-03-01", "inf"])
+        schema = dp.Schema({"v": bins}, missing={"v": "none"})
+        data = dp.PrivateDataset(tmp_path / "0.parquet", schema, dp.PrivacyBudget(1e6))
+        assert data.measure([("v",)], 1e6).tables["v",].tolist() == [2, 1, 1, 1]
+
+
 @pytest.mark.parametrize("name", [".part.parquet", "_part.parquet"])
 def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
     """Most programs leave it out, and its records would count beside those of the file it was made for."""
