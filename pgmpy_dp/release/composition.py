@@ -74,9 +74,9 @@ def compose_apart(guarantees: Sequence[Guarantee], overlap: int = 1) -> Guarante
        P[M(D) in S] <= exp(epsilon_j) P[M(D') in S] + delta_j. Which holder has the unit is unknown, so epsilon and
        delta are the largest of all. A Renyi divergence of independent outputs is the sum over holders, where all but
        that of j are 0: rho is the largest too.
-    4. If J has several holders, change their data one after the other. Each step is as in 3, and the steps are an
-       adaptive basic composition: epsilons, deltas and rhos add over J. The sum over J is at most the sum of the
-       `overlap` largest, of each kind by itself.
+    4. If J has several holders, their outputs together are a basic composition of |J| mechanisms, each run on data
+       that are neighbours by its own relation: epsilons, deltas and rhos add over J, and the others are fixed as in 3.
+       The sum over J is at most the sum of the `overlap` largest, of each kind by itself.
     5. A holder may choose its tables in view of another's release: in 3, M_j given the others' outputs is as private
        as its guarantee states, and the others' choices are post-processing of M_j's output.
     6. Payments in `shared` name what was found in records, such as states of the schema that all holders use, but not
