@@ -434,6 +434,12 @@ FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name,
 
 
 @pytest.fixture
+def neighbours_of():
+    """Function: the kind of pair and the relation; two neighbouring tables of records."""
+    return lambda pairs, relation: NEIGHBOURS[pairs][relation]
+
+
+@pytest.fixture
 def mechanisms():
     """All of them, for a test that needs some."""
     return MECHANISMS

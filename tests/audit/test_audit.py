@@ -1,7 +1,9 @@
 """Audits: every mechanism and every whole fit stays below its claim, and planted bugs are caught.
 
+What fits say for certain, test_analyst_half.py sees without trials; their audits are slow.
+
 Noise is OpenDP's. A correct mechanism is refuted with probability at most FALSE_ALARM in each audit, and there are
-about eighty in the default run and a hundred and thirty in the slow one. What a bug must reach was set so that the
+about fifty in the default run and a hundred and thirty in the slow one. What a bug must reach was set so that the
 planted ones are missed with probability below 1e-4.
 """
 
@@ -36,10 +38,16 @@ def audited(mechanism, epsilon, times, trials):
     return audit(lambda data: mechanism.call(data, spent), pair, epsilon, mechanism.delta, trials, CONFIDENCE)
 
 
-def test_a_mechanism_keeps_its_claim_and_the_audit_is_not_blind(mechanism):
-    """Few trials see what is certain, and noise far too small: most often in half as many as find it every time."""
+def test_a_mechanism_keeps_its_claim(mechanism):
+    """Few trials see what is certain."""
     kept = audited(mechanism, 0.5, 1.0, 80)
     assert not kept.refuted, kept
+
+
+def test_the_audit_of_a_mechanism_is_not_blind(mechanism):
+    """It sees noise far too small: most often in half as many trials as find it every time."""
+    if mechanism.relation == "add_remove" and mechanism.name != "sample":
+        pytest.skip("both relations in the slow audit; test_costs.py has the exact costs of both")
     tried = dict.fromkeys([max(80, mechanism.quick // 2), mechanism.quick])
     assert any((broken := audited(mechanism, 0.5, 1 / 80, trials)).refuted for trials in tried), broken
 
@@ -68,22 +76,10 @@ def test_an_audit_reads_all_results_of_a_fit(fit):
         assert fitted is not estimator or "guarantee_" in results
 
 
-def test_a_fit_leaks_nothing_for_certain(fit):
-    """Few trials see what is certain: the number of records, a state list, no noise at all.
-
-    They can refute no claim above 0.2, so that one is made which is far smaller.
-    """
-    if fit.relation == "replace_one":
-        pytest.skip("both relations in the slow audit")
-    result = audit(lambda data: fit(data, 0.1), fit.pair(), 0.1, fit.delta, 56, CONFIDENCE)
-    assert not result.refuted, result
-
-
-@pytest.mark.parametrize(("epsilon", "trials"), [(0.5, 80), (0.1, 56)])
-def test_so_few_trials_see_what_is_certain(epsilon, trials):
-    """Were it not so, the two tests above would hold whatever mechanisms do."""
+def test_so_few_trials_see_what_is_certain():
+    """Were it not so, mechanisms would keep their claims whatever they do."""
     for delta in (0.0, DELTA):
-        assert audit(lambda count: count, (7, 8), epsilon, delta, trials, CONFIDENCE).refuted
+        assert audit(lambda count: count, (7, 8), 0.5, delta, 80, CONFIDENCE).refuted
 
 
 @pytest.mark.slow

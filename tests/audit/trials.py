@@ -10,18 +10,24 @@ from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 
 
 class Noise:
-    """OpenDP's noise at some times the scale asked for, drawn thousands of cells at a time: audits ask very often."""
+    """OpenDP's noise at some times the scale asked for, drawn for many cells at a time: audits ask very often.
+
+    Each draw is twice as large as the one before, since few trials need few cells and OpenDP is slow.
+    """
 
     private = True
 
     def __init__(self, times=1.0):
         self.times = times
         self.drawn = defaultdict(lambda: np.empty(0, np.int64))
+        self.sizes = defaultdict(lambda: 256)
 
     def _draw(self, draw, counts, scale):
-        if self.drawn[draw, scale].size < counts.size:
-            self.drawn[draw, scale] = draw(np.zeros(8192, np.int64), self.times * scale)
-        noise, self.drawn[draw, scale] = np.split(self.drawn[draw, scale], [counts.size])
+        asked = draw, scale
+        if self.drawn[asked].size < counts.size:
+            self.drawn[asked] = draw(np.zeros(max(self.sizes[asked], counts.size), np.int64), self.times * scale)
+            self.sizes[asked] = min(2 * self.sizes[asked], 8192)
+        noise, self.drawn[asked] = np.split(self.drawn[asked], [counts.size])
         return counts + noise
 
     def discrete_laplace(self, counts, scale):

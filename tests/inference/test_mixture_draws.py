@@ -55,7 +55,12 @@ def test_the_open_share_is_that_of_interactions_of_three_and_more():
 
 @pytest.mark.parametrize("of_records", [True, False])
 def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_records):
-    """A sixteenth of the records gives deviations as large as those of all."""
+    """A sixteenth of the records gives deviations as large as those of all.
+
+    Over seeds, the logarithm of the ratio of their squares has a standard deviation of a third: log(4) is exceeded by 3
+    in 100,000. Without `_drawn_to` in the tables the ratio is 16 for the population; without it in the truth of the
+    records alone it is a thousand.
+    """
     made, count = mixture(), 16_000
     pairs = [
         (pair, count * made.marginal(pair), 5.0 if of_records else 0.5) for pair in itertools.combinations(CARDS, 2)
@@ -67,4 +72,5 @@ def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_recor
         draws = draw_refits(fit, pairs, draws=16, generator=np.random.default_rng(1))
         assert len(draws.records[0]) == pytest.approx(most, rel=0.01)
         deviations.append(draws.predict(["b"], {}, of_records=of_records).deviations)
-    assert np.square(deviations).sum(axis=1)[1] == pytest.approx(np.square(deviations).sum(axis=1)[0], rel=0.5)
+    all_records, few = np.square(deviations).sum(axis=1)
+    assert 1 / 4 < few / all_records < 4
