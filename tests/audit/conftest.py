@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -431,6 +432,14 @@ def _fits(relation):
 
 
 FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name, estimator, options in _fits(relation)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_duckdb():
+    """Sources are cursors of one DuckDB: to start another takes longer than to read the few records of an example."""
+    with duckdb.connect() as shared, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", shared.cursor)
+        yield
 
 
 @pytest.fixture

@@ -47,9 +47,16 @@ def test_a_process_of_its_own_fits_the_same(tmp_path, monkeypatch):
     assert there.loss == pytest.approx(here.losses[-1])
     assert there.tables == pytest.approx(problem.total * here.marginals)
     assert tree.calibrate(there.potentials).marginals == pytest.approx(here.marginals)
+    with pytest.raises(RuntimeError, match="process of ours ended"):
+        run("ours", tmp_path / "nothing.json", "50")
+
+
+@pytest.mark.slow
+def test_a_process_of_pgmpy_fits_and_is_ended_at_its_limit(tmp_path):
+    problem = peers.noisy_problem("asia")
+    problem.save(tmp_path / "problem.json")
+    scale = JunctionTree.build(problem.cardinalities, problem.scopes).layout.per_cell(problem.scales)
     own = run("pgmpy", tmp_path / "problem.json", longest=60)
     assert own.loss == pytest.approx((((own.tables - problem.observed) / scale) ** 2).sum() / 2)
     with pytest.raises(RuntimeError, match="process of pgmpy ended"):  # its imports alone take longer
         run("pgmpy", tmp_path / "problem.json", longest=1)
-    with pytest.raises(RuntimeError, match="process of ours ended"):
-        run("ours", tmp_path / "nothing.json", "50")

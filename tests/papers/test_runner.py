@@ -131,7 +131,9 @@ def test_trials_are_told_apart_by_what_is_in_the_table(name):
 def test_an_experiment_in_processes_of_its_own_repeats_exactly(monkeypatch, tmp_path):
     whole = load("bayes-naive")
     few = dataclasses.replace(
-        whole, trials=lambda quick: [t for t in whole.trials(True) if t["epsilon"] in (10, 100) and not t["repeat"]]
+        whole,
+        trials=lambda quick: [t for t in whole.trials(True) if t["epsilon"] in (10, 100) and not t["repeat"]],
+        figure=lambda rows: drawn(rows.assign(value=rows["exact"])),
     )
     monkeypatch.setattr(runner, "load", lambda name: few)
     tables = [runner.reproduce("bayes-naive", tmp_path / str(n), processes=n)[0].read_bytes() for n in (1, 2)]

@@ -51,10 +51,10 @@ def run(*arguments):
 
 
 def raw_records() -> list[list[str]]:
-    draw = np.random.default_rng(0)
+    draw, towns = np.random.default_rng(0), np.array(list(REGIONS))
     rows = []
     for _ in range(COUNT):
-        town, school = draw.choice(list(REGIONS)), draw.choice(list(YEARS))
+        town, school = str(draw.choice(towns)), draw.choice(list(YEARS))
         age = "NA" if draw.random() < 0.2 else str(draw.integers(0, 100))
         grown = age == "NA" or int(age) >= 18
         rows.append(
