@@ -70,10 +70,10 @@ PAPERS = (
     "CGMEM Coefficients DataDependentAllocation ExponentialMAP LinearPosteriorSampler NLBP NaiveMLE "
     "NoisyCoefficients PlannedAllocation PosteriorDraws PosteriorSampler "
     "PrintedBayesianEstimator PrintedCoefficients PrintedExponentialMAP PrintedLikelyRows PrintedLinearSampler "
-    "PrintedPosteriorSampler PrintedRegressions PrintedRows PrivateBayesianEstimator PrivateSGD "
-    "PrivateSigmoidBeliefNetwork RegressionDraws SizeAllocation UniformAllocation calibrate cgm_em "
-    "compute_parameters data_dependent entropy independent laskey_sensitivities log_density log_weight "
-    "mutual_consistency price printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
+    "PrintedPosteriorSampler PrintedRegressions PrintedRows PrivateBayesianEstimator "
+    "PrivateLinearRegression PrivateSGD PrivateSigmoidBeliefNetwork RegressionDraws SizeAllocation UniformAllocation "
+    "calibrate cgm_em compute_parameters data_dependent entropy independent laskey_sensitivities log_density "
+    "log_weight mutual_consistency price printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
 )
 
 

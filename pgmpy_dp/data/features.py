@@ -1,4 +1,4 @@
-"""Private numeric features between public bounds, with a class per record, behind the wall."""
+"""Private numeric features between public bounds, with a class or a number per record, behind the wall."""
 
 from __future__ import annotations
 
@@ -24,22 +24,25 @@ Vector = NDArray[np.float64]
 
 
 class PrivateFeatures(Wall):
-    """Private records of numeric features and a class, with their privacy budget.
+    """Private records of numeric features and a class or a target, with their privacy budget.
 
     All answers come from :meth:`plan`, which charges the budget first. Statistics receive the features, clipped to
-    their bounds, and in a last column the index of the class. The object can be neither copied nor pickled.
+    their bounds, and in a last column the index of the class, or the target, clipped as well. The object can be neither
+    copied nor pickled.
 
     Parameters
     ----------
     X : array or frame, shape (number of records, d)
         Numeric features; for a frame, the columns are the features and name them.
     y : array or column, shape (number of records,)
-        Classes.
+        Classes, or numbers.
     bounds : pair of float or array of shape (d,)
         Public lower and upper bounds of the features; values beyond are clipped. They must not be taken from the
         records.
-    classes : sequence
+    classes : sequence, optional
         At least two public states; which of them occur is private.
+    target_bounds : pair of float, optional
+        In place of classes where y holds numbers: public lower and upper bounds, to which they are clipped.
     budget : PrivacyBudget
         The ledger for these records. Several data sets of the same persons should share one.
     neighbours : {"add_remove", "replace_one"}
@@ -50,7 +53,8 @@ class PrivateFeatures(Wall):
     Attributes
     ----------
     bounds : pair of ndarray of shape (d,)
-    classes : tuple
+    classes : tuple, or None
+    target_bounds : pair of float, or None
     names : tuple of str, or None
         Names of the features, if X is a frame.
 
@@ -78,55 +82,61 @@ class PrivateFeatures(Wall):
         y: Any,
         *,
         bounds: tuple[Any, Any] | None,
-        classes: Sequence[Any],
+        classes: Sequence[Any] | None = None,
+        target_bounds: tuple[Any, Any] | None = None,
         budget: PrivacyBudget,
         neighbours: str = "add_remove",
         noise: NoiseSource = OPENDP_NOISE,
     ) -> None:
         super().__init__(budget, neighbours, noise)
-        schema = Schema({"y": list(classes)})
-        self.classes = schema.states["y"]
-        if len(self.classes) < 2:
+        if (classes is None) == (target_bounds is None):
+            raise ValueError(
+                "Declare what y holds: either classes=[...], or target_bounds=(lowest, highest) where it is a number."
+            )
+        schema = None if classes is None else Schema({"y": list(classes)})
+        self.classes = None if schema is None else schema.states["y"]
+        self.target_bounds = None
+        if self.classes is not None and len(self.classes) < 2:
             raise SchemaError("classes must declare at least two states.")
+        if target_bounds is not None:
+            (low,), (high,) = checked_bounds(target_bounds, 1, "target_bounds", "the target")
+            self.target_bounds = float(low), float(high)
         values, self.names = _numbers(X)
         require_summable(values.shape[0])
         self.bounds = checked_bounds(bounds, values.shape[1])
         for number, column in enumerate(values.T):
-            if not np.isfinite(column).all():
-                name = f"Feature {number}" if self.names is None else f"Feature {self.names[number]!r}"
-                raise SchemaError(
-                    f"{name} holds missing values, NaN or infinity: leave such records out, or fill them."
-                )
-        labels = encode(_classes(y), schema, ["y"])["y"]
+            _require_finite(column, f"Feature {number}" if self.names is None else f"Feature {self.names[number]!r}")
+        labels = _targets(y, self.target_bounds) if schema is None else encode(_classes(y), schema, ["y"])["y"]
         if labels.shape[0] != values.shape[0]:
             raise SchemaError("X and y must have one row each for every record: their lengths differ.")
         self._rows = np.column_stack([np.clip(values, *self.bounds), labels])
 
     def __repr__(self) -> str:
+        kind = "a target" if self.classes is None else f"{len(self.classes)} classes"
         return (
-            f"PrivateFeatures({self._rows.shape[1] - 1} features, {len(self.classes)} classes, "
+            f"PrivateFeatures({self._rows.shape[1] - 1} features, {kind}, "
             f"neighbours={self._neighbours!r}, budget={self._budget!r})"
         )
 
 
-def checked_bounds(bounds: Any, features: int) -> tuple[Vector, Vector]:
+def checked_bounds(bounds: Any, features: int, name: str = "bounds", of: str = "the features") -> tuple[Vector, Vector]:
     """Convert public bounds to two arrays with one number per feature.
 
     Raises ValueError unless they are a pair of finite numbers for each feature, the first below the second.
     """
     if bounds is None or isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ValueError(
-            "bounds must be a pair of the lowest and highest values of the features: public numbers, or one per "
+            f"{name} must be a pair of the lowest and highest values of {of}: public numbers, or one per "
             "feature. They must not be taken from the records, whose values are private."
         )
     try:
         low, high = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (features,)).copy() for bound in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be numbers, or have one for each of the {features} features.") from None
+        raise ValueError(f"{name} must be numbers, or have one for each of the {features} features.") from None
     with np.errstate(over="ignore", invalid="ignore"):
         usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & ((high - low) / 2.0 > 0.0)
     if not usable.all():
-        raise ValueError("bounds must be finite, and the lower bound of each feature below its upper bound.")
+        raise ValueError(f"{name} must be finite, and the lower bound of each feature below its upper bound.")
     return low, high
 
 
@@ -147,6 +157,29 @@ def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
         raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
     # The alias avoids names that Polars would read as patterns.
     return np.column_stack([_floats(frame.get_column(name).alias("feature"), name) for name in names]), names
+
+
+def _require_finite(column: Vector, name: str) -> None:
+    if not np.isfinite(column).all():
+        raise SchemaError(f"{name} holds missing values, NaN or infinity: leave such records out, or fill them.")
+
+
+def _targets(y: Any, bounds: Any) -> Vector:
+    """Convert one number a record to float64 within the bounds."""
+    series = nw.from_native(y, pass_through=True, series_only=True)
+    if isinstance(series, nw.Series):
+        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            raise SchemaError("The target is not numeric: encode it as numbers, or declare classes.")
+        values = _floats(series.alias("y"), "y")
+    else:
+        one_column = [y] if isinstance(y, (list, tuple, np.ndarray)) else None
+        matrix = None if one_column is None or is_masked(y) else number_matrix(one_column)
+        if matrix is None:
+            raise TypeError(f"y must hold one number a record, without a mask, got {type(y).__name__}.")
+        values = floats(matrix[0])
+    _require_finite(values, "The target")
+    clipped: Vector = np.clip(values, *bounds)
+    return clipped
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:

@@ -16,7 +16,8 @@ from pgmpy_dp.inference.tables.layout import Vector
 class ConjugateExponential(Protocol):
     """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
 
-    Only that sum is noisy. `PrivateVB` and `PrivateLDA` differ in nothing else; a model with these names can be
+    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and
+    `papers.PrivateLinearRegression` differ in nothing else; a model with these names can be
     learned by :func:`conjugate_learner`.
 
     Attributes

@@ -13,6 +13,7 @@ from .chowdhury_2020 import (
     mutual_consistency,
 )
 from .foulds_2020 import calibrate, price, printed_epsilon, printed_topics
+from .linear_regression import PrivateLinearRegression
 from .naive_mle import NaiveMLE
 from .posterior_sampling import ExponentialMAP, PosteriorSampler
 from .private_bayesian import PrivateBayesianEstimator
@@ -57,6 +58,7 @@ __all__ = [
     "PrintedRegressions",
     "PrintedRows",
     "PrivateBayesianEstimator",
+    "PrivateLinearRegression",
     "PrivateSGD",
     "PrivateSigmoidBeliefNetwork",
     "RegressionDraws",

@@ -303,6 +303,11 @@ def features(records, budget, relation, noise):
     return dp.PrivateFeatures(X, records["v"], bounds=(0, 3), classes=["x", "y"], **kept)
 
 
+def targets(records, budget, relation, noise):
+    X, kept = records[["n"]], {"budget": budget, "neighbours": relation, "noise": noise}
+    return dp.PrivateFeatures(X, (records["v"] == "x").astype(float), bounds=(0, 3), target_bounds=(0, 1), **kept)
+
+
 def documents(records, budget, relation, noise):
     words = [records["v"] == "x", records["v"] == "y", records["w"] == "x", records["n"] < 1]
     return dp.PrivateDocuments(np.stack(words, axis=1).astype(int), list("abcd"), budget, 10, relation, noise)
@@ -413,6 +418,11 @@ def _fits(relation):
     alone = {"network": None, **few}
     yield "PrivateLDA", lambda e: dp.PrivateLDA(2, e, **sgd), {**alone, "source": documents}
     yield "PrivateLogisticRegression", lambda e: dp.PrivateLogisticRegression(e, **sgd), {**alone, "source": features}
+    yield (
+        "PrivateLinearRegression",
+        lambda e: dp.papers.PrivateLinearRegression(e, **sgd),
+        {**alone, "source": targets},
+    )
     yield (
         "PrivateSigmoidBeliefNetwork",
         lambda e: dp.papers.PrivateSigmoidBeliefNetwork(1, e, **sgd),

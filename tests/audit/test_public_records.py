@@ -31,6 +31,7 @@ OF_PUBLIC_RECORDS = {
     "PrivateBayesianNetwork": OF_MODELS,
     "PrivateHouseholdNetwork": OF_MODELS,
     "PrivateLDA": {"transform", "perplexity", "score"},
+    "PrivateLinearRegression": {"predict", "score"},
     "PrivateLogisticRegression": {"predict", "predict_proba", "predict_log_proba", "decision_function", "score"},
     "PrivateMarkovNetwork": OF_MODELS,
     "PrivateMixtureNetwork": OF_MODELS,
@@ -80,6 +81,9 @@ FITS = {
     "PrivateLDA": lambda: dp.PrivateLDA(2, 1.0, 1e-6, steps=1).fit(np.ones((3, 4), dtype=int)),
     "PrivateLogisticRegression": lambda: dp.PrivateLogisticRegression(
         1.0, 1e-6, bounds=(0, 1), classes=[0, 1], steps=1
+    ).fit(np.ones((3, 2)), [0, 1, 1]),
+    "PrivateLinearRegression": lambda: dp.papers.PrivateLinearRegression(
+        1.0, 1e-6, bounds=(0, 1), target_bounds=(0, 1), steps=1
     ).fit(np.ones((3, 2)), [0, 1, 1]),
     "PrivateSigmoidBeliefNetwork": lambda: dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=1).fit(
         np.ones((3, 2), dtype=int)

@@ -39,6 +39,12 @@ def logistic_regression():
     dp.PrivateLogisticRegression(bounds=(-2.0, 2.0), classes=range(4), **STEPS).fit(X, y)
 
 
+def linear_regression():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(RECORDS, 9)), rng.normal(size=RECORDS)
+    dp.papers.PrivateLinearRegression(bounds=(-2.0, 2.0), target_bounds=(-2.0, 2.0), **STEPS).fit(X, y)
+
+
 def sigmoid_belief_network():
     dp.papers.PrivateSigmoidBeliefNetwork(5, **STEPS).fit(np.random.default_rng(0).integers(0, 2, (RECORDS, 12)))
 
@@ -80,7 +86,7 @@ def differing(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("fit", [vb, lda, logistic_regression, sigmoid_belief_network])
+@pytest.mark.parametrize("fit", [vb, lda, logistic_regression, linear_regression, sigmoid_belief_network])
 def test_a_contribution_depends_on_no_other_record(fit, differing):
     fit()
     assert differing == [0] * STEPS["steps"]

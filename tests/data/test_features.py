@@ -17,6 +17,7 @@ from pgmpy_dp.data import features as module
 X = [[0.5, 20.0], [3.0, -7.0], [1.0, 55.0]]
 Y = ["no", "yes", "no"]
 OPTIONS = {"bounds": ([0, 0], [2, 50]), "classes": ["no", "yes"]}
+NUMBERS = {"y": [1.0, -2.0, 7.0], "classes": None, "target_bounds": (0, 5)}
 
 
 def features(x=X, y=Y, budget=None, **options):
@@ -36,6 +37,14 @@ def test_records_are_kept_within_their_bounds_with_the_number_of_their_class(x, 
     data = features(x, y)
     assert data._rows.tolist() == [[0.5, 20.0, 0.0], [2.0, 0.0, 1.0], [1.0, 50.0, 0.0]]
     assert data.names == (("a", "b") if hasattr(x, "columns") else None)
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series, pl.Series])
+def test_targets_are_kept_within_their_bounds(form):
+    data = features(**{**NUMBERS, "y": form(NUMBERS["y"])})
+    assert data._rows[:, -1].tolist() == [1.0, 0.0, 5.0]
+    assert (data.classes, data.target_bounds) == (None, (0.0, 5.0))
+    assert repr(data).startswith("PrivateFeatures(2 features, a target, ")
 
 
 def test_a_plan_is_charged_whole_and_sums_are_of_the_features():
@@ -70,6 +79,17 @@ def test_a_dear_plan_is_refused_with_the_noise_that_fits():
         ({"y": np.array([Y])}, TypeError, "one class a record"),
         ({"classes": ["no"]}, dp.SchemaError, "at least two"),
         ({"classes": ["no", "no"]}, dp.SchemaError, "no"),
+        ({"classes": None}, ValueError, "Declare what y holds"),
+        ({"target_bounds": (0, 1)}, ValueError, "Declare what y holds"),
+        ({**NUMBERS, "target_bounds": (1, 0)}, ValueError, "^target_bounds must be finite"),
+        ({**NUMBERS, "target_bounds": 1.0}, ValueError, "^target_bounds must be a pair"),
+        ({**NUMBERS, "y": [1.0, math.nan, 2.0]}, dp.SchemaError, "The target holds missing"),
+        ({**NUMBERS, "y": pl.Series([1, None, 2])}, dp.SchemaError, "The target holds missing"),
+        ({**NUMBERS, "y": pd.Series(Y)}, dp.SchemaError, "The target is not numeric"),
+        ({**NUMBERS, "y": Y}, TypeError, "one number a record"),
+        ({**NUMBERS, "y": None}, TypeError, "one number a record"),
+        ({**NUMBERS, "y": np.zeros((3, 1))}, TypeError, "one number a record"),
+        ({**NUMBERS, "y": [1.0, 2.0]}, dp.SchemaError, "one row each"),
         ({"bounds": None}, ValueError, "must be a pair"),
         ({"bounds": 1.0}, ValueError, "must be a pair"),
         ({"bounds": (0, [1, 2, 3])}, ValueError, "each of the 2 features"),

@@ -35,6 +35,11 @@ def features(budget):
     return dp.PrivateFeatures(np.linspace(0, 1, 400)[:, None], RECORDS["a"], **kept)
 
 
+def targets(budget):
+    values = np.linspace(0, 1, 400)
+    return dp.PrivateFeatures(values[:, None], values, bounds=(0, 1), target_bounds=(0, 1), budget=budget)
+
+
 def documents(budget):
     return dp.PrivateDocuments(np.eye(4, dtype=int)[np.arange(400) % 4], list("abcd"), budget, 10)
 
@@ -60,6 +65,7 @@ CASES = [
     (dp.PrivateVB, BAYESIAN, discrete, STEPS),
     (dp.PrivateLDA, None, documents, {"n_components": 2, **STEPS}),
     (dp.PrivateLogisticRegression, None, features, STEPS),
+    (dp.papers.PrivateLinearRegression, None, targets, STEPS),
     (dp.papers.PrivateSigmoidBeliefNetwork, None, discrete, {"n_components": 1, **STEPS}),
     (dp.PairwiseMixture, None, discrete, SMALL),
     (dp.HouseholdMixture, None, households, SMALL),

@@ -97,6 +97,17 @@ EXPECTED = {
         "check_requires_y_none": DECLARED,
         "check_supervised_y_2d": KEPT_BACK,
     },
+    "regressor": SHARED
+    | {
+        "check_estimator_sparse_array": KEPT_BACK,
+        "check_estimator_sparse_matrix": KEPT_BACK,
+        "check_estimator_sparse_tag": KEPT_BACK,
+        "check_regressor_data_not_an_array": KEPT_BACK,
+        "check_regressors_int": NOISE,
+        "check_regressors_train": "a private fit of so few records is not accurate",
+        "check_requires_y_none": DECLARED,
+        "check_supervised_y_2d": KEPT_BACK,
+    },
     "topics": TRANSFORMER | {"check_positive_only_tag_during_fit": KEPT_BACK},
     "hidden causes": TRANSFORMER
     | {
@@ -107,6 +118,7 @@ EXPECTED = {
 }
 CHECKED = {
     "classifier": lambda: Declaring(5.0, bounds=(-100.0, 100.0), **PLAN),
+    "regressor": lambda: dp.papers.PrivateLinearRegression(5.0, bounds=(-9, 9), target_bounds=(-99, 99), **PLAN),
     "topics": lambda: Counting(2, 5.0, sampling_rate=1.0, document_length=10, **PLAN),
     "hidden causes": lambda: Binary(2, 5.0, **PLAN),
 }
@@ -122,6 +134,7 @@ def test_scikit_learns_checks(name):
     assert len(found) > 40
 
 
+BY_PAPERS = [dp.papers.PrivateLinearRegression, dp.papers.PrivateSigmoidBeliefNetwork]
 FITTED = {
     "classifier": lambda records=NUMBERS: dp.PrivateLogisticRegression(5.0, **PLAN, bounds=(0, 1), classes=[0, 1]).fit(
         records, NUMBERS[:, 0]
@@ -131,7 +144,7 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("kind", [dp.PrivateLogisticRegression, dp.PrivateLDA, dp.papers.PrivateSigmoidBeliefNetwork])
+@pytest.mark.parametrize("kind", [dp.PrivateLogisticRegression, dp.PrivateLDA, *BY_PAPERS])
 def test_what_is_not_fitted_says_so(kind):
     for method in {"predict", "predict_proba", "decision_function", "transform", "score"} & set(dir(kind)):
         with pytest.raises(NotFittedError):

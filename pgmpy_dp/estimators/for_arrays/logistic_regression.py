@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -18,16 +17,15 @@ from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.data.wall import require_public
-from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator
+from pgmpy_dp.estimators.for_arrays.design import Design, SupervisedEstimator
 from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
-from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private Bayesian logistic regression for two or more classes.
 
     A scikit-learn classifier. A step takes a random sample of the records, weights each by the current posterior, and
@@ -35,8 +33,6 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : pair of float or array of shape (d,)
-        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
     classes : sequence
         Public classes, for raw records; which of them occur in the records is private.
     steps : int
@@ -98,7 +94,9 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         "prior_rate": exact_positive,
     }
 
-    bounds: tuple[Any, Any] | None = None
+    _declared: ClassVar[str] = "classes"
+    _example: ClassVar[str] = "[...]"
+
     classes: Sequence[Any] | None = None
     _: KW_ONLY
     steps: int = 30
@@ -135,12 +133,11 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
 
     def _learner(self, structure: None, public: PrivateFeatures) -> Learner:
         shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
-        low, high = public.bounds
-        features, sticks = low.size, len(public.classes) - 1
-        clip = math.sqrt(features) if self.clip_norm is None else float(self.clip_norm)
-        design = _Design((low + high) / 2.0, (high - low) / 2.0, min(clip, math.sqrt(features)))
+        design = Design.of(public.bounds, self.clip_norm)
+        classes = public.classes or ()
+        features, sticks = design.half.size, len(classes) - 1
         rate = learning_rate(self.delay, self.forgetting)
-        names, classes = public.names, public.classes
+        names = public.names
 
         def steps(sums: NoisySums) -> Iterator[Gaussian]:
             averages = Averages(sums.sampling_rate)
@@ -149,7 +146,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
             for number in range(sums.steps):
                 rounds, turn = divmod(number, 4)
                 fisher, learned = turn == 3, number - rounds  # one step in four; the others are for the mean
-                moments = partial(design.moments, posterior=posterior, fisher=fisher)
+                moments = partial(_moments, design=design, posterior=posterior, fisher=fisher)
                 noisy = sums.noisy_moments(moments, design.bound)
                 # The sum of (y - 1/2) x is the same in all steps, and F in all that measure it; w x x' depends on the
                 # posterior.
@@ -165,9 +162,7 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
             original = design.original(posterior)
             self.coef_, self.intercept_ = original.mean[:, :-1], original.mean[:, -1]
             self.covariance_, self.classes_ = original.covariance, np.array(classes)
-            self.n_features_in_ = features
-            if names is not None and all(isinstance(name, str) for name in names):
-                self.feature_names_in_ = np.array(names, dtype=object)
+            self._name_features(features, names)
 
         return Learner((features + 1, sticks, sticks), steps, finish)
 
@@ -202,57 +197,16 @@ class PrivateLogisticRegression(ArrayEstimator, ClassifierMixin, BaseEstimator):
         found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return found
 
-    def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
-        """Return the given data set, or create one for this fit alone."""
-        X, y = data
-        if isinstance(X, PrivateFeatures):
-            given = {"y": y, "bounds": self.bounds, "classes": self.classes, "budget": self.budget}
-            twice = [name for name, value in given.items() if value is not None]
-            if twice:
-                raise ValueError(f"The data set has its own {twice[0]}: leave it out.")
-            require_same("neighbours", self.neighbours, X.neighbours)
-            return X
-        if self.classes is None:
-            raise ValueError("Classes must be declared, not read off private records: give classes=[...].")
-        return PrivateFeatures(
-            X,
-            y,
-            bounds=self.bounds,
-            classes=self.classes,
-            budget=self._budget(),
-            neighbours=self.neighbours or "add_remove",
-        )
 
-
-@dataclass(frozen=True)
-class _Design:
-    """Conversion of records to scaled features with a constant 1, and of coefficients to the original units."""
-
-    middle: Vector
-    half: Vector
-    clip: float
-
-    @property
-    def bound(self) -> float:
-        return math.sqrt(self.clip**2 + 1.0)
-
-    def moments(self, rows: Vector, posterior: Gaussian, fisher: bool) -> Moments:
-        """Compute moments of records, weighted by E[w] or by p (1 - p)."""
-        scaled = (rows[:, :-1] - self.middle) / self.half
-        norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
-        x = np.column_stack([scaled * (self.clip / np.maximum(norms, self.clip)), np.ones(rows.shape[0])])
-        label, sticks = rows[:, -1:], np.arange(1, posterior.mean.shape[0] + 1)
-        reached = label <= sticks
-        signs = np.where(label == sticks, 1.0, -1.0) * reached
-        if fisher:
-            weights = fisher_weight(row_products(x, posterior.mean.T))
-        else:
-            squares = [(row_products(x, one) * x).sum(axis=1) for one in posterior.second]
-            weights = expected_weight(np.stack(squares, axis=1))
-        return Moments(x, None, signs, 4.0 * weights * reached)
-
-    def original(self, posterior: Gaussian) -> Gaussian:
-        """Convert the posterior to the original units of the features."""
-        back = np.diag(np.append(1.0 / self.half, 1.0))
-        back[-1, :-1] = -self.middle / self.half
-        return Gaussian(posterior.mean @ back.T, back @ posterior.covariance @ back.T)
+def _moments(rows: Vector, design: Design, posterior: Gaussian, fisher: bool) -> Moments:
+    """Compute moments of records, weighted by E[w] or by p (1 - p)."""
+    x = design.vectors(rows[:, :-1])
+    label, sticks = rows[:, -1:], np.arange(1, posterior.mean.shape[0] + 1)
+    reached = label <= sticks
+    signs = np.where(label == sticks, 1.0, -1.0) * reached
+    if fisher:
+        weights = fisher_weight(row_products(x, posterior.mean.T))
+    else:
+        squares = [(row_products(x, one) * x).sum(axis=1) for one in posterior.second]
+        weights = expected_weight(np.stack(squares, axis=1))
+    return Moments(x, None, signs, 4.0 * weights * reached)
