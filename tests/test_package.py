@@ -73,7 +73,8 @@ PAPERS = (
     "PrintedPosteriorSampler PrintedRegressions PrintedRows PrivateBayesianEstimator "
     "PrivateLinearRegression PrivateSGD PrivateSigmoidBeliefNetwork RegressionDraws SizeAllocation UniformAllocation "
     "calibrate cgm_em compute_parameters data_dependent entropy independent laskey_sensitivities log_density "
-    "log_weight mutual_consistency price printed_epsilon printed_increment printed_sensitivity printed_topics tables_noise"
+    "log_weight mutual_consistency price printed_epsilon printed_increment printed_sensitivity printed_topics "
+    "tables_noise"
 )
 
 
