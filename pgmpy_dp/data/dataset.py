@@ -26,6 +26,7 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import checked_unit
+from pgmpy_dp.records.weights import checked_weights
 from pgmpy_dp.release import (
     DiscoveredStates,
     NoisyCoefficients,
@@ -81,6 +82,13 @@ class PrivateDataset(Wall):
         The most rows counted per unit. From units with more, this number is sampled uniformly (once where records are
         encoded, anew for each measurement where they are lazy), and the noise is proportional to it. Without it all
         rows of a unit count and share a weight of 1: tables then count units, in fractions.
+    weights : str, optional
+        Column of the records, in the schema or not, that holds survey weights. Tables then add up weights, in records
+        of the largest weight: `release.total` times `largest_weight` estimates the sum of all weights.
+    largest_weight : float, optional
+        The public largest weight, to which the noise is scaled. Larger weights count as this one. Weights that are
+        missing, negative or no numbers count as 0; none is refused. A weight is rounded to a multiple of 2**-20 of the
+        largest.
     noise : NoiseSource
         Keep the default for privacy. Releases with a :class:`~pgmpy_dp.privacy.SimulatedNoise` state that they are not
         private.
@@ -119,6 +127,8 @@ class PrivateDataset(Wall):
         *,
         unit: str | None = None,
         max_rows: int | None = None,
+        weights: str | None = None,
+        largest_weight: float | None = None,
     ) -> None:
         if not isinstance(schema, Schema):
             raise TypeError(
@@ -128,7 +138,8 @@ class PrivateDataset(Wall):
         self._schema = schema
         self._unit = checked_unit(unit, max_rows, noise)
         self._numbers = encode_numbers(records, schema)
-        self._records = open_records(records, schema, schema.variables, self._unit)
+        self._weights = checked_weights(weights, largest_weight)
+        self._records = open_records(records, schema, schema.variables, self._unit, self._weights)
 
     @property
     def schema(self) -> Schema:
@@ -144,6 +155,11 @@ class PrivateDataset(Wall):
     def max_rows(self) -> int | None:
         """The most rows counted per unit; 1 where records are units, None where all rows share a weight of 1."""
         return 1 if self._unit is None else self._unit.max_rows
+
+    @property
+    def largest_weight(self) -> float | None:
+        """The largest weight of a record; None where all records count alike."""
+        return None if self._weights is None else self._weights.largest
 
     def measure(
         self,
@@ -606,8 +622,9 @@ class PrivateDataset(Wall):
 
     @property
     def _public(self) -> PublicTable:
-        # Numbers of rows per unit are private, so the tables' total is public only where each unit counts once.
-        public = self._neighbours == "replace_one" and (self._unit is None or (self._unit.max_rows or 1) == 1)
+        # Numbers of rows per unit, and weights, are private: the tables' total is public where each unit counts once.
+        once = self._weights is None and (self._unit is None or (self._unit.max_rows or 1) == 1)
+        public = self._neighbours == "replace_one" and once
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
         total = size if public else None
         return PublicTable(
@@ -617,15 +634,17 @@ class PrivateDataset(Wall):
             self._budget,
             self._noise.private,
             schema=self._schema,
+            weights=self._weights,
         )
 
     @property
     def _held(self) -> Held:
-        return Held(self._records, self._numbers, self._unit)
+        return Held(self._records, self._numbers, self._unit, self._weights)
 
     def __repr__(self) -> str:
         names = [*self._schema.variables, *self._schema.bounds]
         unit = "" if self._unit is None else f"unit={self._unit.column!r}, max_rows={self._unit.max_rows!r}, "
+        unit += "" if self._weights is None else f"largest_weight={self._weights.largest!r}, "
         return (
             f"PrivateDataset({len(names)} variable{'s' if len(names) > 1 else ''}, "
             f"neighbours={self._neighbours!r}, {unit}budget={self._budget!r})"

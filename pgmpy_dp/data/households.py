@@ -79,6 +79,7 @@ class PrivateHouseholds(PrivateDataset):
         unit = checked_unit(schema.key, None, noise)
         assert unit is not None
         self._households, self._schema, self._unit, self._numbers = schema, schema.measured, unit, {}
+        self._weights = None
         self._records = open_households(households, persons, schema, unit)
 
     @property

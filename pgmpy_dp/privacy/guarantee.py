@@ -86,6 +86,8 @@ class Guarantee:
     overlap : int
         For a union of releases of different records, the most of them that may count rows of one unit; 0 where all
         records are in one data set.
+    largest_weight : float or None
+        Where records have weights, the largest: tables are then in records of this weight. None where all count alike.
 
     Raises
     ------
@@ -114,6 +116,7 @@ class Guarantee:
     payment: str = ""
     shared: tuple[Guarantee, ...] = ()
     overlap: int = 0
+    largest_weight: float | None = None
 
     def __post_init__(self) -> None:
         epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
@@ -152,6 +155,12 @@ class Guarantee:
             raise ValueError("Guarantee: max_rows must be 1 where the unit is a record, as it is for a Poisson sample.")
         if type(self.overlap) is not int or self.overlap < 0:
             raise ValueError(f"Guarantee: overlap must be a whole number of releases, got {self.overlap!r}.")
+        largest = None if self.largest_weight is None else checked_number("largest_weight", self.largest_weight)
+        if largest is not None and (not 0 < largest < math.inf or rate < 1):
+            raise ValueError(
+                "Guarantee: largest_weight must be positive and finite, and without a Poisson sample, or None, "
+                f"got {largest!r}."
+            )
         versions = dict(self.versions)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
@@ -163,6 +172,7 @@ class Guarantee:
             "private": bool(self.private),
             "accepted": bool(self.accepted),
             "sampling_rate": rate,
+            "largest_weight": largest,
         }
         values["versions"] = MappingProxyType(dict(sorted(versions.items())))
         for name, value in values.items():
@@ -223,7 +233,16 @@ class Guarantee:
         >>> more.covers(less), less.covers(more)
         (True, False)
         """
-        kinds = ("neighbours", "unit", "max_rows", "mechanism", "sampling_rate", "accepted", "overlap")
+        kinds = (
+            "neighbours",
+            "unit",
+            "max_rows",
+            "mechanism",
+            "sampling_rate",
+            "accepted",
+            "overlap",
+            "largest_weight",
+        )
         same = all(getattr(self, name) == getattr(other, name) for name in kinds)
         amounts = ("epsilon", "delta", "rho")
         return (
@@ -236,8 +255,15 @@ class Guarantee:
     def counted(self) -> str:
         """What the tables count: "records", "records of the sample", "rows" of units, or "units"."""
         if self.unit == "record":
-            return "records" if self.sampling_rate == 1 else "records of the sample"
-        return "units" if self.max_rows is None else "rows"
+            named = "records" if self.sampling_rate == 1 else "records of the sample"
+        else:
+            named = "units" if self.max_rows is None else "rows"
+        return named if self.largest_weight is None else f"{named} of weight {self.largest_weight:g}"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether tables count parts of units, or of records, which are no whole numbers."""
+        return self.max_rows is None or self.largest_weight is not None
 
     def __str__(self) -> str:
         if self.mechanism == "none":
@@ -273,9 +299,12 @@ class Guarantee:
         return table(self.sentence(), ["made with", "version"], made)
 
     def _bound(self) -> str:
+        bounds = [] if self.unit == "record" or self.max_rows is None else [f"at most {counted(self.max_rows, 'row')}"]
         if self.max_rows is None:
-            return " (all rows, of weight 1 together)"
-        return "" if self.unit == "record" else f" (at most {counted(self.max_rows, 'row')})"
+            bounds.append("all rows, of weight 1 together")
+        if self.largest_weight is not None:
+            bounds.append(f"of survey weight at most {self.largest_weight:g}")
+        return f" ({', '.join(bounds)})" if bounds else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts by name as JSON can hold them; an infinite epsilon is the text "inf"."""
@@ -292,6 +321,8 @@ class Guarantee:
             parts["shared"] = [part.to_dict() for part in self.shared]
         if self.overlap:
             parts["overlap"] = self.overlap
+        if self.largest_weight is not None:
+            parts["largest_weight"] = self.largest_weight
         return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
 
     @classmethod
@@ -304,7 +335,7 @@ class Guarantee:
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
         rest = (self.sampling_rate, self.max_rows, self.accepted, self.payment, self.shared)
-        return Guarantee, (*parts, dict(self.versions), *rest, self.overlap)
+        return Guarantee, (*parts, dict(self.versions), *rest, self.overlap, self.largest_weight)
 
 
 def exact(value: float | None) -> Fraction:

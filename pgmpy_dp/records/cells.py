@@ -118,16 +118,11 @@ class Reader:
             return self.position(text)
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
-        if len(text) > _LONGEST_NUMBER:
-            return UNDECLARED
-        if self.decimal != ".":
-            text = text.translate(_COMMAS)
-        whole = _WHOLE.fullmatch(text)
+        whole = _WHOLE.fullmatch(text.translate(_COMMAS) if self.decimal != "." else text)
         if whole and whole[1] in self.texts:
             return self.texts[whole[1]]
-        if not _NUMBER.fullmatch(text):
-            return UNDECLARED
-        return self.position(int(text) if text.lstrip("+-").isdigit() else float(text))
+        number = written_number(text, self.decimal)
+        return UNDECLARED if number is None else self.position(number)
 
     def candidate(self, value: Any) -> State | None:
         """Return the state that an undeclared value could become, a text or an integer; None for all others.
@@ -195,6 +190,23 @@ def _day(value: Any) -> Key:
     if value.dtype.kind != "M" or unit in ("generic", "Y", "M", "W"):
         return STRANGE
     return date, int(value.astype("datetime64[D]").astype(np.int64))
+
+
+def written_number(text: str, decimal: str) -> int | float | None:
+    """Return the number that a text writes with a decimal mark; None if it writes none, or one that is too long.
+
+    Examples
+    --------
+    >>> written_number("1,5", ","), written_number("1.5", ","), written_number("7", ",")
+    (1.5, None, 7)
+    """
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    if decimal != ".":
+        text = text.translate(_COMMAS)
+    if not _NUMBER.fullmatch(text):
+        return None
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
 def _exact_float(value: Any) -> Any:

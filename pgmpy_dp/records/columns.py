@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float
+from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float, key
 from pgmpy_dp.schema import Bins, Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -160,6 +161,31 @@ def decoded(given: Any) -> nw.Series[Any]:
         elif pyarrow.types.is_date64(given.type):  # milliseconds, which narwhals does not know
             column = nw.from_native(given.cast(pyarrow.timestamp("ms")), series_only=True)
     return column
+
+
+def column_numbers(given: Any) -> NDArray[np.float64]:
+    """Find the number in each cell, as `key` reads it; NaN where there is none, and infinity beyond floats."""
+    column = decoded(given)
+    dtype, native = column.dtype, column.to_native()
+    if nw.dependencies.is_pandas_series(native):
+        if isinstance(native.dtype, pd.CategoricalDtype):
+            return np.append(_each_number(native.cat.categories.tolist()), np.nan)[native.cat.codes.to_numpy()]
+        if native.dtype == object or isinstance(dtype, nw.Unknown):
+            return _each_number(native.to_list())
+    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
+        return _each_number(column.to_list())
+    if not is_number(dtype):
+        return np.full(len(column), np.nan)
+    empty = column.is_null().to_numpy().astype(bool)
+    numbers = np.array((column.fill_null(0) if empty.any() else column).to_numpy(), dtype=np.float64)
+    numbers[empty] = np.nan
+    return numbers
+
+
+def _each_number(values: list[Any]) -> NDArray[np.float64]:
+    keys = (key(value) for value in values)
+    numbers = (as_float(number) if kind in (float, Decimal) else np.nan for kind, number in keys)
+    return np.fromiter(numbers, dtype=np.float64, count=len(values))
 
 
 def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:

@@ -20,8 +20,9 @@ from pgmpy_dp.records.columns import Codes, Positions, objects, read_columns, se
 from pgmpy_dp.records.csv_decoding import opened
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
-from pgmpy_dp.records.units import Unit, require_ids
+from pgmpy_dp.records.units import require_ids
 from pgmpy_dp.records.values import ValueNumbers
+from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Schema
 
 _BLOCK_BYTES = 2**22
@@ -58,44 +59,59 @@ _OTHER_FORMAT = (
 )
 
 
-def encode_csv(
-    file: CsvFile, schema: Schema, variables: Sequence[str], unit: Unit | None = None
-) -> tuple[dict[str, Codes], NDArray[np.int64] | None, dict[str, ValueNumbers]]:
-    """Encode a CSV file, block by block.
+@dataclass(frozen=True)
+class Encoded:
+    """A CSV file as it was read.
 
-    A file has no types: a text is read as a text, number or boolean if the variable's states are of that type.
-
-    Returns
-    -------
+    Attributes
+    ----------
     codes : dict of str to ndarray
-        As for :func:`~pgmpy_dp.records.frames.encode`, with the same errors.
+        As for :func:`~pgmpy_dp.records.frames.encode`.
     labels : ndarray of int64, shape (n_records,), or None
-        The unit of each row; units are distinguished by the texts of their column, byte by byte.
+        The number of each row's text in the column that labels rows; texts are compared byte by byte.
+    owners : _Texts
+        The texts of the labels.
     values : dict of str to ValueNumbers
         The values of variables without public states.
-
-    Raises
-    ------
-    SchemaError
-        Also if the file is not a valid CSV file. The message does not show where it is damaged.
+    parts : ndarray of int64, shape (n_records,), or None
+        The weight of each row.
     """
-    codes, ids, _, values = _encoded(file, schema, variables, None if unit is None else unit.column)
-    return codes, None if unit is None else ids, values
+
+    codes: dict[str, Codes]
+    labels: NDArray[np.int64] | None
+    owners: _Texts
+    values: dict[str, ValueNumbers]
+    parts: NDArray[np.int64] | None
 
 
 def encode_csv_with_ids(
     file: CsvFile, schema: Schema, variables: Sequence[str], column: str
 ) -> tuple[dict[str, Codes], NDArray[np.object_]]:
     """Encode a CSV file and return the texts of a column of ids, for tables that are joined; see :func:`encode_csv`."""
-    codes, ids, owners, _ = _encoded(file, schema, variables, column)
-    return codes, owners.texts()[ids]
+    found = encode_csv(file, schema, variables, column)
+    return found.codes, found.owners.texts()[found.labels]
 
 
-def _encoded(
-    file: CsvFile, schema: Schema, variables: Sequence[str], column: str | None
-) -> tuple[dict[str, Codes], NDArray[np.int64], _Texts, dict[str, ValueNumbers]]:
+def encode_csv(
+    file: CsvFile,
+    schema: Schema,
+    variables: Sequence[str],
+    column: str | None = None,
+    weights: Weights | None = None,
+) -> Encoded:
+    """Encode a CSV file, block by block, and label its rows by the texts of a column.
+
+    A file has no types: a text is read as a text, number or boolean if the variable's states are of that type.
+
+    Raises
+    ------
+    SchemaError
+        As :func:`~pgmpy_dp.records.frames.encode`, and if the file is not a valid CSV file. The message does not show
+        where it is damaged.
+    """
     wanted, variables = variables, read_columns(schema, variables)
-    asked = list(dict.fromkeys([*variables, *([] if column is None else [column])]))
+    weighing = None if weights is None else weights.column
+    asked = list(dict.fromkeys([*variables, *(name for name in (column, weighing) if name is not None)]))
     readers = {variable: Reader.of(schema, variable, file.decimal) for variable in variables}
     values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
     reading = {
@@ -104,7 +120,8 @@ def _encoded(
     }
     texts, owners = {variable: _Texts() for variable in variables}, _Texts()
     parts = {variable: [np.zeros(0, dtype=np.int32)] for variable in variables}
-    ids = [np.zeros(0, dtype=np.int64)]
+    ids, parts_of = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    weights_seen, weigh = _Texts(), None if weights is None else weights.text_reading(file.decimal)
     for buffer, starts, stops in _blocks(file, asked):
         for row, name in enumerate(asked):
             if name in parts:
@@ -113,6 +130,8 @@ def _encoded(
             if name == column:
                 require_ids(bool((starts[row] == stops[row]).any()), column)
                 ids.append(owners.numbered(buffer, starts[row], stops[row]))
+            if name == weighing and weigh is not None:
+                parts_of.append(weights_seen.positions(buffer, starts[row], stops[row], weigh).astype(np.int64))
     codes, found = {}, {}
     for variable, part in parts.items():
         places: Positions = np.concatenate(part)
@@ -120,7 +139,13 @@ def _encoded(
             places = values[variable].settle(places, readers[variable])
         codes[variable], found[variable] = settled(places, readers[variable])
     require_declared(schema, found, file)
-    return with_derived(codes, schema, wanted), np.concatenate(ids), owners, values
+    return Encoded(
+        with_derived(codes, schema, wanted),
+        None if column is None else np.concatenate(ids),
+        owners,
+        values,
+        None if weights is None else np.concatenate(parts_of),
+    )
 
 
 def _text(raw: bytes) -> str:

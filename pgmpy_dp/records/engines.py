@@ -52,7 +52,7 @@ class DuckDBSource:
     def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         types = [duckdb_kind(kind) for kind in self.relation.types]
-        places = [self.places[variable] for variable in tally.variables]
+        places = [self.places[column] for column in tally.columns]
         columns = [f"{duckdb_cell(place, types[place])} AS c{i}" for i, place in enumerate(places)]
         if self.unit is not None:
             place = self.places[self.unit.column]
@@ -132,7 +132,7 @@ class PolarsSource:
         import polars
 
         kinds = self.frame.collect_schema().dtypes()
-        places = [self.places[variable] for variable in tally.variables]
+        places = [self.places[column] for column in tally.columns]
         columns = [_polars_cell(place, kinds[place]).alias(f"c{i}") for i, place in enumerate(places)]
         if self.unit is None:
             batches = self.frame.select(columns)
@@ -193,7 +193,7 @@ class DaskSource:
         import dask
         from tqdm.dask import TqdmCallback
 
-        columns = [*tally.variables, *([self.unit.column] if self.unit else [])]
+        columns = [*tally.columns, *([self.unit.column] if self.unit else [])]
         native = self.frame.iloc[:, [self.places[column] for column in columns]]
         stated = _Stated(tuple(columns), native._meta)
         parts = native.map_partitions(stated, meta=stated(native._meta))
@@ -290,7 +290,7 @@ class SparkSource:
 
         kinds = [field.dataType for field in self.frame.schema.fields]
         frame = self.frame.toDF(*(f"c{i}" for i in range(len(kinds))))
-        columns = [_spark_cell(self.places[v], kinds[self.places[v]]) for v in tally.variables]
+        columns = [_spark_cell(self.places[v], kinds[self.places[v]]) for v in tally.columns]
         if self.unit is not None:
             place = self.places[self.unit.column]
             frame = frame.select(*columns, _spark_id(place, kinds[place]).alias("u"), _spark_key(self.unit).alias("k"))

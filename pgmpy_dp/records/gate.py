@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Codes, read_columns, with_derived
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
-from pgmpy_dp.records.frames import encode, id_column, number_values
+from pgmpy_dp.records.frames import column_at, column_names, encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import is_parquet, parquet_source, parquet_table
 from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
 from pgmpy_dp.records.values import ValueCounts
+from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -49,7 +51,9 @@ class Records(Protocol):
         """
 
 
-def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None) -> Records:
+def open_records(
+    records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None, weights: Weights | None = None
+) -> Records:
     """Check records of any form against the schema.
 
     Parameters
@@ -61,12 +65,17 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         The variables to count.
     unit : Unit, optional
         Which column identifies units, and what one unit may contribute. Without it, each record is a unit of its own.
+    weights : Weights, optional
+        Which column says how much a record counts. Without it, all count alike.
 
     Raises TypeError if records are of no known form; ImportError if a path needs a library that is not installed;
     SchemaError if the records do not match the schema; the message names the variables.
     """
     asked = list(variables)
-    columns = list(dict.fromkeys([*read_columns(schema, asked), *([unit.column] if unit else [])]))
+    named = [bound.column for bound in (weights, unit) if bound is not None]
+    columns = list(dict.fromkeys([*read_columns(schema, asked), *named]))
+    if weights is not None and isinstance(records, (Mapping, np.ndarray)):
+        raise ValueError("Weights are a column of records, which arrays of positions and ready-made counts have not.")
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")
@@ -78,22 +87,31 @@ def open_records(records: Any, schema: Schema, variables: Iterable[str], unit: U
         if path.name.lower().endswith(CSV_ENDINGS):
             records = declared_file(path, schema)
         elif is_parquet(path):
-            return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit)
+            return StreamedRecords.open(parquet_source(path, columns, unit), schema, asked, unit, weights)
         else:
             raise unknown_ending(path, "records are read from .csv and .parquet files")
     if isinstance(records, CsvFile):
         from pgmpy_dp.records.csv_reading import encode_csv  # imports compiled code that other sources do not need
 
-        codes, labels, values = sealed(lambda: encode_csv(records, schema, asked, unit), str(records.path))
-        return EncodedRecords.bounded(codes, schema, labels, unit, values)
+        column = None if unit is None else unit.column
+        found = sealed(lambda: encode_csv(records, schema, asked, column, weights), str(records.path))
+        return EncodedRecords.bounded(found.codes, schema, found.labels, unit, found.values, found.parts)
     lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
     if lazy is not None:
         names, source = lazy
         places = dict(zip(columns, require_columns(names, columns), strict=True))
-        return StreamedRecords.open(source(places), schema, asked, unit)
+        return StreamedRecords.open(source(places), schema, asked, unit, weights)
     codes, values = encode(records, schema, asked), number_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
-    return EncodedRecords.bounded(codes, schema, labels, unit, values)
+    return EncodedRecords.bounded(codes, schema, labels, unit, values, _parts(records, weights))
+
+
+def _parts(records: Any, weights: Weights | None) -> NDArray[np.int64] | None:
+    """Read the weights of a frame in memory."""
+    if weights is None:
+        return None
+    (place,) = require_columns(column_names(records), [weights.column], "The column of weights")
+    return sealed(lambda: weights.parts(column_at(records, place)), f"the column {weights.column!r} of weights")
 
 
 def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:

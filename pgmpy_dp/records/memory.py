@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import Codes, settled
 from pgmpy_dp.records.refusals import require_declared
@@ -157,7 +158,7 @@ def require_countable(schema: Schema, clique: Clique) -> None:
 
 @dataclass(frozen=True)
 class EncodedRecords:
-    """Records in memory as positions of their states, with the weights of rows if units have them.
+    """Records in memory as positions of their states, with the weights of rows, in parts, if they have any.
 
     For variables without public states, the numbers of their values are held too.
     """
@@ -176,18 +177,24 @@ class EncodedRecords:
         labels: NDArray[np.int64] | None,
         unit: Unit | None,
         values: Mapping[str, ValueNumbers] = MappingProxyType({}),
+        parts: NDArray[np.int64] | None = None,
     ) -> EncodedRecords:
-        """Sample the rows of units once, here, or weigh them; without a unit, keep all."""
+        """Sample the rows of units once, here, or weigh them; without a unit, keep all.
+
+        Where rows have weights, `parts` are those of :class:`~pgmpy_dp.records.weights.Weights`.
+        """
         if unit is None or labels is None:
             size = next((int(column.shape[0]) for column in codes.values()), 0)
             require_summable(size)
-            return cls(codes, schema, size, values=values)
+            return cls(codes, schema, size, parts, values)
         size = int(labels.max(initial=-1)) + 1
         if unit.max_rows is None:
-            return cls(codes, schema, size, row_weights(labels))
+            shares = row_weights(labels)
+            return cls(codes, schema, size, shares if parts is None else parts * shares // UNIT_WEIGHT)
         chosen = sampled_rows(labels, unit)
         kept = {variable: numbers.kept(chosen) for variable, numbers in values.items()}
-        return cls({variable: column[chosen] for variable, column in codes.items()}, schema, size, values=kept)
+        codes = {variable: column[chosen] for variable, column in codes.items()}
+        return cls(codes, schema, size, None if parts is None else parts[chosen], kept)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of each clique; axes in clique order, states in schema order."""

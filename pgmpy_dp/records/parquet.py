@@ -77,7 +77,7 @@ class ParquetSource:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         with self.connection.cursor() as connection:  # one per measurement, since they may run in threads
             read = self._batches if self.unit is None else self._batches_of_units
-            return sum_of_batches(read(connection, tally.variables), tally, rows)
+            return sum_of_batches(read(connection, tally.columns), tally, rows)
 
     def _batches(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
         for part in self.parts:

@@ -32,6 +32,7 @@ from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
 from pgmpy_dp.records.values import ValueCounts, ValueNumbers, require_few
+from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Clique, Schema, State
 
 Numbers = NDArray[np.int64]
@@ -43,8 +44,9 @@ BATCH_ROWS = 2**17
 class Tally:
     """Counts of a batch in one array of integers, so that batches add up.
 
-    A batch has a column for each variable, in order, without the coarser variables of hierarchies. With a unit, further
-    columns hold the number of rows of its unit, the row's rank among them from 1, and whether the row has no unit.
+    A batch has a column for each variable, in order, without the coarser variables of hierarchies, and one for weights
+    if there are any. With a unit, further columns hold the number of rows of its unit, the row's rank among them from
+    1, and whether the row has no unit.
     """
 
     schema: Schema
@@ -52,38 +54,53 @@ class Tally:
     cliques: tuple[Clique, ...]
     has_unit: bool = False
     max_rows: int | None = None
+    weights: Weights | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a batch, without those that an engine adds for units."""
+        return self.variables if self.weights is None else (*self.variables, self.weights.column)
 
     def __call__(self, batch: Any) -> Numbers:
         """Count rows, units, rows without a unit, each variable's missing and undeclared cells, and cliques' tables."""
         return self.count(self.read(batch), self.bounds(batch))
 
     def read(self, batch: Any) -> list[NDArray[Any]]:
-        """Find the positions of a batch's cells, an array per variable, of a type that depends only on its states."""
-        return [
+        """Find the positions of a batch's cells, an array per variable, of a type that depends only on its states.
+
+        The parts that rows weigh come last, if there are weights.
+        """
+        found = [
             positions(column_at(batch, place), reader).astype(smallest_type(reader.states), copy=False)
             for place, reader in enumerate(self._readers.values())
         ]
+        weighed = [] if self.weights is None else [self.weights.parts(column_at(batch, len(self.variables)))]
+        return [*found, *weighed]
 
     def bounds(self, batch: Any) -> list[Numbers]:
         """Return what a batch states about each row's unit."""
-        start = len(self.variables)
+        start = len(self.columns)
         return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * self.has_unit)]
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Numbers:
         """Count cells that were read, using the bounds of their rows."""
         codes, found = {}, []
-        for (variable, reader), places in zip(self._readers.items(), cells, strict=True):
+        weights = None if self.weights is None else cells[-1].astype(np.int64)
+        for (variable, reader), places in zip(self._readers.items(), cells[: len(self.variables)], strict=True):
             codes[variable], marks = settled(places, reader)
             found += [marks.missing, marks.undeclared]
         rows = next(iter(codes.values())).size
-        units, nobody, weights = rows, 0, None
+        units, nobody = rows, 0
         if self.has_unit:
             sizes, ranks, absent = bounds
             units, nobody = int((ranks == 1).sum()), int(absent.sum())
             if self.max_rows is None:
-                weights = UNIT_WEIGHT // sizes
+                shares = UNIT_WEIGHT // sizes
+                weights = shares if weights is None else weights * shares // UNIT_WEIGHT
             else:
-                codes = {variable: column[self.kept(bounds)] for variable, column in codes.items()}
+                kept = self.kept(bounds)
+                codes = {variable: column[kept] for variable, column in codes.items()}
+                weights = None if weights is None else weights[kept]
         used = {variable for clique in self.cliques for variable in clique}
         tables = count_all(with_derived(codes, self.schema, used), self.schema, self.cliques, weights)
         return np.concatenate([[rows, units, nobody, *found], *(table.ravel() for table in tables.values())]).astype(
@@ -153,6 +170,11 @@ class ValueTally:
         """The variable, which is the first column of a batch."""
         return self.tally.variables
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The variable alone."""
+        return self.tally.columns
+
     def __call__(self, batch: Any) -> CountedValues:
         """Count a batch."""
         return self.count(self.read(batch), self.tally.bounds(batch))
@@ -195,6 +217,7 @@ class StreamedRecords:
         Number of rows when they were checked.
     size : int
         Number of records, or of units.
+    weights : Weights or None
     """
 
     source: Source
@@ -202,13 +225,21 @@ class StreamedRecords:
     unit: Unit | None
     rows: int
     size: int
+    weights: Weights | None = None
 
     @classmethod
-    def open(cls, source: Source, schema: Schema, variables: Iterable[str], unit: Unit | None) -> StreamedRecords:
+    def open(
+        cls,
+        source: Source,
+        schema: Schema,
+        variables: Iterable[str],
+        unit: Unit | None,
+        weights: Weights | None = None,
+    ) -> StreamedRecords:
         """Check all cells, in one scan, with the errors of :func:`~pgmpy_dp.records.frames.encode`."""
         tally = _tally(schema, tuple(read_columns(schema, variables)), (), unit)
         (rows, size), _ = tally.checked(_total(source, tally, None), unit)
-        return cls(source, schema, unit, rows, size)
+        return cls(source, schema, unit, rows, size, weights)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of each clique; axes in clique order, states in schema order.
@@ -216,7 +247,7 @@ class StreamedRecords:
         Raises SchemaError if the source returns other rows than when it was opened.
         """
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
-        tally = _tally(self.schema, used, tuple(cliques), self.unit)
+        tally = _tally(self.schema, used, tuple(cliques), self.unit, self.weights)
         found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
         self._require_same(found)
         return tables
@@ -236,8 +267,14 @@ class StreamedRecords:
             )
 
 
-def _tally(schema: Schema, variables: tuple[str, ...], cliques: tuple[Clique, ...], unit: Unit | None) -> Tally:
-    return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows)
+def _tally(
+    schema: Schema,
+    variables: tuple[str, ...],
+    cliques: tuple[Clique, ...],
+    unit: Unit | None,
+    weights: Weights | None = None,
+) -> Tally:
+    return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows, weights)
 
 
 def _total(source: Source, tally: Tally | ValueTally, rows: int | None) -> Any:

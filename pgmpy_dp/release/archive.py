@@ -1,12 +1,12 @@
 """Release files: a zip of two members that can be read without this library.
 
 ``measurements.csv`` has one row per table cell: ``clique`` (index in the list of cliques), ``cell`` (row-major index in
-the table, last axis fastest), ``value`` (noisy count; if the guarantee's ``max_rows`` is null, in units of 2**-20, the
-parts into which a person's weight is divided) and ``variance`` (of the noise in the count). ``datapackage.json`` is a
-Frictionless Data Package (version 2) that describes it. Its property ``pgmpy_dp:release`` holds the format version, the
-kind of the release, the schema of the records (a Table Schema), the guarantee, the number of records if it is public,
-and the cliques with their axes, shapes and exact noise scales. Numbers are written so that they read back to the same
-float.
+the table, last axis fastest), ``value`` (noisy count; if the guarantee's ``max_rows`` is null or it has a
+``largest_weight``, in units of 2**-20, the parts into which a person's or a record's weight is divided) and
+``variance`` (of the noise in the count). ``datapackage.json`` is a Frictionless Data Package (version 2) that describes
+it. Its property ``pgmpy_dp:release`` holds the format version, the kind of the release, the schema of the records (a
+Table Schema), the guarantee, the number of records if it is public, and the cliques with their axes, shapes and exact
+noise scales. Numbers are written so that they read back to the same float.
 
 In the kind "tables", the measurements are the cells of the cliques' tables. In the kind "coefficients", they are
 integer Fourier coefficients: ``clique`` is the index in a list of subsets of the cliques, ``cell`` that in the subset's

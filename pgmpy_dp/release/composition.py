@@ -35,7 +35,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """
     if len(guarantees) == 1:
         return guarantees[0]
-    _require_alike(guarantees, ("neighbours", "unit", "max_rows", "overlap"))
+    _require_alike(guarantees, ("neighbours", "unit", "max_rows", "largest_weight", "overlap"))
     return _joint(guarantees, sum)
 
 
@@ -91,7 +91,7 @@ def compose_apart(guarantees: Sequence[Guarantee], overlap: int = 1) -> Guarante
     differentially private with epsilon = 1.0, for one record added or removed in one of the united releases
     (discrete Laplace noise)
     """
-    _require_alike(guarantees, ("neighbours", "unit", "max_rows"))
+    _require_alike(guarantees, ("neighbours", "unit", "max_rows", "largest_weight"))
     if any(guarantee.overlap or guarantee.sampling_rate < 1 for guarantee in guarantees):
         raise ValueError("Only releases of all records of one holder can be united, not samples or other unions.")
     whole = _joint(guarantees, lambda amounts: sum(sorted(amounts, reverse=True)[:overlap]))
@@ -126,6 +126,7 @@ def _joint(guarantees: Sequence[Guarantee], combined: Callable[[list[Fraction]],
         unit=first.unit,
         versions={name: text for guarantee in guarantees for name, text in guarantee.versions.items()},
         max_rows=first.max_rows,
+        largest_weight=first.largest_weight,
         accepted=any(guarantee.accepted for guarantee in guarantees),
         shared=shared,
         overlap=first.overlap,

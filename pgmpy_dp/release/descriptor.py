@@ -87,7 +87,7 @@ def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
     names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
     shared = entry(stated, "shared", list) if "shared" in stated else []
     for each in (stated, *shared):
-        optional = {"sampling_rate", "max_rows", "accepted", "payment", "shared", "overlap"}
+        optional = {"sampling_rate", "max_rows", "accepted", "payment", "shared", "overlap", "largest_weight"}
         if type(each) is not dict or set(each) - optional != set(names):
             raise ValueError(f"guarantee must have the properties {list(names)}.")
         for name in ("neighbours", "mechanism", "unit"):

@@ -128,6 +128,11 @@ class Release:
         raise self._refusal()
 
     @property
+    def total_weight(self) -> float:
+        """The sum of the weights of all records: `total` times the largest weight, or `total` if they have none."""
+        return self.total * (self.guarantee.largest_weight or 1.0)
+
+    @property
     def total_variance(self) -> float:
         """The variance of `total` before its floor of 1; 0 if the number is public."""
         raise self._refusal()

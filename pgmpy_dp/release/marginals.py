@@ -90,7 +90,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         cliques = self.schema.require(list(self.tables))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
-        weighted = self.guarantee.max_rows is None
+        weighted = self.guarantee.weighted
         tables = {clique: _checked_table(self.schema, clique, self.tables[clique], weighted) for clique in cliques}
         scales = {clique: checked_number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
         exact = self.guarantee.mechanism == "none"
@@ -208,7 +208,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     @property
     def _parts(self) -> int:
         """Counts are integer multiples of 1 over this number."""
-        return UNIT_WEIGHT if self.guarantee.max_rows is None else 1
+        return UNIT_WEIGHT if self.guarantee.weighted else 1
 
     def to_coefficients(self) -> Coefficients:
         """Make the tables agree on common variables, by their Fourier coefficients.
@@ -280,7 +280,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             scales[clique] = checked_number(f"scale of {clique}", each["scale"])
 
         def release(counts: dict[Clique, NDArray[np.int64]]) -> Any:
-            weighted = guarantee.max_rows is None
+            weighted = guarantee.weighted
             tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
             return cls(schema, tables, scales, guarantee, total, among)
 
@@ -333,7 +333,7 @@ def _checked_candidates(chosen_among: Mapping[Clique, int], cliques: Sequence[Cl
 
 def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     """Raise if a guarantee promises more than the noise gives one unit."""
-    rows = guarantee.max_rows or 1  # without max_rows, a unit has a weight of 1
+    rows = guarantee.max_rows or 1  # without max_rows, a unit has a weight of 1; so has a record of the largest weight
     if guarantee.mechanism == "laplace":
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), float(guarantee.of_noise()[0])
         loss = sum(sensitivity / scale for scale in scales)

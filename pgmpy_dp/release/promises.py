@@ -37,7 +37,7 @@ def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
 
 
 def checked_total(total: Any, guarantee: Guarantee) -> int | None:
-    several = guarantee.max_rows is not None and guarantee.max_rows > 1
+    several = (guarantee.max_rows or 1) > 1 or guarantee.largest_weight is not None
     if total is None:
         if guarantee.neighbours == "replace_one" and guarantee.mechanism != "none" and not several:
             raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
@@ -45,7 +45,9 @@ def checked_total(total: Any, guarantee: Guarantee) -> int | None:
     if guarantee.neighbours == "add_remove" and guarantee.mechanism != "none":
         raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
     if several:
-        raise ValueError("NoisyMarginals: the units' numbers of rows are private: leave public_total out.")
+        raise ValueError(
+            "NoisyMarginals: units' numbers of rows are private, and so are weights: leave public_total out."
+        )
     return whole_number("NoisyMarginals: public_total", total, 0)
 
 

@@ -260,6 +260,12 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "two stages": (twice, LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
+    "survey weights": (measured(ONE), {"unit": {"weights": "person", "largest_weight": 50.0}}),
+    "survey weights, gaussian": (measured(ONE, **GAUSSIAN), {**LARGE, "unit": {"weights": "n", "largest_weight": 0.5}}),
+    "persons with survey weights": (
+        measured(ONE),
+        {"unit": {"unit": "person", "max_rows": 2, "weights": "n", "largest_weight": 0.5}, "pairs": "persons"},
+    ),
     "households": (
         measured([("v", "w"), ("v", "size"), ("w", "another w")]),
         {"source": households, "unit": {"unit": "person"}, "pairs": "persons", "trials": 20_000, "times": 0.5},

@@ -13,8 +13,9 @@ import pgmpy_dp as dp
 from pgmpy_dp.records import CsvFile, open_records
 from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import Unit
+from pgmpy_dp.records.weights import Weights
 
-__all__ = ["CsvFile", "Unit", "encode_numbers", "open_records", "outcome"]
+__all__ = ["CsvFile", "Unit", "Weights", "encode_numbers", "open_records", "outcome"]
 
 
 def outcome(read: Callable[[], Any]) -> Any:

@@ -17,6 +17,7 @@ import pandas as pd
 
 import pgmpy_dp as dp
 
+LARGEST = 2.5  # weight
 SECRET = "7654321"  # a part of some values, and of nothing else
 
 # Texts: those that libraries read as something else, and what files are made of, in all orders.
@@ -128,6 +129,8 @@ class Case:
     schema : Schema
     unit : str or None
     max_rows : int or None
+    weights : str or None
+        A column, of which a record's weight is at most LARGEST.
     tolerant : bool
         Whether every variable has states for missing and other values.
     """
@@ -136,6 +139,7 @@ class Case:
     schema: dp.Schema
     unit: str | None
     max_rows: int | None
+    weights: str | None
     tolerant: bool
 
     @property
@@ -184,7 +188,8 @@ def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None)
     max_rows = chance.choice([None, None, 1, 100])
     said = {c.name: _said(chance, c, declared[c.name]) for c in columns if c.name in declared}
     schema = dp.Schema(declared, **{role: dict.fromkeys(declared, role) for role in roles}, missing_values=said)
-    return Case(tuple(columns), schema, *((unit, max_rows) if whose else (None, None)), len(roles) == 2)
+    weights = chance.choice([None, None, chance.choice(columns).name])
+    return Case(tuple(columns), schema, *((unit, max_rows) if whose else (None, None)), weights, len(roles) == 2)
 
 
 def _said(chance: random.Random, column: Column, declared: Any) -> list[str]:

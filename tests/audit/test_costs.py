@@ -78,7 +78,7 @@ def frame(records):
 def data_sets(mechanism):
     """What one record, or all rows of one person, may be; each completed to a data set by the same others."""
     others = [(*row, person) for person, row in enumerate(REST)]
-    most = 3 if mechanism.unit else 1
+    most = 3 if "unit" in mechanism.unit else 1
     units = [rows for number in range(1, most + 1) for rows in itertools.combinations_with_replacement(ROWS, number)]
     return frame(others), [frame([*others, *((*row, 99) for row in rows)]) for rows in units]
 
@@ -167,6 +167,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("gaussian block", blocks, "table_sensitivity"),
         ("two stages", blocks, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
+        ("survey weights", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("residuals", noisy_residuals, "residual_sensitivity"),
         ("checks", acceptance, "table_sensitivity"),

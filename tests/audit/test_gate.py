@@ -29,8 +29,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
-from gate import CsvFile, Unit, open_records, outcome
-from hostile_records import SECRET, Case, Column, drawn_case
+from gate import CsvFile, Unit, Weights, open_records, outcome
+from hostile_records import LARGEST, SECRET, Case, Column, drawn_case
 from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -56,7 +56,8 @@ def gate(source: Any, case: Case) -> Counted:
     """The library's reader."""
     unit = None if case.unit is None else Unit(case.unit, case.max_rows, random_keys)
     variables = case.schema.variables
-    opened = open_records(source, case.schema, variables, unit)
+    weights = None if case.weights is None else Weights(case.weights, LARGEST)
+    opened = open_records(source, case.schema, variables, unit, weights)
     cliques = list(dict.fromkeys([variables, variables[:1]]))
     tables = opened.counts(cliques)
     return Counted(opened.size, [tables[clique] for clique in cliques])
@@ -86,8 +87,12 @@ def require_sum(together: Counted, alone: list[Counted], case: Case) -> None:
     assert together.size == len(rows)
     assert [one.size for one in alone] == [1] * len(rows)
     for number, table in enumerate(together.tables):
-        assert table.sum() == each.sum()
-        assert [one.tables[number].sum() for one in alone] == each.tolist()
+        if case.weights is None:
+            assert table.sum() == each.sum()
+            assert [one.tables[number].sum() for one in alone] == each.tolist()
+        else:
+            bound = UNIT_WEIGHT * (1 if case.unit is None else case.max_rows or 1)
+            assert all(0 <= one.tables[number].sum() <= bound for one in alone)
         if (rows <= most).all():  # no rows were drawn
             assert (table == sum(one.tables[number] for one in alone)).all()
 
@@ -214,22 +219,24 @@ def test_records_in_many_batches_are_what_they_are_alone(form, tmp_path):
     )
     stand_ins = {role: dict.fromkeys("vn", role) for role in ("missing", "other")}
     schema = dp.Schema({"v": ["x", "x ", "1"], "n": dp.Bins([0, 1, 18])}, **stand_ins)
-    case = Case(columns, schema, None, None, True)
+    case = Case(columns, schema, None, None, None, True)
     typed, write = next(iter(FORMS[form].typed.values())), FORMS[form].written[0]
     frame = typed(columns)
     repeated = np.array([20_011, 3, 40_009, 1, 30_011, 17, 25_013])
     rows = np.random.default_rng(0).permutation(np.repeat(np.arange(7), repeated))
-    alone = [read(gate, written(write, taken(frame, [row]), tmp_path, str(row)), case, tmp_path) for row in range(7)]
+    each = [written(write, taken(frame, [row]), tmp_path, str(row)) for row in range(7)]
     source = written(write, taken(frame, rows), tmp_path, "together")
     sizes = np.array([sum(repeated[row] for row in person) for person in replace(case, unit="who").persons])
     weights = [UNIT_WEIGHT // sizes["pqP".index(who)] for who in columns[2].values]
-    for unit, size, weight in ((None, len(rows), np.ones(7, np.int64)), ("who", 3, weights)):
-        together = read(gate, source, replace(case, unit=unit), tmp_path)
-        assert together.size == size
-        for number, table in enumerate(together.tables):
-            assert (
-                table == sum(n * w * one.tables[number] for n, w, one in zip(repeated, weight, alone, strict=True))
-            ).all()
+    for survey in (None, "n"):
+        weighted, parts = replace(case, weights=survey), 1 if survey is None else UNIT_WEIGHT
+        alone = [read(gate, one, weighted, tmp_path) for one in each]
+        for unit, size, weight in ((None, len(rows), [parts] * 7), ("who", 3, weights)):
+            together = read(gate, source, replace(weighted, unit=unit), tmp_path)
+            assert together.size == size
+            for number, table in enumerate(together.tables):
+                tables = [w * one.tables[number] // parts for w, one in zip(weight, alone, strict=True)]
+                assert (table == sum(n * one for n, one in zip(repeated, tables, strict=True))).all()
 
 
 def test_codes_in_an_array_are_what_they_are_alone():

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli.owner.draft import read_dictionary
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.ids import number_ids
 
@@ -201,3 +202,34 @@ def test_dates_are_compared():
     rule = dp.Allowed.comparing(schema, "admitted <= left + 29")
     assert ("2024-03", "2024-01") not in rule.combinations
     assert ("2024-02", "2024-01") in rule.combinations
+
+
+def test_holders_agree_on_bins_of_dates():
+    months, quarters = (
+        dp.Schema({"day": dp.DateBins(["2024-01-01", word, "2024-07-01"])}) for word in ("month", "year")
+    )
+    assert dp.agree([months, quarters]).bins["day"] == months.bins["day"]
+    with pytest.raises(dp.SchemaError, match="bins of numbers for one holder and of dates"):
+        dp.agree([months, dp.Schema({"day": dp.Bins([0, 1])})])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("date,,2022-01-01|month|2022-03-01", None),
+        ("date,2022-01-01|2022-01-02,", None),
+        ("date,,2022-01-01|week|2022-03-01", "Bins of dates"),
+        ("date,2022-01-01|soon,", "not of type date"),
+        ("number,,2022-01-01|month|2022-03-01", "is not a finite number"),
+    ],
+)
+def test_dictionaries_declare_dates(row, message, tmp_path):
+    path = tmp_path / "dictionary.csv"
+    path.write_text(f"variable,type,states,edges\nday,{row}\n")
+    if message is None:
+        schema = read_dictionary(path)
+        assert schema.states["day"][0].startswith("2022-01")
+        assert dp.Schema.from_dict(schema.to_dict()) == schema
+    else:
+        with pytest.raises(dp.SchemaError, match=message):
+            read_dictionary(path)

@@ -195,6 +195,7 @@ def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
     return [
         *head,
         f"Number of {guarantee.counted}: {total['value']:,.0f} ({about})",
+        *([f"Sum of all weights: about {total['weight']:,.6g}"] if "weight" in total else []),
         *_cautions(noisy),
         "",
         *listed_tables(held["tables"], guarantee.counted),
@@ -230,6 +231,7 @@ def describe(noisy: Release) -> dict[str, Any]:
     if isinstance(noisy, UnitedMarginals):
         parts = [{"state": state, **describe(part)} for state, part in noisy.parts.items()]
         united = {"variable": noisy.variable, "overlap": noisy.overlap, "parts": parts}
+    weighed = noisy.guarantee.largest_weight is not None
     return {
         **held,
         "total": {
@@ -237,6 +239,7 @@ def describe(noisy: Release) -> dict[str, Any]:
             "value": noisy.total,
             "public": noisy.public_total is not None,
             "deviation": noisy.total_variance**0.5,
+            **({"weight": noisy.total_weight} if weighed else {}),
         },
         "tables": [
             {

@@ -38,6 +38,8 @@ class Spending:
     delta: float = 0.0
     unit: str | None = None
     max_rows: int | None = None
+    weights: str | None = None
+    largest_weight: float | None = None
     dry_run: bool = False
     records: float | None = None
     error: float | None = None
@@ -76,15 +78,25 @@ class Spending:
         """Open the records behind the ledger."""
         from pgmpy_dp.data import PrivateDataset
 
-        unit = {"unit": self.unit, "max_rows": self.max_rows}
-        return PrivateDataset(data, schema, budget, neighbours=self.neighbours, **unit)  # type: ignore[arg-type]
+        return PrivateDataset(
+            data,
+            schema,
+            budget,
+            neighbours=self.neighbours,
+            unit=self.unit,
+            max_rows=self.max_rows,
+            weights=self.weights,
+            largest_weight=self.largest_weight,
+        )
 
     def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
         """Return the public facts about the records, to price a mechanism before they are read."""
         from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+        from pgmpy_dp.records.weights import checked_weights
 
         delta = self.delta if delta is None else delta
-        return PublicTable.of(schema, delta, self.neighbours, self.unit, self.max_rows)
+        weights = checked_weights(self.weights, self.largest_weight)
+        return PublicTable.of(schema, delta, self.neighbours, self.unit, self.max_rows, weights)
 
     def emit_plan(self, held: Mapping[str, Any], lines: Sequence[str]) -> None:
         """Print the plan of a dry run, and whether the ledger can pay for it."""

@@ -93,7 +93,8 @@ def synthesize(
 
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
-    files written may be published.
+    files written may be published. With --weights, records are drawn as the weighted ones are distributed, so that all
+    have the same weight: that column says it, and the weights add up to those of DATA, as far as the noise tells.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
@@ -123,6 +124,8 @@ def synthesize(
             _save((estimator.release_, release_path), (network, model))
             begin("Drawing records")
             drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
+            if spending.weights is not None and spending.weights not in drawn:
+                drawn[spending.weights] = float(f"{estimator.release_.total_weight / len(drawn):.6g}")
             cautions = [*mostly_noise(estimator.release_), *(untold_means(network) if numbers == "drawn" else [])]
             cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]

@@ -24,7 +24,7 @@ _RECORDS = click.option(
     "--records",
     type=click.FloatRange(0, min_open=True),
     help="A public guess of the number of records, or of units: what the noise would leave of them. Never count "
-    "them for it.",
+    "them for it. With --weights: of the sum of weights, divided by the largest.",
 )
 _ERROR = click.option(
     "--error",
@@ -134,7 +134,7 @@ csv_options = combined(*_CSV)
 
 
 def record_options(unit: bool = True) -> Decorator:
-    """Add the options of a command that reads records, for `Spending`; without `unit`, the command names it."""
+    """Add the options of a command that reads records, for `Spending`; without `unit`, without how rows count."""
     one = (
         click.option(
             "--unit",
@@ -146,6 +146,18 @@ def record_options(unit: bool = True) -> Decorator:
             type=click.IntRange(1),
             help="With --unit: count at most this number of rows of each person, drawn at random. By default all rows "
             "count, with a total weight of 1.",
+        ),
+        click.option(
+            "--weights",
+            metavar="COLUMN",
+            help="Survey weights: tables add up this column, in records of the largest weight. What is no number, or "
+            "negative, counts 0.",
+        ),
+        click.option(
+            "--largest-weight",
+            type=float,
+            metavar="NUMBER",
+            help="With --weights: the public largest weight, to which noise grows; larger ones count as it.",
         ),
     )
     return combined(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.checks import decimal_above
 from pgmpy_dp.privacy.ledger import Charge, protected
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers
 from pgmpy_dp.records.memory import distinct
 from pgmpy_dp.records.units import Unit, checked_unit, require_single_records
+from pgmpy_dp.records.weights import Weights, require_unweighted
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.schema import Schema
@@ -41,6 +43,8 @@ class Public:
         The ledger that pays. Only :meth:`pgmpy_dp.data.wall.Wall.release` charges it.
     private : bool
         Whether the noise gives privacy.
+    weights : Weights or None
+        How much records count; None where all count alike.
     """
 
     neighbours: str
@@ -48,6 +52,7 @@ class Public:
     total: int | None
     budget: PrivacyBudget
     private: bool
+    weights: Weights | None = field(default=None, kw_only=True)
 
     @property
     def protects(self) -> str:
@@ -56,12 +61,16 @@ class Public:
 
     @property
     def contribution(self) -> int:
-        """The largest sum that one unit adds to a table."""
-        return 1 if self.unit is None else self.unit.contribution
+        """The largest sum that one unit adds to a table, in the parts that are counted."""
+        if self.weights is None:
+            return 1 if self.unit is None else self.unit.contribution
+        return UNIT_WEIGHT * (1 if self.unit is None or self.unit.max_rows is None else self.unit.max_rows)
 
     @property
     def parts(self) -> int:
-        """Number of parts into which a unit's weight is divided."""
+        """Number of parts that make 1 in tables."""
+        if self.weights is not None:
+            return UNIT_WEIGHT
         return 1 if self.unit is None else self.unit.parts
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
@@ -90,8 +99,9 @@ class Public:
         return ()
 
     def require_single_records(self) -> None:
-        """Raise if there are units, for mechanisms whose sensitivity is that of one record."""
+        """Raise if there are units or weights, for mechanisms whose sensitivity is that of one record."""
         require_single_records(self.unit)
+        require_unweighted(self.weights)
 
 
 @dataclass(frozen=True)
@@ -108,10 +118,12 @@ class PublicTable(Public):
         neighbours: str = "add_remove",
         unit: str | None = None,
         max_rows: int | None = None,
+        weights: Weights | None = None,
     ) -> PublicTable:
         """Say what is public of records that are not read, for a price that is asked before they are."""
         budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices look at its delta alone
-        return cls(neighbours, checked_unit(unit, max_rows, OPENDP_NOISE), None, budget, True, schema)
+        units = checked_unit(unit, max_rows, OPENDP_NOISE)
+        return cls(neighbours, units, None, budget, True, schema, weights=weights)
 
     @property
     def payments(self) -> tuple[Guarantee, ...]:
@@ -126,11 +138,13 @@ class Held:
     records: Records
     numbers: Mapping[str, Integers]
     unit: Unit | None
+    weights: Weights | None = None
 
     @property
     def codes(self) -> Mapping[str, Codes]:
         """The codes of records in memory, for mechanisms that process them one by one."""
         require_single_records(self.unit)
+        require_unweighted(self.weights)
         if not isinstance(self.records, EncodedRecords):
             raise ValueError(
                 "This mechanism processes records one by one and needs them in memory: collect the lazy frame "

@@ -1,7 +1,9 @@
 """Counting tables with noise.
 
 Sensitivity. A unit adds at most its contribution (1 for a record) to the sum of a table, so neighbours' tables differ
-as stated in :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`. Each table gets noise of the scale at which it
+as stated in :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`. Where units or records have weights, the tables are
+of whole numbers of parts, and so are contributions; :mod:`~pgmpy_dp.records.units` and :mod:`~pgmpy_dp.records.weights`
+argue these. Noisy parts are then divided, which is post-processing. Each table gets noise of the scale at which it
 costs its share of the charge, and the costs of tables add up: epsilons under Laplace noise, rhos (zCDP) under Gaussian
 noise. A block of Gaussian tables has the exact price of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the
 records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
@@ -133,7 +135,7 @@ class GaussianTables:
 def deviations(quote: Quote) -> dict[Clique, float]:
     """Find the standard deviation of the noise in a cell of each table, in what tables count; of two stages, pooled."""
     stages = quote.terms if isinstance(quote.terms, tuple) else (quote.terms,)
-    parts = UNIT_WEIGHT if quote.guarantee.max_rows is None else 1
+    parts = UNIT_WEIGHT if quote.guarantee.weighted else 1
     variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
     return {c: sum(1.0 / variance(scales[c]) for scales in stages) ** -0.5 / parts for c in stages[0]}
 
@@ -142,7 +144,7 @@ def _released(
     quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], add: Callable[[Counts, float], Counts]
 ) -> NoisyMarginals:
     tables, scales = perturbed(exact, quote.terms, add), quote.terms
-    if quote.guarantee.max_rows is None:  # convert parts of a unit's weight to units; exact for a power of 2
+    if quote.guarantee.weighted:  # convert parts to units, or to records of the largest weight; exact for a power of 2
         tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
         scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
     return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
@@ -176,7 +178,7 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
     if public.contribution != 1:
         raise ValueError(
             Message(
-                "Blocks are priced for single records, and these units have several",
+                "Blocks are priced for single records of equal weight, and these have weights, or units of several",
                 'use mechanism="gaussian"',
                 "add --mechanism gaussian",
             )
@@ -219,7 +221,8 @@ def shared(
 def promise(public: PublicTable, epsilon: Fraction, noise: str, **parts: Any) -> Guarantee:
     """State the guarantee of tables, for units where there are units."""
     unit: dict[str, Any] = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
-    return public.guarantee(epsilon, noise, **unit, **parts)
+    weight = {} if public.weights is None else {"largest_weight": public.weights.largest}
+    return public.guarantee(epsilon, noise, **unit, **weight, **parts)
 
 
 def perturbed(

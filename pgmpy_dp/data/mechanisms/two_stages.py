@@ -87,7 +87,10 @@ class TwoStageTables:
     def quote(self, public: PublicTable) -> Quote:
         """Price both stages; the terms are the scales of the first, and the ladder of each group in the second."""
         if public.contribution != 1:
-            raise ValueError("Two stages are priced for single records, and these units have several: take one stage.")
+            raise ValueError(
+                "Two stages are priced for single records of equal weight, and these have weights, or units of "
+                "several: take one stage."
+            )
         shares = shared(public, self.cliques, self.weights)
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         number(above=0.0, most=0.999)("first", self.first)

@@ -76,12 +76,13 @@ def measure_farthest(
             "keep what failed tries released. Nothing was charged. Measure the misfit of the network that `retry` "
             "returns; in an attempt, measure tables of the data set itself."
         )
-    change = data.neighbours, data.unit, data.max_rows
+    change = data.neighbours, data.unit, data.max_rows, data.largest_weight
     for guarantee in (release.guarantee for release in releases):
-        if (guarantee.neighbours, guarantee.unit, guarantee.max_rows) != change:  # no guarantee would hold for both
+        of_release = guarantee.neighbours, guarantee.unit, guarantee.max_rows, guarantee.largest_weight
+        if of_release != change:  # no guarantee would hold for both
             raise ValueError(
                 "The data set protects another change of the records than the network's release, which is for "
-                f"neighbours={guarantee.neighbours!r}, unit={guarantee.unit!r} and max_rows={guarantee.max_rows!r}."
+                "neighbours={!r}, unit={!r}, max_rows={!r} and largest_weight={!r}.".format(*of_release)
             )
     for variable, states in schema.states.items():
         if set(data.schema.states.get(variable, ())) != set(states):

@@ -1,0 +1,113 @@
+"""Survey weights: tables add up what records weigh, as whole numbers of parts of a public largest weight.
+
+A record of weight w counts for w / `largest` of a record, rounded to a whole number of parts, of which a record has
+:data:`~pgmpy_dp.privacy.mechanisms.UNIT_WEIGHT`.
+
+Sensitivity, line by line.
+
+1. The parts of a record are a function of its own cell in the column of weights and of the public `largest` alone:
+   round(UNIT_WEIGHT * clip(w, 0, largest) / largest). They are a whole number from 0 to UNIT_WEIGHT, whatever the cell
+   holds: what is missing, negative or no number counts 0 parts, and what is larger than `largest` counts UNIT_WEIGHT.
+   No cell is refused, since a refusal would tell of a record that the budget has not paid for.
+2. A record adds its parts to one cell of each table, and changes nothing that other records add. So a unit adds
+   non-negative whole numbers whose sum is at most c = UNIT_WEIGHT for a record; c = `max_rows` times UNIT_WEIGHT for a
+   unit of which `max_rows` rows are counted; and c = UNIT_WEIGHT where all K rows of a unit are, since the parts p of
+   each become floor(p * floor(UNIT_WEIGHT / K) / UNIT_WEIGHT) <= floor(UNIT_WEIGHT / K), K times.
+3. Adding or removing the unit changes a table by at most c in the L1 and in the L2 norm; replacing it by another of any
+   weight by at most 2 c and sqrt(2) c. This is :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` at c rows, by
+   which integer noise on the parts is priced as for counts.
+4. Dividing by UNIT_WEIGHT, which is exact, is post-processing: released tables are in records of the largest weight,
+   where c is 1 or `max_rows`, as without weights. In the unit of the weights, noise is `largest` times that of counts.
+
+Rounding moves a weight by at most `largest` / 2**21.
+
+Sampling. Of records drawn independently, the share of the weight that is in a cell has a variance of about
+sum w^2 (x - p)^2 / (sum w)^2 <= p (1 - p) / (sum w / `largest`), since w^2 <= w `largest`. A table in records of the
+largest weight therefore tells no more than as many records of equal weight would: bounds and tests of fit that take its
+total for a number of records allow for at least the sampling error that there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import Message
+from pgmpy_dp.privacy.checks import number as require_number
+from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.records.cells import as_float, written_number
+from pgmpy_dp.records.columns import column_numbers
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Column of the records that holds weights, and the largest weight.
+
+    Attributes
+    ----------
+    column : str
+    largest : float
+        Larger weights count as this one.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> (Weights("w", 8.0).parts(pandas.Series([1.0, 8.0, 99.0, -1.0, None])) / UNIT_WEIGHT).tolist()
+    [0.125, 1.0, 1.0, 0.0, 0.0]
+    """
+
+    column: str
+    largest: float
+
+    def parts(self, column: Any) -> NDArray[np.int64]:
+        """Find how many parts each cell of a column counts."""
+        return self._rounded(column_numbers(column))
+
+    def text_reading(self, decimal: str) -> Callable[[str], int]:
+        """Return a function from the texts of a file without types to parts."""
+
+        def read(text: str) -> int:
+            number = written_number(text, decimal)
+            return int(self._rounded(np.array([math.nan if number is None else as_float(number)]))[0])
+
+        return read
+
+    def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        held = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, self.largest)
+        return np.rint(held / self.largest * UNIT_WEIGHT).astype(np.int64)
+
+
+def checked_weights(column: Any, largest: Any) -> Weights | None:
+    """Check the weights that a caller asks for; None where records count alike."""
+    if column is None and largest is None:
+        return None
+    if not isinstance(column, str) or not column:
+        problem = f"weights must name the column of the records that holds them, got {column!r}"
+        raise ValueError(Message(problem, parameter="weights"))
+    if largest is None:
+        raise ValueError(
+            Message(
+                "Weights need a public largest weight, to which noise is scaled; larger ones are clipped",
+                "give largest_weight=",
+                "give --largest-weight",
+            )
+        )
+    require_number(least=1e-100, most=1e100)("largest_weight", largest)
+    return Weights(column, float(largest))
+
+
+def require_unweighted(weights: Weights | None) -> None:
+    """Raise if there are weights, for mechanisms that count every record alike."""
+    if weights is not None:
+        raise ValueError(
+            Message(
+                f"This mechanism counts every record alike, and these have weights in {weights.column!r}",
+                "use measure(), which weighs them, or leave weights out",
+                "use pgmpy-dp release, which weighs them, or leave --weights out",
+            )
+        )
