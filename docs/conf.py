@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ import pgmpy_dp
 from pgmpy_dp.papers.experiments import load
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from drawings import draw_all  # noqa: E402
+
+draw_all()
 # Files of the project and the tutorials are pages too; Sphinx reads what lies in its own folder.
 for folder, names in (
     ("project", ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md"]),

@@ -15,7 +15,10 @@ class Page {
   listen() {
     const clicks = {
       undo: () => this.undo(), reset: () => this.go({ given: new Map(), pinned: null }), explain: () => this.explain(),
-      pin: () => this.go({ given: this.now.given, pinned: this.now.pinned ? null : this.now.given }),
+      pin: () => {
+        this.go({ given: this.now.given, pinned: this.now.pinned ? null : this.now.given });
+        if (this.now.pinned) this.say('Now click another state: its answers are compared with these.');
+      },
       link: () => this.copy(location.href, 'The link'), python: () => this.copy(this.python(), 'The line of Python'),
       csv: () => this.download(), print: () => print(),
     };

@@ -189,10 +189,8 @@ def judged(path: Path) -> pd.DataFrame:
     return rows
 
 
-def shown(rows: pd.DataFrame, path: Path) -> None:
-    """Print ratios of predicted to actual errors, and draw them."""
-    import matplotlib.pyplot as plt
-
+def show(rows: pd.DataFrame) -> None:
+    """Print ratios of predicted to actual errors."""
     ratios = pd.DataFrame({name: rows[name] / rows["error"] for name in ("predicted", "by_others")})
     within = (np.abs(ratios - 1) <= 0.25).mean()
     print(f"within 25 %: {within['predicted']:.0%} of {len(rows)} releases, {within['by_others']:.0%} by other tables")
@@ -207,7 +205,14 @@ def shown(rows: pd.DataFrame, path: Path) -> None:
     print(
         f"drawn again, actual over predicted: {np.exp(again.mean()):.2f}, off by a factor of {np.exp(again.std()):.2f}"
     )
-    figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
+
+
+def draw(rows: pd.DataFrame, out: Path) -> None:
+    """Draw the actual beside the predicted error of every release."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
     for name, part in rows.groupby("table"):
         axes.loglog(part["predicted"], part["error"], "o", markersize=3, label=name)
     ends = np.array([rows["error"].min(), 1.0])
@@ -215,7 +220,7 @@ def shown(rows: pd.DataFrame, path: Path) -> None:
     axes.fill_between(ends, ends / 1.25, ends * 1.25, color="black", alpha=0.1)
     axes.set(xlabel="predicted mean error of pairs", ylabel="of synthetic records")
     axes.legend(fontsize=6, ncols=2)
-    figure.savefig(path.with_suffix(".svg"))
+    figure.savefig(out)
 
 
 def main() -> None:
@@ -238,7 +243,10 @@ def main() -> None:
                 if fresh:
                     writer.writeheader()
                 writer.writerow(row)
-    shown(judged(asked.out), asked.out)
+    rows = judged(asked.out)
+    rows.drop(columns=["drawn_again", "by_others"]).round(5).to_csv(asked.out, index=False)
+    show(rows)
+    draw(rows, asked.out.with_suffix(".svg"))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,20 @@ def test_derived_variables_need_no_pairs():
     assert found.error is not None
 
 
+def test_the_officers_table_is_what_is_predicted():
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "officer.md").read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.split("| ε = 3 |\n", 1)[1].splitlines()[1:17]]
+    marks = {"go": "", "doubtful": " ?", "no go": " ✗"}
+    for columns, (place, epsilon) in [("5", (2, 0.1)), ("20", (4, 1.0))]:
+        plan = dp.PairwiseMixture(epsilon, 1e-9).plan(
+            dp.Schema({f"v{n}": range(5) for n in range(int(columns))}), records=1
+        )
+        for row in rows:
+            if row[1] == columns:
+                outlook = replace(plan, records=int(row[0].replace(",", ""))).outlook
+                assert row[place] == f"{outlook.error:.2g}".lstrip("0") + marks[outlook.advice]
+
+
 @pytest.mark.slow
 def test_six_tables_of_real_records_are_within_a_quarter():
     """The kept results of tests/benchmarks/outlook.py, whose noise is not that to which the formula was fitted."""
