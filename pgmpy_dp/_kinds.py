@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-DICTIONARY_COLUMNS = ("variable", "type", "states", "edges", "labels", "decimals", "missing", "other", "missing_values")
+DICTIONARY_COLUMNS = (
+    "variable", "type", "states", "edges", "labels", "decimals", "detail", "missing", "other", "missing_values",
+)  # fmt: skip
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
     ".xml": "a network", ".xdsl": "a network", ".net": "a network", ".uai": "a network",

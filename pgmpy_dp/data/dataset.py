@@ -139,7 +139,8 @@ class PrivateDataset(Wall):
         self._unit = checked_unit(unit, max_rows, noise)
         self._numbers = encode_numbers(records, schema)
         self._weights = checked_weights(weights, largest_weight)
-        self._records = open_records(records, schema, schema.variables, self._unit, self._weights)
+        read = (*schema.variables, *schema.details)
+        self._records = open_records(records, schema, read, self._unit, self._weights)
 
     @property
     def schema(self) -> Schema:

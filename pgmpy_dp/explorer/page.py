@@ -25,7 +25,6 @@ from pgmpy_dp.explorer.trees import tree_content
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
-from pgmpy_dp.models.shapes import DRAWS
 from pgmpy_dp.models.trees.answers import TreeAnswers
 from pgmpy_dp.schema import Schema, State
 
@@ -118,7 +117,7 @@ def _variable(model: Model, schema: Schema, variable: str, packed: Packed) -> di
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
         held |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
         if np.isfinite(bins.edges).sum() > 1:
-            held["shape"] = shape_content(model._shape(variable, bins, DRAWS), packed)
+            held["shape"] = shape_content(model._shape_of(variable, bins), packed)
     return held
 
 

@@ -10,6 +10,7 @@ heavy tail does not decide the mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from pgmpy_dp.inference.tables.layout import Vector
 
+DRAWS = 32
 # Cells of a bin, of all bins together, and bins that are fitted one by one; if there are more, neighbours are joined.
 _CELLS, _ALL_CELLS, _MOST_BINS = 16, 320, 48
 # Priors of the log-density: the index of its power-law tails, standard deviations of its level and slope, and of its
@@ -33,6 +35,10 @@ _TAIL, _FAR, _LEAST_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
 # Most steps of Newton's method, the gain at which it ends, and the longest and shortest steps.
 _STEPS, _CLOSE, _LONGEST, _SHORTEST = 40, 1e-3, 5.0, 1e-4
 _LEAST = 1e-300
+# A finer histogram's shares have logarithms on a grid with this step, from that of so many records. They are those of
+# the density times log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
+_STEP, _LEAST_COUNT = 0.04, 0.01
+_SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,19 @@ class Density:
         The bin of each cell.
     shares : ndarray of shape (cells,)
         Probability of each cell given its bin.
-    drawn : ndarray of shape (draws, cells)
-        The same, drawn from the posterior.
+    draw : callable
+        Returns `DRAWS` draws of the shares from the posterior, the same in each call.
     """
 
     bounds: Vector
     owners: NDArray[np.intp]
     shares: Vector
-    drawn: Vector
+    draw: Callable[[], Vector]
+
+    @cached_property
+    def drawn(self) -> Vector:
+        """Draws of the shares, of shape (draws, cells)."""
+        return self.draw()
 
     @cached_property
     def starts(self) -> NDArray[np.intp]:
@@ -175,9 +186,7 @@ class _Problem:
         return found
 
 
-def fit_density(
-    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], *, whole: bool, draws: int = 0
-) -> Density:
+def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], *, whole: bool) -> Density:
     """Fit a density to the noisy shares of bins.
 
     Parameters
@@ -190,36 +199,34 @@ def fit_density(
         Bins whose share says something of the density; others hold a spike, and the density is interpolated.
     whole : bool
         Whether numbers are integers: cells then have integer bounds.
-    draws : int
-        Number of draws from the posterior. They are the same in each call.
 
     Examples
     --------
     >>> edges, shares = np.array([0.0, 1.0, 2.0, 100.0]), np.array([0.6, 0.24, 0.16])
-    >>> density = fit_density(edges, shares, np.full(3, 1e-6), np.ones(3, bool), whole=False, draws=2)
+    >>> density = fit_density(edges, shares, np.full(3, 1e-6), np.ones(3, bool), whole=False)
     >>> middles = (density.bounds[1:] + density.bounds[:-1]) / 2
     >>> bool(2 < np.bincount(density.owners, density.shares * middles)[-1] < 5)
     True
     """
     size = len(shares)
     if size == 1 or not told.any():
-        return Density(edges, np.arange(size), np.ones(size), np.ones((draws, size)))
+        return Density(edges, np.arange(size), np.ones(size), lambda: np.ones((DRAWS, size)))
     joined = _joined(size)
     outer = edges[np.append(joined, size)]
     merged = [np.add.reduceat(values, joined) for values in (shares, variances)]
     known = np.add.reduceat(told, joined) > 0
-    bounds, logs, drawn = _fit(outer, merged[0], merged[1], known, whole, draws)
+    bounds, logs, draw = _fit(outer, merged[0], merged[1], known, whole)
     finer = np.union1d(bounds, edges)
     cells = np.searchsorted(bounds, finer[:-1], side="right") - 1
     owners = np.searchsorted(edges, finer[:-1], side="right") - 1
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
 
     def within(logs: Vector) -> Vector:
-        found = logs[..., cells] + np.log(np.diff(finer))
+        found: Vector = logs[..., cells] + np.log(np.diff(finer))
         found = np.exp(found - np.maximum.reduceat(found, starts, axis=-1)[..., owners])
-        return found / np.add.reduceat(found, starts, axis=-1)[..., owners]
+        return np.asarray(found / np.add.reduceat(found, starts, axis=-1)[..., owners])
 
-    return Density(finer, owners, within(logs), within(drawn))
+    return Density(finer, owners, within(logs), lambda: within(draw()))
 
 
 def _joined(size: int) -> NDArray[np.intp]:
@@ -231,9 +238,9 @@ def _joined(size: int) -> NDArray[np.intp]:
 
 
 def _fit(
-    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], whole: bool, draws: int
-) -> tuple[Vector, Vector, Vector]:
-    """Return bounds of cells, their log-densities, and draws of these."""
+    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], whole: bool
+) -> tuple[Vector, Vector, Callable[[], Vector]]:
+    """Return bounds of cells, their log-densities, and what draws these."""
     size, width = len(shares), np.diff(edges)
     densities = np.where(told, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
     top = int(densities.argmax())
@@ -270,12 +277,16 @@ def _fit(
     mean = np.zeros(owners.size)
     for weight, (_, _, _, logs, shift) in zip(weights, found, strict=True):
         mean += weight * (logs - shift)
-    generator, drawn = np.random.default_rng(0), np.empty((draws, owners.size))
-    ends = np.round(np.cumsum(weights) * draws).astype(int)
-    for begin, end, (_, problem, covariance, logs, shift) in zip([0, *ends], ends, found, strict=False):
-        if begin < end:
-            drawn[begin:end] = problem.drawn(covariance, logs, end - begin, generator) - shift
-    return bounds, mean - outer, drawn - outer
+
+    def draw() -> Vector:
+        generator, drawn = np.random.default_rng(0), np.empty((DRAWS, owners.size))
+        ends = np.round(np.cumsum(weights) * DRAWS).astype(int)
+        for begin, end, (_, problem, covariance, logs, shift) in zip([0, *ends], ends, found, strict=False):
+            if begin < end:
+                drawn[begin:end] = problem.drawn(covariance, logs, end - begin, generator) - shift
+        return np.asarray(drawn - outer)
+
+    return bounds, mean - outer, draw
 
 
 def _cells(edges: Vector, centre: float, unit: float, whole: bool) -> tuple[Vector, NDArray[np.intp]]:
@@ -316,3 +327,83 @@ def _integrated(places: Vector, order: int) -> Vector:
     else:
         found = low**3 * (10 * high**2 - 5 * high * low + low**2) / 120
     return np.where(np.multiply.outer(places, places) > 0, found, 0.0)
+
+
+def refine_density(
+    density: Density, chances: Vector, edges: Vector, shares: Vector, noise: float, records: float
+) -> Density:
+    """Refine a density by a noisy histogram of finer cells.
+
+    The histogram's shares are those of the density, of which some are multiplied by log-normal factors with mean 1;
+    how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose count noise
+    explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out.
+
+    Parameters
+    ----------
+    density : Density
+    chances : ndarray of shape (bins,)
+        Probabilities of the bins.
+    edges : ndarray of shape (fine cells + 1,)
+        These include the edges of the bins.
+    shares : ndarray of shape (fine cells,)
+        Noisy shares of the records.
+    noise : float
+        Standard deviation of the noise in a share.
+    records : float
+        The number of records.
+
+    Examples
+    --------
+    >>> flat = Density(np.array([0.0, 10.0]), np.zeros(1, int), np.ones(1), lambda: np.ones((DRAWS, 1)))
+    >>> refine_density(flat, np.ones(1), np.array([0.0, 5.0, 10.0]), np.array([0.9, 0.1]), 0.01, 1e4).shares.round(2)
+    array([0.9, 0.1])
+    """
+    bounds = np.union1d(density.bounds, edges)
+    before = np.searchsorted(density.bounds, bounds[:-1], side="right") - 1
+    cells, owners = np.searchsorted(edges, bounds[:-1], side="right") - 1, density.owners[before]
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    parts = np.diff(bounds) / np.diff(density.bounds)[before]
+    even = np.diff(bounds) / np.diff(edges)[cells]
+
+    def refined(own: Vector, generator: np.random.Generator | None = None) -> Vector:
+        pieces: Vector = own[before] * parts
+        expected = np.bincount(cells, pieces * chances[owners], shares.size).astype(np.float64)
+        told = _told_shares(expected, shares, noise, records, generator)
+        found: Vector = np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _LEAST), even) * told[cells]
+        sums = np.add.reduceat(found, starts)[owners]
+        return np.asarray(np.where(sums > 0, found / np.maximum(sums, _LEAST), pieces))
+
+    def draw() -> Vector:
+        generator = np.random.default_rng(0)
+        return np.array([refined(own, generator) for own in density.drawn])
+
+    return Density(bounds, owners, refined(density.shares), draw)
+
+
+def _told_shares(
+    expected: Vector, shares: Vector, noise: float, records: float, generator: np.random.Generator | None
+) -> Vector:
+    """Return the mean of each cell's share given its noisy one, or a draw."""
+    logs = np.arange(np.log(_LEAST_COUNT / records), _STEP, _STEP)
+    means = np.hstack([np.maximum(expected, _LEAST)[:, None], np.broadcast_to(np.exp(logs), (shares.size, logs.size))])
+    variances = noise**2 + np.maximum(means, 1 / records) / records
+    likely = -((shares[:, None] - means) ** 2) / variances / 2 - np.log(variances) / 2
+    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
+    places = logs - np.log(means[:, :1])
+    spike = np.append(0.0, np.full(logs.size, 1 / logs.size))
+    # Under each prior, the probability of each share jointly with the noisy one; the first is the expected share.
+    joints = []
+    for spread in _SPREADS:
+        bells = np.exp(-((places / spread + spread / 2) ** 2) / 2) * (_STEP / spread / (2 * np.pi) ** 0.5)
+        for part in _CHANGED:
+            prior = np.hstack([np.maximum(1 - part * bells.sum(axis=1, keepdims=True), 0.0), part * bells])
+            joints.append(((1 - _SPIKE) * prior + _SPIKE * spike) * likely)
+    totals = np.maximum([joint.sum(axis=1) for joint in joints], _LEAST)
+    evidence = np.log(totals).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    given = sum(weight * joint / total[:, None] for weight, joint, total in zip(weights, joints, totals, strict=True))
+    given = np.asarray(given) / weights.sum()
+    if generator is None:
+        return np.asarray((given * means).sum(axis=1))
+    chosen = (np.cumsum(given, axis=1) < generator.random((len(given), 1))).sum(axis=1)
+    return np.asarray(np.take_along_axis(means, np.minimum(chosen, logs.size)[:, None], axis=1)[:, 0])

@@ -40,10 +40,10 @@ from pgmpy_dp.models.questions import (
     numbers_of_states,
     record_codes,
 )
-from pgmpy_dp.models.shapes import DRAWS, Shape, require_scale, shape_of
+from pgmpy_dp.models.shapes import Shape, require_scale, shape_of
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import UnitedMarginals
-from pgmpy_dp.release.kinds import least_noisy, several
+from pgmpy_dp.release.kinds import detail_of, least_noisy, several
 from pgmpy_dp.schema import Bins, Schema
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Model(ABC):
             known, spread = 1.0, (0.0, 0.0)
             seen: Callable[[float], Any] = float
             if weights is None:
-                shape, places = self._shape_within(variable, chances, given, DRAWS if interval is not None else 0)
+                shape, places = self._shape_within(variable, chances, given)
                 seen = self._bins()[variable].value
                 known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
                 if interval is not None:
@@ -332,8 +332,7 @@ class Model(ABC):
 
     def untold_means(self) -> list[str]:
         """List the binned variables whose mean the release hardly tells, so that a prior of the tail decides it."""
-        binned = self._bins()
-        return [v for v in self._binned(()) if not self._shape(v, binned[v], DRAWS).tells_mean]
+        return [v for v, shape in self._shapes(self._binned(())).items() if not shape.tells_mean]
 
     def _binned(self, given: Collection[str]) -> list[str]:
         """List the binned variables without evidence."""
@@ -341,9 +340,7 @@ class Model(ABC):
         binned = self._bins()
         return [variable for variable in self._predicted() if variable in binned and variable not in given]
 
-    def _shape_within(
-        self, variable: str, chances: Vector, given: Mapping[str, Any], draws: int = 0
-    ) -> tuple[Shape, NDArray[np.intp]]:
+    def _shape_within(self, variable: str, chances: Vector, given: Mapping[str, Any]) -> tuple[Shape, NDArray[np.intp]]:
         """Return a variable's shape where its states have these probabilities, and the positions of its bins."""
         bins = self._bins().get(variable)
         if bins is None:
@@ -352,9 +349,10 @@ class Model(ABC):
                 '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
             )
         require_scale(variable, bins)
-        states, shape = self._fitted().states[variable], self._shape(variable, bins, draws)
+        states = self._fitted().states[variable]
         places = np.array([states.index(label) for label in bins.labels])
-        return (shape.given(chances[places]) if given else shape), places
+        shape = self._shape_of(variable, bins).given(chances[places]) if given else self._shape(variable, bins, chances)
+        return shape, places
 
     def predict(
         self,
@@ -513,7 +511,8 @@ class Model(ABC):
         generator = np.random.default_rng(seed)
         with named_evidence(given):
             codes, others = self._answering().codes(count, places(schema, given), generator, predicting)
-        within = WithinBins(self._shape, self._within_bins(seed) or generator, schema.states, others)
+        shapes = self._shapes([v for v in self._bins() if v in shown]) if numbers == "drawn" else {}
+        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, others)
         return numbered(labelled(codes, schema, shown), declared, numbers, within)
 
     def check_fit(self) -> FitCheck:
@@ -639,15 +638,25 @@ class Model(ABC):
     def _count(self, n_samples: int | None) -> int:
         return max(round(self._total()), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
-    def _shape(self, variable: str, bins: Bins, draws: int = 0) -> Shape:
-        """Return the shape of a number within its bins, from their probabilities and the noise of their counts."""
-        states = self._fitted().states[variable]
-        chances = dict(zip(states, self._answering([variable]).marginal([variable], {}).tolist(), strict=True))
-        total, deviation = None, 0.0
+    def _shapes(self, variables: Sequence[str]) -> dict[str, Shape]:
+        """Find the shapes of numbers; the marginals of all are computed at once."""
+        marginals = next(iter(self._answering(variables).marginals(variables, [{}]))) if variables else []
+        binned = self._bins()
+        return {v: self._shape(v, binned[v], own) for v, own in zip(variables, marginals, strict=True)}
+
+    def _shape_of(self, variable: str, bins: Bins) -> Shape:
+        """Find the shape of one number."""
+        return self._shape(variable, bins, self._answering([variable]).marginal([variable], {}))
+
+    def _shape(self, variable: str, bins: Bins, marginal: Vector) -> Shape:
+        """Return the shape of a number within its bins, as its marginal and the noise of its counts tell it."""
+        chances = dict(zip(self._fitted().states[variable], marginal.tolist(), strict=True))
+        total, deviation, detail = None, 0.0, None
         with suppress(ValueError):  # without a release, the probabilities are all that is known
             total = self._total()
+            detail = detail_of(self._releases(), variable)
             deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
-        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation, total, draws)
+        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation, total, detail)
 
     def _read_as(self, numbers: Numbers) -> tuple[tuple[Schema, ...], Numbers]:
         """List the schemas of the original records, which must have the edges of bins for numbers; check `numbers`."""

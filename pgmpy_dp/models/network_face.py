@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from pgmpy_dp.errors import MIXTURE, Message, ReleaseFormatError, SchemaError, c
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.models.answering import named_evidence
 from pgmpy_dp.models.bounds import NAME_RELEASE
 from pgmpy_dp.models.formats.formats import read_network, save_network
@@ -28,7 +29,6 @@ from pgmpy_dp.models.model import Model, places
 from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.models.questions import checked_evidence
-from pgmpy_dp.models.shapes import DRAWS
 from pgmpy_dp.models.trees.answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.models.trees.deviations import Deviations
@@ -319,7 +319,7 @@ class PrivateNetwork(Model, Provenance):
         if whole > len(draws):
             raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
         conditioning, known = Conditioning(posterior.layout), places(own, given)
-        shapes = cache(partial(self._shape, draws=DRAWS))
+        shapes = self._shapes(list(self._bins())) if numbers == "drawn" else {}
         found = []
         for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
             with named_evidence(given):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message, SchemaError, callers_level
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.shapes import Shape, closed, require_scale
+from pgmpy_dp.models.shapes import Shape, require_scale
 from pgmpy_dp.schema import Bins, Schema
 
 Numbers = Literal["states", "drawn", "midpoint"]
@@ -67,8 +67,7 @@ class WithinBins:
 
     Attributes
     ----------
-    shape : callable
-        Returns the shape of a variable in its bins.
+    shapes : mapping of variable to Shape
     generator : numpy.random.Generator
     states : mapping of variable to states
         In the order of `given_others`.
@@ -78,7 +77,7 @@ class WithinBins:
         A draw of the shapes, in place of their estimates.
     """
 
-    shape: Callable[[str, Bins], Shape]
+    shapes: Mapping[str, Shape]
     generator: np.random.Generator
     states: Mapping[str, Sequence[Any]]
     given_others: Callable[[str, NDArray[np.integer]], Vector] | None = None
@@ -86,7 +85,7 @@ class WithinBins:
 
     def __call__(self, variable: str, bins: Bins, places: NDArray[Any], known: NDArray[np.bool_]) -> Vector:
         """Draw a number in the bin of each known record."""
-        shape, own, leanings = self.shape(variable, bins), places[known], None
+        shape, own, leanings = self.shapes[variable], places[known], None
         if self.given_others is not None:
             columns = np.array([self.states[variable].index(label) for label in bins.labels])
             kept, leanings = np.flatnonzero(known), np.empty(own.size)
@@ -121,7 +120,7 @@ def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
     if bins is None or numbers == "states":
         return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
     known = (codes >= 0) & (codes < len(bins.labels))  # states for missing and other values come after the bins
-    ends = closed(bins)
+    ends = bins.closed()
     steps, values = ends.steps(), np.full(codes.size, np.nan)
     if numbers == "drawn":
         values[known] = within(variable, bins, codes, known)

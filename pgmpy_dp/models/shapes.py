@@ -11,14 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message, SchemaError
-from pgmpy_dp.inference.densities import Density, fit_density
+from pgmpy_dp.inference.densities import Density, fit_density, refine_density
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.schema import Bins
 
-# An open bin ends at this multiple of the range of the finite edges beyond them.
-_OPEN = 100.0
-# Draws of a density for bounds; the number of records behind shares that no release tells.
-DRAWS, _RECORDS = 32, 10_000.0
+_RECORDS = 10_000.0  # behind shares that no release tells
 # Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
 # of steps between, to which leanings are rounded.
 MOST_LEANING, _LEANINGS = 2.0, 32
@@ -118,7 +115,7 @@ class Shape:
             found = shares * tilt
             return found / np.add.reduceat(found, starts, axis=-1)[..., owners]
 
-        density = replace(self.density, shares=tilted(self.density.shares), drawn=tilted(self.density.drawn))
+        density = replace(self.density, shares=tilted(self.density.shares), draw=lambda: tilted(self.density.drawn))
         return replace(self, density=density, chances=chances / max(float(chances.sum()), _LEAST))
 
     @cached_property
@@ -236,8 +233,14 @@ def require_scale(variable: str, bins: Bins) -> None:
 
 
 @lru_cache(maxsize=512)
-def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: float | None, draws: int = 0) -> Shape:
-    """Find the shape of a number from the probabilities of its bins.
+def shape_of(
+    bins: Bins,
+    chances: tuple[float, ...],
+    deviation: float,
+    total: float | None,
+    detail: tuple[tuple[float, ...], float] | None = None,
+) -> Shape:
+    """Find the shape of a number from the probabilities of its bins, and its histogram in detail.
 
     Parameters
     ----------
@@ -249,8 +252,8 @@ def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: fl
         Standard deviation of the noise in a bin's count.
     total : float or None
         The number of records; None if nothing tells it.
-    draws : int
-        Number of draws of the density, for bounds.
+    detail : (tuple of float, float), optional
+        Noisy shares of the finer bins, and the standard deviation of their noise.
 
     Examples
     --------
@@ -258,7 +261,7 @@ def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: fl
     >>> shape.means.round().tolist()
     [0.0, 6.0, 13.0, 28.0]
     """
-    ends, records = closed(bins), _RECORDS if total is None else total
+    ends, records = bins.closed(), _RECORDS if total is None else total
     steps = ends.steps()
     edges = np.array(ends.edges if steps is None else steps, dtype=np.float64)
     shares = np.maximum(chances, 0.0)
@@ -268,19 +271,13 @@ def shape_of(bins: Bins, chances: tuple[float, ...], deviation: float, total: fl
     # The first of a run of bins that hold one number may be a spike; those after it show the shape.
     spikes = single & ~np.append(False, single[:-1])
     scale = 1.0 if steps is not None else float(np.abs(edges).max())
-    found = fit_density(edges / scale, shares, variances, ~spikes, whole=steps is not None, draws=draws)
+    found = fit_density(edges / scale, shares, variances, ~spikes, whole=steps is not None)
+    whole = max(float(shares.sum()), _LEAST)
+    if detail is not None and bins.fine is not None:
+        fine = Bins([ends.edges[0], *bins.fine.edges[1:-1], ends.edges[-1]], decimals=bins.decimals)
+        cuts = np.array(fine.edges if steps is None else fine.steps(), dtype=np.float64) / scale
+        found = refine_density(found, shares, cuts, np.array(detail[0]), detail[1], records)
     bounds = found.bounds * scale
     bounds[found.starts] = edges
-    whole = max(float(shares.sum()), _LEAST)
     step = None if steps is None else 10.0 ** (bins.decimals or 0)
     return Shape(replace(found, bounds=bounds), shares / whole, spikes, step)
-
-
-def closed(bins: Bins) -> Bins:
-    """Close open bins."""
-    finite = [edge for edge in bins.edges if np.isfinite(edge)]
-    reach = _OPEN * (finite[-1] - finite[0])
-    most = 2.0**52 / 10.0 ** (bins.decimals or 0)  # larger floats have fewer decimals
-    low = min(finite[0], max(finite[0] - min(reach, most), bins.span[0]))
-    high = max(finite[-1], min(finite[-1] + min(reach, most), bins.span[1]))
-    return replace(bins, edges=tuple(min(max(edge, low), high) for edge in bins.edges))

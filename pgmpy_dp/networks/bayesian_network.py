@@ -218,7 +218,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]
         # With `do` and the like, records do not have the network's distribution, so that numbers depend on bins alone.
-        within = WithinBins(self._shape, self._within_bins(seed), schema.states)
+        binned = {v: bins for v, bins in self._bins().items() if numbers == "drawn" and v in nodes}
+        shapes = {v: self._shape_of(v, bins) for v, bins in binned.items()}
+        within = WithinBins(shapes, self._within_bins(seed), schema.states)
         return numbered(drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, within)
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -68,8 +68,37 @@ def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
 
 def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
     """Name the columns to read for some variables: for the coarser variable of a hierarchy, that of the finer one."""
-    derived = schema.structure.derived
-    return list(dict.fromkeys(derived[variable][0] if variable in derived else variable for variable in variables))
+    derived, details = schema.structure.derived, schema.details
+    own = (details[variable].variable if variable in details else variable for variable in variables)
+    return list(dict.fromkeys(derived[variable][0] if variable in derived else variable for variable in own))
+
+
+def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
+    """Make the reader of a variable's column, which reads numbers in detail."""
+    reader, detail = Reader.of(schema, variable, decimal), _detail(schema, variable)
+    if detail is None:
+        return reader
+    held = schema.details[detail]
+    cells = tuple(f"cell {number}" for number in range(held.places.size))
+    size, others = len(held.bins.labels), held.places[len(held.bins.labels) :].tolist()
+    stand_ins = [None if place is None else size + others.index(place) for place in reader.stand_ins]
+    return replace(reader, states=cells, bins=held.bins, stand_ins=(stand_ins[0], stand_ins[1]))
+
+
+def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
+    """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
+    found, asked = dict(codes), list(variables)
+    for variable in codes:
+        if (name := _detail(schema, variable)) is not None:
+            places = schema.details[name].places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))
+            found[variable] = places[codes[variable]]
+    fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
+    return with_derived(found | fine, schema, asked)
+
+
+def _detail(schema: Schema, variable: str) -> str | None:
+    """Return the name of a variable's finer histogram, if it has one."""
+    return next((name for name, detail in schema.details.items() if detail.variable == variable), None)
 
 
 def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:

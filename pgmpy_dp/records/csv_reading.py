@@ -15,8 +15,7 @@ from tqdm import tqdm
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.sampling import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
-from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Codes, Positions, objects, read_columns, settled, with_derived
+from pgmpy_dp.records.columns import Codes, Positions, column_reader, objects, read_columns, settled, variable_codes
 from pgmpy_dp.records.csv_decoding import opened
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.records.refusals import require_columns, require_declared
@@ -112,7 +111,7 @@ def encode_csv(
     wanted, variables = variables, read_columns(schema, variables)
     weighing = None if weights is None else weights.column
     asked = list(dict.fromkeys([*variables, *(name for name in (column, weighing) if name is not None)]))
-    readers = {variable: Reader.of(schema, variable, file.decimal) for variable in variables}
+    readers = {variable: column_reader(schema, variable, file.decimal) for variable in variables}
     values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
     reading = {
         variable: values[variable].text_reading(reader) if variable in values else reader.text_position
@@ -140,7 +139,7 @@ def encode_csv(
         codes[variable], found[variable] = settled(places, readers[variable])
     require_declared(schema, found, file)
     return Encoded(
-        with_derived(codes, schema, wanted),
+        variable_codes(codes, schema, wanted),
         None if column is None else np.concatenate(ids),
         owners,
         values,

@@ -19,11 +19,12 @@ from pgmpy_dp.records.columns import (
     Codes,
     Found,
     column_codes,
+    column_reader,
     decoded,
     is_number,
     objects,
     read_columns,
-    with_derived,
+    variable_codes,
 )
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.records.values import ValueNumbers
@@ -69,9 +70,9 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     places = require_columns(column_names(frame), columns)
     codes, found = {}, {}
     for variable, place in zip(columns, places, strict=True):
-        codes[variable], found[variable] = _encoded(frame, place, Reader.of(schema, variable), variable)
+        codes[variable], found[variable] = _encoded(frame, place, column_reader(schema, variable), variable)
     require_declared(schema, found)
-    return with_derived(codes, schema, asked)
+    return variable_codes(codes, schema, asked)
 
 
 def labelled(records: Any, schema: Schema) -> Schema:

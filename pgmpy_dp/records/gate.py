@@ -126,6 +126,7 @@ def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> d
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:
+    asked = [variable for variable in asked if variable not in schema.details]  # positions of bins tell no more
     codes = with_derived(array_codes(array, schema, read_columns(schema, asked)), schema, asked)
     labels = None
     if unit is not None:

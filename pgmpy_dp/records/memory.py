@@ -21,6 +21,7 @@ from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts, ValueNumbers
 from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema.detail import IN_DETAIL
 
 MAX_CELLS = 2**26
 """Largest table counted, in cells: half a gigabyte of 64-bit counts."""
@@ -134,7 +135,7 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
     [(('a', 'b', 'c'), [('a', 'b'), ('b', 'c'), ('c',)])]
     """
     scopes: list[tuple[Clique, list[Clique]]] = []
-    sizes = schema.cardinalities()
+    sizes = {variable: schema.cardinality(variable) for clique in cliques for variable in clique}
     for clique in sorted(cliques, key=schema.cells, reverse=True):
         for i, (scope, members) in enumerate(scopes[-_LATEST:], max(len(scopes) - _LATEST, 0)):
             joint = (*scope, *(variable for variable in clique if variable not in scope))
@@ -197,7 +198,17 @@ class EncodedRecords:
         return cls(codes, schema, size, None if parts is None else parts[chosen], kept)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count the records in each cell of each clique; axes in clique order, states in schema order."""
+        """Count the records in each cell of each clique; axes in clique order, states in schema order.
+
+        Raises SchemaError if positions of bins are to be counted in detail.
+        """
+        for variable in (variable for clique in cliques for variable in clique):
+            if variable not in self.codes and variable in self.schema.details:
+                number = self.schema.details[variable].variable
+                raise SchemaError(
+                    f"The records hold no numbers of {number!r}, but the positions of their bins: measure no "
+                    f"{variable!r}, or declare Bins(..., detail=0)."
+                )
         return count_all(self.codes, self.schema, cliques, self.weights)
 
     def value_counts(self, variable: str) -> ValueCounts:
@@ -239,7 +250,8 @@ class CountedRecords:
         holding = [scope for scope in self.tables if set(clique) <= set(scope)]
         if not holding:
             counted = ", ".join(map(str, self.tables))
-            raise SchemaError(f"No ready-made table contains clique {clique}: measure parts of {counted}.")
+            advice = " Bins(..., detail=0) plans no finer histogram." if clique[0].endswith(IN_DETAIL) else ""
+            raise SchemaError(f"No ready-made table contains clique {clique}: measure parts of {counted}.{advice}")
         scope = min(holding, key=lambda scope: self.tables[scope].size)
         return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 

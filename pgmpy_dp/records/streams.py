@@ -26,7 +26,16 @@ from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
-from pgmpy_dp.records.columns import Found, objects, positions, read_columns, settled, smallest_type, with_derived
+from pgmpy_dp.records.columns import (
+    Found,
+    column_reader,
+    objects,
+    positions,
+    read_columns,
+    settled,
+    smallest_type,
+    variable_codes,
+)
 from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
@@ -102,7 +111,7 @@ class Tally:
                 codes = {variable: column[kept] for variable, column in codes.items()}
                 weights = None if weights is None else weights[kept]
         used = {variable for clique in self.cliques for variable in clique}
-        tables = count_all(with_derived(codes, self.schema, used), self.schema, self.cliques, weights)
+        tables = count_all(variable_codes(codes, self.schema, used), self.schema, self.cliques, weights)
         return np.concatenate([[rows, units, nobody, *found], *(table.ravel() for table in tables.values())]).astype(
             np.int64
         )
@@ -114,7 +123,7 @@ class Tally:
 
     @cached_property
     def _readers(self) -> dict[str, Reader]:
-        return {variable: Reader.of(self.schema, variable) for variable in self.variables}
+        return {variable: column_reader(self.schema, variable) for variable in self.variables}
 
     def empty(self) -> Numbers:
         """Return the tally of no rows."""

@@ -102,6 +102,11 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return self.noisy.public_total
 
     @property
+    def details(self) -> Mapping[Clique, Any]:  # type: ignore[override]
+        """The finer histograms of the noisy tables."""
+        return self.noisy.details
+
+    @property
     def total(self) -> float:
         """The number of records by the noisy tables; public tables may be of other numbers."""
         return self.noisy.total
@@ -118,14 +123,14 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise (or public error) in a cell of a table."""
-        deviation = self.variances[clique] ** 0.5
+        deviation = (self.noisy.variances if clique in self.details else self.variances)[clique] ** 0.5
         return self.scales.get(clique, deviation), deviation
 
     @cached_property
     def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
         """Scale public tables to the number of records, and average tables of the same variables."""
         own = {frozenset(clique): clique for clique in self.noisy.cliques}
-        least = max(LEAST_VARIANCE, _LEAST_SHARE * min(self.noisy.variances.values()))
+        least = max(LEAST_VARIANCE, _LEAST_SHARE * min(self.noisy.variances[c] for c in self.noisy.cliques))
         apart: dict[Clique, tuple[Vector, Variance]] = {}
         kept: dict[Clique, tuple[Vector, Variance]] = {
             clique: (table.astype(np.float64), self.noisy.variances[clique])

@@ -17,7 +17,7 @@ from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import Law
-from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.composition import compose
@@ -47,6 +47,8 @@ class Release:
         The number of records if it is public and released with the measurements.
     chosen_among : mapping of tuple of str to int
         For each table that was measured because it is far from a network, the number of candidates.
+    details : mapping of tuple of str to ndarray
+        Finer histograms of numbers.
     """
 
     kind: ClassVar[str]
@@ -57,6 +59,7 @@ class Release:
     cliques: tuple[Clique, ...]
     public_total: int | None = None
     chosen_among: Mapping[Clique, int] = MappingProxyType({})
+    details: Mapping[Clique, Any] = MappingProxyType({})
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -272,6 +275,27 @@ def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None
 def least_noisy(releases: Sequence[Release], clique: Clique) -> tuple[Vector, float]:
     """Return the least noisy table of a clique, and its variance, from the releases that contain the clique."""
     return min((release.marginal(clique) for release in _holding(releases, clique)), key=lambda table: table[1])
+
+
+def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, ...], float] | None:
+    """Pool the finer histograms of a number in the releases, without its states that are no numbers.
+
+    Returns
+    -------
+    (shares, deviation) or None
+        Noisy shares of the records, and the standard deviation of their noise.
+    """
+    found = [
+        (table[: len(detail.bins.labels)] / release.total, (release.total / release.noise(clique)[1]) ** 2)
+        for release in releases
+        for clique, table in release.details.items()
+        for detail in [release.schema.details[clique[0]]]
+        if detail.variable == variable
+    ]
+    if not found:
+        return None
+    shares, precision = pooled(*zip(*found, strict=True))
+    return tuple(shares.tolist()), float(precision**-0.5)
 
 
 def _holding(releases: Sequence[Release], clique: Clique) -> Iterator[Release]:

@@ -43,7 +43,8 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     tables : mapping of clique to ndarray of int64 or float64
         Noisy counts in numbers of records, axes in clique order, states in schema order. May be negative. Copied, and
         read-only afterwards. If the rows of a unit share a weight of 1 (the guarantee's max_rows is None), floats:
-        integer multiples of 2**-20 units, to which the noise was added as integers.
+        integer multiples of 2**-20 units, to which the noise was added as integers. Tables of the schema's `details`
+        become `details`.
     scales : mapping of clique to float
         Noise scale of each table's cells, in numbers of records (or units): b of the discrete Laplace, sigma of the
         discrete Gaussian distribution; 0 for exact counts.
@@ -55,6 +56,8 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     chosen_among : mapping of clique to int
         For each table that was chosen by its distance from a network, the number of candidates. A test of fit uses it:
         the farthest of many tables is far off by chance.
+    details : mapping of clique to ndarray, optional
+        Noisy finer histograms of numbers, which fill their bins. No fit reads them, so they are not among the `tables`.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     guarantee: Guarantee
     public_total: int | None = None
     chosen_among: Mapping[Clique, int] = field(default_factory=dict)
+    details: Mapping[Clique, NDArray[np.int64] | NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
@@ -87,18 +91,21 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             raise ValueError("NoisyMarginals: tables and scales must map cliques, such as ('smoke', 'lung').")
         if self.guarantee.mechanism not in (*_VARIANCE, "none"):
             raise ValueError(f"NoisyMarginals: {self.guarantee.mechanism!r} is not a mechanism for tables.")
-        cliques = self.schema.require(list(self.tables))
+        given, names = {**self.tables, **self.details}, self.schema.details
+        cliques = tuple(sorted(self.schema.require(list(given)), key=lambda clique: clique[0] in names))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
         weighted = self.guarantee.weighted
-        tables = {clique: _checked_table(self.schema, clique, self.tables[clique], weighted) for clique in cliques}
+        tables = {clique: _checked_table(self.schema, clique, given[clique], weighted) for clique in cliques}
         scales = {clique: checked_number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
         exact = self.guarantee.mechanism == "none"
         for clique, scale in scales.items():
             if not (scale == 0 if exact else 0 < scale <= 2.0**50):
                 wanted = "0 for exact counts" if exact else "positive, at most 2**50"
                 raise ValueError(f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}.")
-        object.__setattr__(self, "tables", MappingProxyType(tables))
+        for name, own in (("tables", False), ("details", True)):
+            held = {clique: table for clique, table in tables.items() if (clique[0] in names) == own}
+            object.__setattr__(self, name, MappingProxyType(held))
         object.__setattr__(self, "scales", MappingProxyType(scales))
         object.__setattr__(self, "chosen_among", MappingProxyType(_checked_candidates(self.chosen_among, cliques)))
         object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
@@ -113,7 +120,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         2 b**2.
         """
         if self.guarantee.mechanism == "none":
-            return MappingProxyType(dict.fromkeys(self.tables, 0.0))
+            return MappingProxyType(dict.fromkeys(self.scales, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
         parts = self._parts  # noise is an integer number of these
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
@@ -137,7 +144,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         """
         if self.public_total is not None:
             return float(max(self.public_total, 1))
-        sums = np.array([table.sum(dtype=np.float64) for table in self.tables.values()])
+        sums = np.array([table.sum(dtype=np.float64) for table in self.measured.values()])
         return float(max(np.average(sums, weights=1.0 / self._sum_variances()), 1.0))
 
     @property
@@ -150,7 +157,12 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     def _sum_variances(self) -> NDArray[np.float64]:
         # The variance of tiny noise underflows to 0, and that of exact counts is 0: a common floor keeps the weights
         # finite, so that only the numbers of cells matter.
-        return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.tables.items()])
+        return np.array([max(self.variances[c], 1e-200) * table.size for c, table in self.measured.items()])
+
+    @property
+    def measured(self) -> Mapping[Clique, NDArray[Any]]:
+        """All tables, and then the details."""
+        return {**self.tables, **self.details}
 
     def join(self, other: NoisyMarginals) -> NoisyMarginals:
         """Join two releases with the same kind of noise, also as ``noisy + other``; their epsilons add up.
@@ -187,9 +199,9 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         if self.public_total != other.public_total:
             raise ValueError("The releases have different public numbers of records: they are about different units.")
         schema = self.schema.join(other.schema)
-        tables, scales = dict(self.tables), dict(self.scales)
+        tables, scales = dict(self.measured), dict(self.scales)
         own = {frozenset(clique): clique for clique in tables}
-        for clique, table in other.tables.items():
+        for clique, table in other.measured.items():
             mine = own.setdefault(frozenset(clique), clique)
             if mine in tables:
                 its, both = Table(clique, table).margin(mine).values, (scales[mine], other.scales[clique])
@@ -265,7 +277,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         each, parts = self.variances, self._parts
         return [
             ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
-            for clique, table in self.tables.items()
+            for clique, table in self.measured.items()
         ]
 
     @classmethod
@@ -288,14 +300,14 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return Contents(cls.kind, cls.drawn, {clique: schema.shape(clique) for clique in cliques}, release)
 
     def __repr__(self) -> str:
-        sizes = [table.size for table in self.tables.values()]
+        sizes = [table.size for table in self.measured.values()]
         lines = [
             f"NoisyMarginals: {counted(len(sizes), 'table')}, {counted(sum(sizes), 'cell')}",
             str(self.guarantee),
         ]
         if self.public_total is not None:
             lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
-        for clique, size in list(zip(self.cliques, sizes, strict=True))[:5]:
+        for clique, size in list(zip(self.measured, sizes, strict=True))[:5]:
             lines.append(f"{clique}: {counted(size, 'cell')}, noise scale {self.scales[clique]:.6g}")
         if len(sizes) > 5:
             lines.append(f"and {counted(len(sizes) - 5, 'more table')}")

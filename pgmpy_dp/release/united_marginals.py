@@ -209,6 +209,13 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
             }
         )
 
+    @cached_property
+    def details(self) -> Mapping[Clique, Any]:  # type: ignore[override]
+        """The finer histograms of numbers that all parts measured, summed."""
+        first, *others = self.parts.values()
+        shared = [clique for clique in first.details if all(clique in part.details for part in others)]
+        return {clique: sum(part.details[clique] for part in self.parts.values()) for clique in shared}
+
     @property
     def scales(self) -> Mapping[Clique, float]:
         """The scale of noise of `law` with the mean variance of a table."""
@@ -221,6 +228,9 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise in a cell; the mean over the parts that measured it."""
+        if clique in self.details:
+            deviation = sum(part.variances[clique] for part in self.parts.values()) ** 0.5
+            return deviation / self.law.unit**0.5, deviation
         held = [part.noise(own) for part, own in filter(None, self._measured[clique[1:]])]
         scale, deviation = np.sqrt(np.mean(np.square(held), axis=0)).tolist()
         return scale, deviation

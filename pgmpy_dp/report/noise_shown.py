@@ -65,12 +65,16 @@ def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan
     counts, variance = release.marginal(clique)
     deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
     hidden = float(np.mean(np.asarray(counts)[possible] < 2.0 * deviation))
-    return ReleasedTable(clique, counts.size, deviation, release.total / counts.size, cost, hidden)
+    return ReleasedTable(clique, counts.size, deviation, release.total / counts.size, cost, hidden=hidden)
 
 
 def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
     """List the tables of a release, those of which more is hidden first."""
-    found = (clique_noise(release, table.variables, table.cost) for table in Outlook.of_release(release).tables)
+    found = (
+        clique_noise(release, table.variables, table.cost)
+        for table in Outlook.of_release(release).tables
+        if not table.detail
+    )
     return sorted((table for table in found if table is not None), key=attrgetter("hidden"), reverse=True)
 
 

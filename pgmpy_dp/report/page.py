@@ -23,9 +23,10 @@ from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.models.shapes import DRAWS, shape_of
+from pgmpy_dp.models.shapes import shape_of
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise, released_tables
 from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
@@ -236,7 +237,8 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
         return ""
     shares = (marginal.shares if fitted is None else fitted)[: len(bins.labels)].clip(0.0)
     deviation = marginal.deviation * release.total
-    shape = shape_of(bins, tuple(shares.tolist()), deviation, release.total, DRAWS)
+    detail = detail_of([release], marginal.variable)
+    shape = shape_of(bins, tuple(shares.tolist()), deviation, release.total, detail)
     mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
     said = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
     return said if shape.tells_mean else f"{said} How far the widest bin reaches, and so the mean, is mostly a guess."

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
+
+import numpy as np
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
 _MOST_WHOLE = 2**53  # largest magnitude up to which floats represent every integer
+# An open bin ends at this multiple of the range of the finite edges beyond them.
+_OPEN = 100.0
+DETAIL = 64
+# A bin up to this multiple of the narrower neighbour's width has cells of equal width.
+_EVEN = 3.0
+_MOST_DETAIL = 2**12
 
 
 @dataclass(frozen=True, init=False)
@@ -34,6 +43,9 @@ class Bins:
         edges are, and any floats otherwise. It does not affect how records are read.
     found_by : tuple of Guarantee, optional
         Guarantees under which the edges were chosen from records, as by `PrivateDataset.quantile_bins`.
+    detail : int
+        About how many cells the finer histogram of the number has that plans measure beside the bins, to fill them;
+        0 for none. See `fine`.
 
     Raises
     ------
@@ -51,6 +63,7 @@ class Bins:
     labels: tuple[str, ...]
     decimals: int | None
     found_by: tuple[Guarantee, ...] = field(default=(), repr=False, compare=False)
+    detail: int = field(default=DETAIL, repr=False)
     kind: ClassVar[str] = "number"
     span: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     """Numbers beyond are not drawn from open bins."""
@@ -61,6 +74,7 @@ class Bins:
         labels: Iterable[str] | None = None,
         decimals: int | None = None,
         found_by: Iterable[Guarantee] = (),
+        detail: int = DETAIL,
     ) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
         if len(values) < 2:
@@ -79,6 +93,10 @@ class Bins:
         object.__setattr__(self, "labels", names)
         object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
         object.__setattr__(self, "found_by", checked_payments(found_by))
+        cells = plain(detail)
+        if isinstance(cells, bool) or not isinstance(cells, int) or not 0 <= cells <= _MOST_DETAIL:
+            raise SchemaError(f"Bins: detail is a whole number from 0 to {_MOST_DETAIL}, got {detail!r}.")
+        object.__setattr__(self, "detail", cells)
 
     def steps(self) -> list[int] | None:
         """For each edge the least value at or above it, in units of the last decimal; the edges must be finite.
@@ -120,6 +138,75 @@ class Bins:
     def value(self, number: float) -> Any:
         """Return a mean or quantile as users see it: here, the number."""
         return number
+
+    @cached_property
+    def fine(self) -> Bins | None:
+        """The finer bins of the histogram in detail; None if there are no finer ones.
+
+        Each bin is cut into the same number of cells, or into single numbers where it holds few. Cells are equally wide
+        in a bin whose neighbours are about as wide, and otherwise widen away from the narrower neighbour by a constant
+        factor, beginning with the width of that neighbour's cells. Nothing but the declaration decides them.
+
+        Examples
+        --------
+        >>> Bins([0, 10, 20, 1000], detail=15).fine.edges
+        (0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0, 31.0, 70.0, 242.0, 1000.0)
+        """
+        if self.detail <= len(self.labels) or sum(map(math.isfinite, self.edges)) < 2:
+            return None
+        ends, found = self.closed(), [self.edges[0]]
+        if not math.isfinite(ends.edges[-1] - ends.edges[0]):
+            return None
+        steps, widths, unit = ends.steps(), np.diff(ends.edges), 10.0 ** (self.decimals or 0)
+        most = np.full(widths.size, self.detail) if steps is None else np.diff(np.array(steps, dtype=np.float64))
+        for number, cells in enumerate(_shared(self.detail, most)):
+            low, high = ends.edges[number : number + 2]
+            left, right = (widths[i] if 0 <= i < widths.size else math.inf for i in (number - 1, number + 1))
+            inner = low + (high - low) * _parts(cells, min(left, right, high - low) / (high - low), right < left)
+            if steps is not None:
+                whole, first, end = np.rint(inner * unit), *steps[number : number + 2]
+                inner, low, high = whole[(whole > first) & (whole < end)] / unit, first / unit, end / unit
+            found += [edge for edge in np.unique(inner).tolist() if low < edge < high]
+            found.append(self.edges[number + 1])
+        return None if len(found) == len(self.edges) else type(self)(found, None, self.decimals, detail=0)
+
+    def closed(self) -> Bins:
+        """Return bins whose open ones end a hundred ranges of the finite edges beyond them."""
+        finite = [edge for edge in self.edges if math.isfinite(edge)]
+        reach = _OPEN * (finite[-1] - finite[0])
+        most = _MOST_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
+        most = most if max(-finite[0], finite[-1]) < most else math.inf
+        low = min(finite[0], max(finite[0] - reach, -most, self.span[0]))
+        high = max(finite[-1], min(finite[-1] + reach, most, self.span[1]))
+        return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges))
+
+
+def _shared(cells: int, most: np.ndarray[Any, Any]) -> list[int]:
+    """Deal cells to bins evenly, none more than its most."""
+    found, order = np.ones(most.size), np.argsort(most, kind="stable")
+    left = float(cells)
+    for place, number in enumerate(order):
+        found[number] = max(1.0, min(most[number], left // (most.size - place)))
+        left -= found[number]
+    return [int(number) for number in found]
+
+
+def _parts(cells: int, narrower: float, falling: bool) -> np.ndarray[Any, Any]:
+    """Return the inner bounds of cells of the unit interval.
+
+    `narrower` is the width of the narrower neighbour; its cells set the width of the first cell, or of the last if
+    `falling`.
+    """
+    first, powers = max(narrower / cells, 1e-300), np.arange(cells)
+    if cells * first >= 1.0 / _EVEN or cells == 1:
+        inner = np.arange(1, cells) / cells
+    else:
+        low, high = 1.0, first ** (-1.0 / (cells - 1))  # at the latter, the last cell alone would fill the bin
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if first * (middle**powers).sum() < 1.0 else (low, middle)
+        inner = np.cumsum(low ** powers[:-1]) * first
+    return 1.0 - inner[::-1] if falling else inner
 
 
 def checked_payments(found_by: Any) -> tuple[Guarantee, ...]:

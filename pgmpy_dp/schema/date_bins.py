@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -39,6 +39,7 @@ class DateBins(Bins):
     decimals : 0
         Dates are whole days.
     found_by : tuple of Guarantee, optional
+    detail : int
         See :class:`Bins`.
 
     Raises
@@ -61,10 +62,11 @@ class DateBins(Bins):
         labels: Iterable[str] | None = None,
         decimals: int | None = 0,
         found_by: Iterable[Guarantee] = (),
+        detail: int = DETAIL,
     ) -> None:
         if decimals not in (0, None):
             raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
-        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found_by)
+        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found_by, detail)
 
     def __repr__(self) -> str:
         return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)})"

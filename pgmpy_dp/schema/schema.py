@@ -22,6 +22,7 @@ from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_payments
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.detail import Detail, details_of
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
 from pgmpy_dp.schema.table_schema import (
@@ -219,6 +220,20 @@ class Schema:
         """
         return possible_states(self.rules, self.states, asked, given)
 
+    @cached_property
+    def details(self) -> Mapping[str, Detail]:
+        """Finer histograms of binned numbers, by the names under which they are measured.
+
+        Examples
+        --------
+        >>> schema = Schema({"age": Bins([0, 18, 65, 120], detail=6)})
+        >>> schema.details["age in detail"].bins.edges
+        (0.0, 9.0, 18.0, 42.0, 65.0, 92.0, 120.0)
+        >>> schema.shape(("age in detail",))
+        (6,)
+        """
+        return MappingProxyType(details_of(self.bins, self.states, (self.missing, self.other)))
+
     @property
     def undiscovered(self) -> tuple[str, ...]:
         """Names of the variables that have no public states of values yet.
@@ -298,6 +313,8 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"]}).cardinality("smoke")
         2
         """
+        if isinstance(variable, str) and variable in self.details:
+            return self.details[variable].places.size
         _known(variable, self.states)
         return len(self.states[variable])
 
@@ -319,8 +336,7 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]}).shape(("lung", "smoke"))
         (3, 2)
         """
-        (checked,) = self.require([clique])
-        return tuple(len(self.states[variable]) for variable in checked)
+        return tuple(map(self.cardinality, clique))
 
     def cells(self, clique: Iterable[str]) -> int:
         """Return the number of cells of a clique's table."""
@@ -332,7 +348,7 @@ class Schema:
         Parameters
         ----------
         cliques : iterable of iterables of str
-            Each clique lists variables in the order of its table's axes.
+            Each clique lists variables in the order of its table's axes, or is one of `details`.
 
         Raises
         ------
@@ -366,6 +382,12 @@ class Schema:
                         f"Variable {variable!r} is a number with bounds and has no states to count: declare Bins for "
                         "it, or use a numeric method such as LinearPosteriorSampler."
                     )
+                if isinstance(variable, str) and variable in self.details:
+                    if len(members) > 1:
+                        raise SchemaError(
+                            f"The finer histogram {variable!r} has a table of its own, and is in no other."
+                        )
+                    continue
                 _known(variable, self.states)
             key = frozenset(members)
             if len(key) < len(members):

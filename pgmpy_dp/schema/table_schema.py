@@ -8,7 +8,7 @@ from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins
 from pgmpy_dp.schema.rules import rule_from_dict
@@ -37,7 +37,8 @@ def table_field(
             constraints |= {"maximum": edges[-1]} if math.isfinite(high) else {}
         field |= {"type": bins.kind, "constraints": constraints}
         decimals = {} if bins.decimals is None or bins.kind == "date" else {"decimals": bins.decimals}
-        field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals}
+        detail = {} if bins.detail == DETAIL else {"detail": bins.detail}
+        field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals, **detail}
     else:
         states = _own_states(states, list(stand_ins.values()))
         types = set(map(type, states))
@@ -146,7 +147,8 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
             kind = DateBins if field.get("type") == "date" else Bins
-            return kind(edges, bins.get("labels"), bins.get("decimals"), _payments(name, field))
+            own = bins.get("labels"), bins.get("decimals"), _payments(name, field), bins.get("detail", DETAIL)
+            return kind(edges, *own)
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

@@ -17,7 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step
-from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
+from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
@@ -209,7 +209,7 @@ class Search:
         network = DiscreteBayesianNetwork()
         network.add_nodes_from(self.variables)
         network.add_edges_from(self.named_edges())
-        yield from self._measure(*plan_measurements(network, self.schema, check=0))
+        yield from self._measure(*plan_tables(network, self.schema, check=0))
 
     def drop_edges(self) -> None:
         """Remove the edges that the tables do not support, one per node at a time."""

@@ -31,6 +31,7 @@ from pgmpy_dp.structure.search import Round, Steps
 
 BOTH = ("add_remove", "replace_one")
 SCHEMA = dp.Schema({"v": ["x", "y"], "w": ["x", "y"], "n": dp.Bins([0, 1, 2, 3])})
+DETAILED = SCHEMA.replace(variables={**SCHEMA.declared, "n": dp.Bins([0, 2, 3], decimals=1, detail=6)})
 OPEN = dp.Schema({"v": [], "w": ["x", "y"]}, other={"v": "z"})
 GROUPED = dp.Schema(  # g is found from v, and no column of the records
     {"v": ["x", "y"], "g": ["one", "two"], "w": ["x", "y"]}, rules=[dp.Hierarchy("v", "g", {"x": "one", "y": "two"})]
@@ -253,6 +254,7 @@ PICK = {"times": 0.2, "trials": 2000}
 KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "laplace": (measured(ONE), {}),
     "coarser variable": (measured([("g", "w")]), {"schema": GROUPED}),
+    "finer histogram": (measured([("n in detail",), ("n",)]), {"schema": DETAILED, "trials": 20_000}),
     "laplace weighted": (measured(TWO, weights=[3, 1]), {"trials": 20_000}),
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),

@@ -174,7 +174,7 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
 def within_bins(bins):
     """Draws numbers of one variable whose bins are equally probable."""
     chances = (1 / len(bins.labels),) * len(bins.labels)
-    return WithinBins(lambda *_: shape_of(bins, chances, 1.0, 1000.0), np.random.default_rng(0), {"x": bins.labels})
+    return WithinBins({"x": shape_of(bins, chances, 1.0, 1000.0)}, np.random.default_rng(0), {"x": bins.labels})
 
 
 def test_numbers_have_the_decimals_that_bins_say():

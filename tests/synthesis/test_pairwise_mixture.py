@@ -37,9 +37,11 @@ def fitted(frame):
 
 def test_pairs_are_planned_with_their_shares():
     cliques, weights = dp.plan_pairs(SCHEMA, target="a")
-    assert cliques == (("a",), ("b",), ("c",), ("d",), *itertools.combinations("abcd", 2))
-    assert sum(weights) == pytest.approx(1.0)
+    assert cliques == (("a",), ("b",), ("c",), ("d",), *itertools.combinations("abcd", 2), ("c in detail",))
+    whole = sum(weights[:-1])
+    assert whole == pytest.approx(1.0)
     assert sum(weights[:4]) == pytest.approx(0.03)
+    assert weights[-1] / sum(weights) == pytest.approx(0.03)
     shares = dict(zip(cliques, weights, strict=True))
     assert shares["a", "b"] / shares["b", "d"] == pytest.approx(5 * (6 / 9) ** 0.25)
     assert dp.plan_pairs(dp.Schema({"a": ["x", "y"]})) == ((("a",),), [1.0])
@@ -82,7 +84,7 @@ def test_pairs_of_records_come_back(frame, fitted):
     assert fitted.network_.total_ == pytest.approx(4000, rel=0.01)
 
 
-@pytest.mark.parametrize(("stages", "entries"), [(1, "measure 10 tables"), (2, "measure 10 tables in two stages")])
+@pytest.mark.parametrize(("stages", "entries"), [(1, "measure 11 tables"), (2, "measure 11 tables in two stages")])
 def test_all_is_charged_at_once(frame, stages, entries):
     budget = dp.PrivacyBudget(1.0, 1e-6)
     data = dp.PrivateDataset(frame, SCHEMA, budget, "replace_one")

@@ -249,7 +249,7 @@ def describe(noisy: Release) -> dict[str, Any]:
                 "records": noisy.total / noisy.schema.cells(clique),
                 **({"share": shares[clique]} if clique in shares else {}),
             }
-            for clique in noisy.cliques
+            for clique in (*noisy.cliques, *noisy.details)
         ],
         "schema": noisy.schema.to_dict(),
         **united,

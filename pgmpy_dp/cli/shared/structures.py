@@ -186,7 +186,8 @@ def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
 
 def schema_of(schema: Schema, cliques: Iterable[Iterable[str]]) -> Schema:
     """Select the variables of some cliques, in the schema's order."""
-    used = {variable for clique in cliques for variable in clique}
+    named = {variable for clique in cliques for variable in clique}
+    used = named | {schema.details[name].variable for name in named & schema.details.keys()}
     return schema.select([variable for variable in schema.variables if variable in used])
 
 

@@ -155,7 +155,10 @@ class Held:
     def rows(self, variables: Sequence[str] | None) -> Rows:
         """Return the distinct records in some variables (default: all), and which of them each record is."""
         codes = self.codes
-        return Rows(*distinct(codes, codes if variables is None else variables))
+        if variables is None:
+            assert isinstance(self.records, EncodedRecords)
+            variables = [variable for variable in codes if variable not in self.records.schema.details]
+        return Rows(*distinct(codes, variables))
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,8 @@ class TwoStageTables:
         second = self._assigned(ladder, self.wanted(first))
         again = perturbed(exact, second, add)
         both = {
-            c: pooled_counts((table, again[c]), (scales[c], second[c]), first.law) for c, table in first.tables.items()
+            c: pooled_counts((table, again[c]), (scales[c], second[c]), first.law)
+            for c, table in first.measured.items()
         }
         tables = {clique: table for clique, (table, _) in both.items()}
         deviations = {clique: deviation for clique, (_, deviation) in both.items()}

@@ -14,6 +14,7 @@ from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
+from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.fitting.readings.family_tables import read_joint
 from pgmpy_dp.inference import TreeTooLargeError
@@ -75,7 +76,7 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     def _tables(self, structure: DAG, schema: Schema) -> Plan:
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)
-        return cliques, weights
+        return with_details(schema, cliques, weights)
 
     def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)

@@ -13,7 +13,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import joined
-from pgmpy_dp.fitting.plans.planning import plan_measurements
+from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import fit_undirected
@@ -118,11 +119,11 @@ class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
         """Plan the tables; a requested junction tree that does not fit in memory is refused before the charge."""
         if isinstance(structure, Tying):
             return structure.plan(schema)
-        cliques, weights = plan_measurements(structure, schema, self.check, self._noise)
+        cliques, weights = plan_tables(structure, schema, self.check, self._noise)
         if self.inference == "junction_tree" and not isinstance(structure, DiscreteMarkovNetwork):
             scopes = families(structure)
             require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
-        return cliques, weights
+        return with_details(schema, cliques, weights)
 
     def _read(self, structure: Structure, release: Any) -> list[Any]:
         schema = self._schema(structure, release)

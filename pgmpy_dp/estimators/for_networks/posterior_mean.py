@@ -13,7 +13,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
-from pgmpy_dp.fitting.plans.planning import plan_measurements
+from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
@@ -78,10 +79,10 @@ class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
         return self._several(structure, data, public)
 
     def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        cliques, weights = plan_measurements(structure, schema, check=0)
+        cliques, weights = plan_tables(structure, schema, check=0)
         undirected = isinstance(structure, DiscreteMarkovNetwork)
         require_exact(schema, [*([] if undirected else families(structure)), *cliques])
-        return cliques, weights
+        return with_details(schema, cliques, weights)
 
     def _read(self, structure: Any, release: Any) -> list[Any]:
         self.posterior_, mean = draw_mean(structure, several(release), self.draws)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pgmpy.base import DAG
 
-from pgmpy_dp.fitting.plans.planning import plan_measurements, shares
+from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families
@@ -164,7 +164,7 @@ def resolve_allocation(allocation: Any, tables: str) -> Allocation:
 def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str, mechanism: str = "laplace") -> Plan:
     """Choose the tables to measure and their shares; for a data-dependent allocation, those of stage I."""
     if isinstance(allocation, PlannedAllocation) and mechanism == "laplace":
-        return plan_measurements(network, schema, check=0)
+        return plan_tables(network, schema, check=0)
     scopes = _measured(families(network), tables)
     if isinstance(allocation, PlannedAllocation):
         power = _GAUSSIAN_POWER

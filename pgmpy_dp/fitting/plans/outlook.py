@@ -57,6 +57,8 @@ class TableNoise:
         Mean number of records per cell.
     cost : float
         Share of the privacy loss, between 0 and 1 (of epsilon for Laplace noise, of rho for Gaussian).
+    detail : bool
+        Whether it is a finer histogram, in which noise may exceed most cells.
     """
 
     variables: Clique
@@ -64,6 +66,7 @@ class TableNoise:
     deviation: float
     mean: float
     cost: float = math.nan
+    detail: bool = False
 
     @property
     def ratio(self) -> float:
@@ -112,7 +115,7 @@ class Outlook:
         costs = {clique: deviation**-power if deviation else 0.0 for clique, deviation in deviations.items()}
         whole = math.fsum(costs.values()) or 1.0
         tables = tuple(
-            TableNoise(clique, cells, deviation, total / cells, costs[clique] / whole)
+            TableNoise(clique, cells, deviation, total / cells, costs[clique] / whole, clique[0] in schema.details)
             for clique, deviation in deviations.items()
             for cells in [schema.cells(clique)]
         )
@@ -128,7 +131,7 @@ class Outlook:
     def ratio(self) -> float:
         """Return the mean noise-to-signal ratio of pairs; unless all are measured, of tables, each at most 1."""
         if self.states is None:
-            return float(np.mean([min(table.ratio, 1.0) for table in self.tables]))
+            return float(np.mean([min(table.ratio, 1.0) for table in self.tables if not table.detail]))
         return float(np.mean([table.ratio for table in self.tables if len(table.variables) == 2]))
 
     @property
@@ -166,7 +169,7 @@ class Outlook:
         """Say what the advice rests on."""
         error, which = self.error, ADVICE.index(self.advice)
         if error is None:
-            drowned = sum(table.level == "drowned" for table in self.tables)
+            drowned = sum(table.level == "drowned" for table in self.tables if not table.detail)
             more = f", and more than that in {drowned} of {len(self.tables)} tables" if drowned else ""
             return f"in a cell of a table, the noise is on average {100.0 * self.ratio:.3g} % of the records{more}"
         closer = ("would be closer than", "would be little closer than", "would be no closer than")[which]
@@ -217,6 +220,7 @@ def _states_of_pairs(schema: Schema, cliques: Sequence[Clique]) -> tuple[int, ..
 
     Variables have tables of their own then, apart from a household's second person; most other tables are of them.
     """
+    cliques = [clique for clique in cliques if clique[0] not in schema.details]
     own = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
     part = schema.select([variable for variable in schema.variables if variable in own])
     larger = {frozenset(clique) for clique in cliques if len(clique) > 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Share of the privacy loss for all tables of single variables together; each pair adds to what is known about them.
@@ -19,7 +20,9 @@ PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables tha
 
 
 def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
-    """Plan to measure each variable and every pair of variables, for a model that needs no network.
+    """Plan to measure each variable, every pair of variables and the finer histograms of binned numbers.
+
+    No network is needed.
 
     Variables that follow from another by a `Dependency` of the schema are paired neither with it nor with each other.
     The finer variable of a `Hierarchy` is in no pair, and its own table gets the weight of a pair of its size.
@@ -49,6 +52,10 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     >>> [round(weight, 3) for weight in weights]
     [0.01, 0.01, 0.01, 0.323, 0.323, 0.323]
     """
+    return with_details(schema, *_pairs(schema, target))
+
+
+def _pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
     if target is not None:
         schema.require([(target,)])
     refined = schema.structure.refined
@@ -82,7 +89,7 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
     Returns
     -------
     cliques : tuple of tuples of str
-        Those of :func:`plan_pairs`, and then the triples.
+        Those of :func:`plan_pairs`, with the triples before finer histograms.
     weights : list of float
         Each table's share.
 
@@ -92,7 +99,7 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
     >>> cliques[-1], round(weights[-1], 3)
     (('age', 'smoke', 'lung'), 0.45)
     """
-    cliques, weights = plan_pairs(schema, target)
+    cliques, weights = _pairs(schema, target)
     pairs = set(map(frozenset, cliques))
     triples = [
         (*pair, target)
@@ -103,10 +110,10 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
         and all(frozenset((variable, target)) in pairs for variable in pair)
     ]
     if not triples:
-        return cliques, weights
+        return with_details(schema, cliques, weights)
     sizes = [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples]
     weights = [(1.0 - _TRIPLES) * weight for weight in weights]
-    return (*cliques, *triples), weights + _parts(_TRIPLES, sizes)
+    return with_details(schema, (*cliques, *triples), weights + _parts(_TRIPLES, sizes))
 
 
 def _parts(whole: float, sizes: list[float]) -> list[float]:
@@ -125,8 +132,8 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     Returns
     -------
     cliques : tuple of tuples of str
-        Over the variables of ``schema.measured``: those of :func:`plan_pairs` for a household, its size and a person,
-        and then those of ``schema.together``.
+        Over the variables of ``schema.measured``: all pairs, as by :func:`plan_pairs`, for a household, its size and a
+        person, and then those of ``schema.together``.
     weights : list of float
         Each table's share.
 
@@ -137,7 +144,7 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     >>> cliques[3:]
     (('tenure', 'size'), ('tenure', 'age'), ('size', 'age'), ('age', 'another age'))
     """
-    cliques, weights = plan_pairs(schema.joined)
+    cliques, weights = _pairs(schema.joined)
     # There is a pair, since the size is paired; the others get the same weight for their number of cells.
     pair, weight = next(both for both in zip(cliques, weights, strict=True) if len(both[0]) == 2)
     each = weight / schema.joined.cells(pair) ** _POWER

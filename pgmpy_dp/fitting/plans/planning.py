@@ -27,6 +27,7 @@ from itertools import combinations, count, islice
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
 from pgmpy_dp.privacy.checks import choice, number
@@ -72,7 +73,7 @@ def plan_measurements(
     -------
     cliques : tuple of tuples of str
         For a Bayesian network its families, merged if that lowers the noise; for a Markov network its edges and
-        isolated nodes. The pairs of `check` follow.
+        isolated nodes. The pairs of `check` follow, and the finer histograms of binned numbers.
     weights : list of float
         For `PrivateDataset.measure`.
 
@@ -90,6 +91,13 @@ def plan_measurements(
             "plan_measurements takes a network and a schema, in this order, got "
             f"{type(network).__name__} and {type(schema).__name__}."
         )
+    return with_details(schema, *plan_tables(network, schema, check, mechanism))
+
+
+def plan_tables(
+    network: Network, schema: Schema, check: float, mechanism: str = "laplace"
+) -> tuple[tuple[Clique, ...], list[float]]:
+    """Plan as :func:`plan_measurements`, without finer histograms."""
     schema.require([tuple(network.nodes())])
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)

@@ -181,7 +181,8 @@ class PrivateHouseholdNetwork(Model):
             self.mixture_, schema.level.variables, schema.size, together, count, generator
         )
 
-        within = WithinBins(self._shape, generator, self._fitted().states)
+        shapes = {v: self._shape_of(v, bins) for v, bins in self._bins().items()} if numbers == "drawn" else {}
+        within = WithinBins(shapes, generator, self._fitted().states)
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             columns = {schema.key: keys + 1}
