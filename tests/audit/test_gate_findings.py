@@ -347,7 +347,7 @@ def test_masked_codes_are_refused_or_missing(mask):
 
 def random_relation():
     connection = duckdb.connect()
-    connection.execute("create table t as select (i % 20)::int as v, i % 20 as who from range(200) t(i)")
+    connection.execute("create temp table t as select (i % 20)::int as v, i % 20 as who from range(200) t(i)")
     return connection.sql("select * from t where random() < 0.5")
 
 
