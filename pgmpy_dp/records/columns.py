@@ -29,6 +29,7 @@ Reading = Callable[[NDArray[Any]], NDArray[Any]]
 _BLOCK = 2**16
 # Integer states are looked up in a table if the largest and the least differ by less than this.
 _WIDEST = 2**20
+_MOST_DAYS = 2**16  # texts of dates that are remembered
 _CALENDAR = np.datetime64("0001-01-02", "s"), np.datetime64("9999-12-30", "s")
 # Number of edges above which binary search is faster than comparing with every edge.
 _FEW_EDGES = 24
@@ -226,8 +227,10 @@ def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
     texts, of_any = reader.texts, reader.position
-    plain = str if not reader.of_dates else None  # the type of cells that need no more than a look into `texts`
-    places = (texts.get(value, UNDECLARED) if type(value) is plain else of_any(value) for value in values)
+    places = (texts.get(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
+    if reader.of_dates:
+        of_text = functools.lru_cache(_MOST_DAYS)(of_any)
+        places = (of_text(value) if type(value) is str else of_any(value) for value in values)
     return np.fromiter(places, dtype=np.int32, count=len(values))
 
 

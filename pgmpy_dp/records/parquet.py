@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.records.engines import DUCKDB_FAMILIES, duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
@@ -204,10 +204,14 @@ def _require_kept(connection: Any, paths: Sequence[str], places: dict[str, int])
         converted = [_converted(elements) for _ in range(max(places.values()) + 1)]
         for column, place in places.items():
             if converted[place]:
+                again = "write the file again with dates, or times of microseconds"
                 raise SchemaError(
-                    f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is "
-                    "read: write the file again with dates, or times of microseconds, such as by "
-                    "pyarrow.parquet.write_table(..., coerce_timestamps='us')."
+                    Message(
+                        f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing "
+                        "is read",
+                        f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')",
+                        again,
+                    )
                 )
 
 

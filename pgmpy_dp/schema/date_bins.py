@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,7 +98,6 @@ class DateBins(Bins):
         return pd.Timestamp(np.datetime64(round(number * 86_400), "s"))
 
 
-@lru_cache(maxsize=2**16)
 def iso_day(text: str) -> int | None:
     """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow.
 
