@@ -1035,6 +1035,21 @@ def test_synthetic_records_have_the_columns_of_the_schema(asia):
     assert dp.NoisyMarginals.load("pair.zip").schema.variables == (wanted[2], wanted[5])
 
 
+def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess(tmp_path, monkeypatch):
+    """Most wages are in a bin without an end, and nothing tells how far they reach; ages are told."""
+    monkeypatch.chdir(tmp_path)
+    bins = {"wage": dp.Bins([0, 10, float("inf")], detail=0), "age": dp.Bins([0, 20, 40, 60, 80], detail=0)}
+    dp.Schema(bins).save("schema.json")
+    rows = range(2000)
+    wages, ages = ([5, 5, 15, 15, 25, 25, 25, 25, 25, 900][row % 10] for row in rows), (row // 10 % 80 for row in rows)
+    pd.DataFrame({"wage": wages, "age": ages}).to_csv("records.csv", index=False)
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 5, "--delta", 1e-6, "--no-ledger"]
+    said = run(*call, "--out", "synthetic.csv", "--release", "release.zip", "--numbers", "drawn")
+    assert "hardly tells the mean of wage: how far a wide bin reaches is mostly a guess" in said
+    run("report", "release.zip", "--out", "report.html")
+    assert Path("report.html").read_text().count("is mostly a guess") == 1
+
+
 def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"], "pay": dp.Bins([0, 9, float("inf")])})

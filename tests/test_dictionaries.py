@@ -96,3 +96,13 @@ def test_any_rows_are_read_or_refused_in_one_line(tmp_path_factory, rows, column
         assert answer.stderr.count("\n") == 1
     else:
         json.dumps(read_dictionary(tmp_path_factory.getbasetemp() / "any.csv").to_dict())
+
+
+def test_a_wide_last_bin_is_named_and_detail_is_read(tmp_path):
+    drawn = drafted(tmp_path, "variable,edges,detail\nincome,0|1000|100000,8\nage,0|18|120,\nvisits,0|1|inf,\n")
+    assert "Caution: the last edge of income is over ten times the one before" in drawn.output
+    found = read_dictionary(tmp_path / "words.csv")
+    assert {variable: bins.detail for variable, bins in found.bins.items()} == {"income": 8, "age": 64, "visits": 64}
+    (tmp_path / "words.json").write_text(json.dumps({"income": {"edges": [0, 1000, 2000], "detail": 0}}))
+    assert read_dictionary(tmp_path / "words.json").bins["income"].detail == 0
+    assert "detail is a whole number from 0" in drafted(tmp_path, "variable,edges,detail\nage,0|18|120,-1\n").output
