@@ -36,6 +36,7 @@ ALLOWED = {
     "fitting/readings/posterior_networks.py": "networks from what a release leaves open",
     "fitting/checks/misfit.py": "noise of a simulation, the law of what a release misses",
     "fitting/checks/fit_checks.py": "the generator of its records",
+    "fitting/checks/likeness.py": "redraws of released tables, for the law of how unlike they are by chance",
     "inference/posterior/hamiltonian.py": "the Markov chain that draws them",
     "inference/posterior/redrawing.py": "moves of that chain",
     "inference/posterior/log_posterior.py": "probes of its curvature",
