@@ -149,6 +149,9 @@ def figure(rows: pd.DataFrame) -> Figure:
     for axes, (kind, part) in zip(panels, rows.groupby("records"), strict=True):
         plot_quartiles(axes, part, "epsilon", METHODS)
         axes.set(title=kind, xscale="log", xlabel=f"epsilon, delta = {DELTA:g}")
+        epsilons = sorted(part["epsilon"].unique())
+        axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+        axes.minorticks_off()
     panels[0].set_ylabel("share of held-out values given back")
     drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False, fontsize=8)
     return drawn
@@ -161,6 +164,11 @@ def caption(rows: pd.DataFrame) -> str:
     def above(one: str, other: str) -> int:
         return int((medians[one] > medians[other]).sum())
 
+    kinds = {
+        "digits": "scikit-learn's digits, 1,500 scanned images of 64 black or white pixels, with "
+        f"{HIDDEN['digits']} hidden variables",
+        "made-up": f"{MADE:,} made-up records of {VARIABLES} variables with {HIDDEN['made-up']}",
+    }
     listed = "; ".join(
         f"{kind}, epsilon {epsilon:g}: " + " / ".join(f"{medians.loc[(kind, epsilon), name]:.3f}" for name in METHODS)
         for kind, epsilon in medians.index
@@ -168,8 +176,7 @@ def caption(rows: pd.DataFrame) -> str:
     return f"""
         Share of the values of held-out records that a sigmoid belief network gives back from the hidden variables it
         infers for them; medians and quartiles of {rows["repeat"].nunique()} repeats, one record added or removed:
-        scikit-learn's digits, 1,500 scanned images of 64 black or white pixels, with {HIDDEN["digits"]} hidden
-        variables, and {MADE:,} made-up records of {VARIABLES} variables with {HIDDEN["made-up"]}.
+        {", and ".join(kinds[kind] for kind in HIDDEN if kind in set(rows["records"]))}.
 
         The paper (Foulds et al., full version): with the moments accountant the private network on MNIST is close to
         the non-private one, and better than with strong composition.
