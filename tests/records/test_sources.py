@@ -613,3 +613,12 @@ def test_mechanisms_that_go_through_the_records_refuse_lazy_ones_before_the_char
     with pytest.raises(ValueError, match="in memory: collect"):
         data.measure([("text",)], 0.5, sampling_rate=0.5)
     assert data.budget.history == ()
+
+
+def test_names_of_folders_are_not_columns(tmp_path):
+    """DuckDB would take the states of v from a folder named v=x."""
+    library("pyarrow")
+    (tmp_path / "v=x").mkdir()
+    pd.DataFrame({"v": ["x", "y", "y"]}).to_parquet(tmp_path / "v=x" / "records.parquet")
+    opened = open_records(tmp_path / "v=x" / "records.parquet", Schema({"v": ["x", "y"]}), ["v"])
+    assert opened.counts([("v",)])["v",].tolist() == [1, 2]
