@@ -65,6 +65,7 @@ def draw_table(text: str, target: Path) -> None:
 
 def draw_all() -> None:
     """Draw every picture that is missing or older than what it is drawn from."""
+    import holders
     import numbers_in_bins
     import outlook
     import structure
@@ -73,6 +74,7 @@ def draw_all() -> None:
     drawn.mkdir(exist_ok=True)
     structure.figure(kept / "structure.csv", drawn / "structure.svg")
     numbers_in_bins.draw(pd.read_csv(kept / "numbers.csv"), drawn / "numbers.svg")
+    holders.figure(kept / "holders.csv", drawn / "holders.svg")
     outlook.draw(pd.read_csv(kept / "outlook.csv"), drawn / "outlook.svg")
     for name in TABLES:
         draw_table(page.read_text("utf-8"), drawn / f"{name}.svg")

@@ -183,9 +183,11 @@ def test_releases_of_holders_are_united_fitted_and_asked_about_each_of_them(asia
     assert "give the new one another name by --as" in refused(*union, "--as", "xray", "--out", "other.zip")
     assert "two release files or more" in refused("union", "north.zip", "--out", "other.zip")
     assert "called 'north'" in refused("union", "north.zip", "./north.zip", "--out", "other.zip")
-    assert "--pooled is for a union" in refused(
-        "fit", "north.zip", "--model", "edges.txt", "--pooled", "--out", "other.zip"
+    run("fit", "all.zip", "--model", "edges.txt", "--partial", "--out", "partial.zip")
+    assert "site = south" in run(
+        "query", "partial.zip", "--target", "xray", "--evidence", "site=south", "--interval", 0.9
     )
+    assert "are for a union" in refused("fit", "north.zip", "--model", "edges.txt", "--pooled", "--out", "other.zip")
 
 
 @pytest.fixture

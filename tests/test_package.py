@@ -59,9 +59,9 @@ print([m for m in ("pgmpy", "pandas", "opendp", "scipy.optimize") if m in sys.mo
 TOP_LEVEL = (
     "Allowed AutoMLE Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat DateBins Dependency "
     "DiscoveredStates Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
-    "NLBP NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PosteriorMean PrivacyBudget "
-    "PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures PrivateHouseholdNetwork "
-    "PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
+    "NLBP NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PartiallyPooledMarginals "
+    "PosteriorMean PrivacyBudget PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures "
+    "PrivateHouseholdNetwork PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
     "PrivateMixtureNetwork PrivateStructureSearch PrivateVB PublicTable ReleaseFormatError Schema SchemaError "
     "SimulatedNoise UnitedMarginals VariableElimination agree calibrate combine exact_marginals load merge_rare_states "
     "plan_accuracy plan_households plan_measurements plan_pairs price union"

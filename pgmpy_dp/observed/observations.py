@@ -165,7 +165,7 @@ def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
     return float(mean), float(1 / precision)
 
 
-def sampling_variance(counts: Vector, total: float, squares: Vector | None = None) -> Vector:
+def sampling_variance(counts: Vector, total: float | Vector, squares: Vector | None = None) -> Vector:
     """Compute the sampling variance of counts from their expectations.
 
     For other sums over records, `squares` are the expected sums of squared terms. The variance is at least 0.25.

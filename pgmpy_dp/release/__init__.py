@@ -13,6 +13,7 @@ from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
 from pgmpy_dp.release.noisy_residuals import NoisyResiduals
+from pgmpy_dp.release.partially_pooled_marginals import PartiallyPooledMarginals
 from pgmpy_dp.release.public_tables import PublicTable
 from pgmpy_dp.release.united_marginals import UnitedMarginals, union
 
@@ -24,6 +25,7 @@ __all__ = [
     "NoisyCoefficients",
     "NoisyMarginals",
     "NoisyResiduals",
+    "PartiallyPooledMarginals",
     "PosteriorDraws",
     "PublicTable",
     "RegressionDraws",

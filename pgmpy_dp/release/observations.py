@@ -101,6 +101,10 @@ class IndependentTables:
         owners = np.repeat(np.arange(len(mean)), [table.size for table, _ in mean])
         return LinearObservations(tuple(tables), self.law(observed, variance), owners, None)
 
+    def strata(self, clique: Clique) -> tuple[int, Sequence[float]] | None:
+        """Return an axis of a clique whose states have known numbers of records, and these; None if there is none."""
+        return None
+
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
         """List the tables that contain no other variables, each with the standard deviation of its noise."""
         return [

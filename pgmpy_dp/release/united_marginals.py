@@ -271,17 +271,14 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     def observe(self, variables: Sequence[str]) -> LinearObservations:
         """Return noisy observations of the marginals of these variables, with the noise of each part.
 
+        With the new variable, the parts' numbers of records are observed too: tables with many cells of little more
+        than noise would inflate that of a small part.
+
         Raises ValueError if no part says anything of a variable.
         """
         observed_parts(self.cliques, variables)
         others, apart = [v for v in variables if v != self.variable], self.variable in variables
         parts = list(self.parts.values())
-        if not others:
-            totals = np.array([part.total for part in parts])
-            spread = np.maximum([part.total_variance for part in parts], LEAST_VARIANCE)
-            return LinearObservations(
-                ((self.variable,),), GaussianNoise(totals, spread), np.zeros(len(parts), int), None
-            )
         names: dict[frozenset[str], Clique] = {}
         found: dict[Clique, dict[int, Noise]] = {}
         for number, part in enumerate(parts):
@@ -297,13 +294,26 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
             return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
+        totals: Noise = self.law(np.array([part.total for part in parts]), self._total_variances)
+        found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
         cliques = tuple((self.variable, *name) for name in found)
         slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
-        sizes = [math.prod(self.schema.shape(name)) for name in found]
+        sizes = [math.prod(self.schema.shape(name)) if name else 1 for name in found]
         seen_cells = np.concatenate([np.repeat(own, size) for own, size in zip(slices, sizes, strict=True)])
         owners = np.repeat(np.arange(len(found)), [len(parts) * size for size in sizes])[seen_cells]
         noise = end_to_end([held[number] for held in found.values() for number in sorted(held)])
         return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
+
+    @property
+    def apart_releases(self) -> Sequence[Any]:
+        """The tables that models of each part by itself are fitted to."""
+        return list(self.parts.values())
+
+    def strata(self, clique: Clique) -> tuple[int, Sequence[float]] | None:
+        """Return the axis of the new variable and the parts' numbers of records, if the clique has the variable."""
+        if self.variable not in clique:
+            return None
+        return clique.index(self.variable), [part.total for part in self.parts.values()]
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
         """List the tables of these variables; without the new variable among them, sums over the parts."""
@@ -349,6 +359,10 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         if self.variable not in network.nodes():
             found.add_edges_from([(self.variable, node) for node in network.nodes()])
         return found
+
+    @property
+    def _total_variances(self) -> Vector:
+        return np.maximum([part.total_variance for part in self.parts.values()], LEAST_VARIANCE)
 
     def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""

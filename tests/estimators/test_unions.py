@@ -130,3 +130,22 @@ def test_order_of_periods_is_that_of_numbers():
     months = dp.union(dict(zip((202401, 202402, 202403), united((0.2, 0.6)).parts.values(), strict=False)), "month")
     three = dp.union({**months.parts, 202403: united((0.4, 0.4), 7).parts["north"]}, "month")
     assert _ordered_variables(three.schema) == ["month"]
+
+
+@pytest.mark.parametrize("estimator", [dp.AutoMLE, dp.CollectiveEM])
+def test_partially_pooled_unions_are_fitted_with_bounds(estimator):
+    partial = dp.PartiallyPooledMarginals.of(UNLIKE)
+    network = UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(partial, estimator=estimator())
+    assert network.guarantee_ == UNLIKE.guarantee
+    bounds = network.query(["a"], {"site": "south"}, interval=0.95)
+    assert bounds.loc["y", "lower"] < 0.6 < bounds.loc["y", "upper"]
+    assert not network.check_fit().fails
+
+
+def test_a_network_whose_variables_all_depend_on_the_holder_is_one_of_each_holder():
+    together = UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(UNLIKE, estimator=dp.CollectiveEM())
+    for number, part in enumerate(UNLIKE.parts.values()):
+        alone = dp.PrivateBayesianNetwork(EDGES).fit(part, estimator=dp.CollectiveEM())
+        for cpd in alone.get_cpds():
+            own = together.get_cpds(cpd.variable)
+            assert own.values.take(number, own.variables.index("site")) == pytest.approx(cpd.values)

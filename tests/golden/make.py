@@ -40,7 +40,9 @@ def releases():
     yield "tables_weighted", data_set(unit="person").measure(pairs, 1.0)
     yield "informed_tables", dp.InformedMarginals(laplace, {"a": [3, 4, 1]})
     gaussian = data_set().measure([("b", "a"), ("a", "c")], 2.0, delta=1e-6)
-    yield "united_tables", dp.union({"north": laplace, 2: gaussian}, "place", overlap=2)
+    united = dp.union({"north": laplace, 2: gaussian}, "place", overlap=2)
+    yield "united_tables", united
+    yield "partially_pooled_tables", dp.PartiallyPooledMarginals.of(united)
     yield "coefficients", data.measure_coefficients(pairs, 1.0)
     yield "residuals", data.measure_residuals({(): 9.0, ("a",): 7.0, ("b",): 8.0, ("a", "b"): 5.0}, delta=1e-6)
     network = dp.PrivateBayesianNetwork([("b", "a")])

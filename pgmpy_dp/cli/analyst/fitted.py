@@ -75,6 +75,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     is_flag=True,
     help="Of a union, describe all records together; by default the network tells its releases apart.",
 )
+@click.option("--partial", is_flag=True, help="Of a union, let each release borrow from the others what they share.")
 @out_option(
     "--out",
     kind="a network",
@@ -83,7 +84,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 )
 @force_option
 @json_option
-def fit(release: Path, model: Path | None, method: str, pooled: bool, out: Path, as_json: bool) -> None:
+def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: bool, out: Path, as_json: bool) -> None:
     """Fit a network to RELEASE. This costs no privacy.
 
     \b
@@ -105,7 +106,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, out: Path,
     """
     quiet()
     if method == "mixture":
-        _fit_mixture(release, model, pooled, out, as_json)
+        _fit_mixture(release, model, pooled, partial, out, as_json)
         return
     if model is None:
         raise click.UsageError(f"{method} fits a network: give its --model, or --estimator mixture, which needs none.")
@@ -114,16 +115,16 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, out: Path,
     import pgmpy_dp as dp
     from pgmpy_dp.cli.shared.structures import left_out, read_structure
     from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
-    from pgmpy_dp.release import Release, UnitedMarginals
+    from pgmpy_dp.release import UnitedMarginals
     from pgmpy_dp.release.informed_marginals import ReleasedTables
 
     with noted() as notes, stages(4) as begin:
         begin("Reading the release")
-        noisy: Any = Release.load(release)
+        noisy = _read(release, pooled, partial)
         network = read_structure(model, noisy.schema.variables)
         united = isinstance(noisy, UnitedMarginals)
-        if pooled and (not united or noisy.variable in network.nodes()):
-            raise click.ClickException("--pooled is for a union, whose variable the model does not name.")
+        if pooled and noisy.variable in network.nodes():
+            raise click.ClickException(f"The model names {noisy.variable!r}: leave out --pooled.")
         network = network if pooled or not united else noisy.apart(network)
         markov = isinstance(network, DiscreteMarkovNetwork)
         if method in _BAYESIAN and markov:
@@ -169,6 +170,18 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, out: Path,
     emit(as_json, held, lines)
 
 
+def _read(path: Path, pooled: bool, partial: bool) -> Any:
+    """Read a release, and let the parts of a union borrow from each other if wanted."""
+    from pgmpy_dp.release import PartiallyPooledMarginals, Release, UnitedMarginals
+
+    noisy = Release.load(path)
+    if (pooled or partial) and not isinstance(noisy, UnitedMarginals):
+        raise click.ClickException("--pooled and --partial are for a union, as pgmpy-dp union makes it.")
+    if pooled and partial:
+        raise click.UsageError("Give --pooled or --partial, not both.")
+    return PartiallyPooledMarginals.of(noisy) if isinstance(noisy, UnitedMarginals) and partial else noisy
+
+
 def tested(test: Callable[[], FitCheck]) -> tuple[dict[str, Any] | None, list[str]]:
     """Make a test of fit; return its findings for JSON and as lines, or why it is impossible."""
     try:
@@ -191,10 +204,9 @@ def findings(check: FitCheck) -> dict[str, Any]:
     }
 
 
-def _fit_mixture(release: Path, model: Path | None, pooled: bool, out: Path, as_json: bool) -> None:
+def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool, out: Path, as_json: bool) -> None:
     """Fit a mixture, and write it as synthesize does."""
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
-    from pgmpy_dp.release import Release
 
     if model is not None:
         raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
@@ -202,7 +214,7 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, out: Path, as_
         raise click.ClickException(f"{out}: mixtures are written to .json and .zip files.")
     with noted() as notes, stages(2) as begin:
         begin("Reading the release")
-        noisy = Release.load(release)
+        noisy = _read(release, pooled, partial)
         begin("Fitting a mixture")
         network = PairwiseMixture(pooled=pooled).fit(noisy).network_
         network.save(out)

@@ -19,7 +19,7 @@ from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.observed.observations import Observations, observed_of, sampling_variance
 from pgmpy_dp.observed.testing_tables import telling, tree_cells
-from pgmpy_dp.release import Release
+from pgmpy_dp.release import Release, UnitedMarginals
 from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.release.observations import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
@@ -181,16 +181,45 @@ def fit_directed_loopily(
 def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
     """Find the network behind all observations of the families' variables in releases of the same records.
 
-    Tables that only test the network are left out if the junction tree would become too large with them.
+    Tables that only test the network are left out if the junction tree would become too large with them. If all
+    families have the variable of a union, its parts are fitted one by one, which is the same in smaller trees.
 
     Raises ValueError if a variable is not observed; TreeTooLargeError if a junction tree is requested and does not fit
     in memory.
     """
+    if (united := _united(releases, scopes)) is not None:
+        return _fit_apart(united, scopes, max_iter, inference)
     seen = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
     engine = build_engine(seen.schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
         return fit_directed_loopily(engine, scopes, seen, max_iter)
     return fit_directed(engine, scopes, seen, max_iter)
+
+
+def _united(releases: Sequence[Release], scopes: Sequence[Clique]) -> UnitedMarginals | None:
+    """Return the union whose variable is the parent of all others, if all its parts measured these."""
+    union = releases[0] if len(releases) == 1 else None
+    if not isinstance(union, UnitedMarginals) or not all(union.variable in scope for scope in scopes):
+        return None
+    others = {scope[0] for scope in scopes} - {union.variable}
+    root = any(scope == (union.variable,) for scope in scopes)
+    return union if root and others and all(others <= set(p.variables) for p in union.apart_releases) else None
+
+
+def _fit_apart(union: UnitedMarginals, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
+    """Fit each part of a union by itself, and put the CPDs side by side."""
+    own = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes if len(scope) > 1}
+    fits = [fit_releases([part], list(own.values()), max_iter, inference) for part in union.apart_releases]
+    totals = np.array([part.total for part in union.parts.values()])
+    tables = {
+        scope: np.stack([fit.tables[rest] for fit in fits], scope.index(union.variable)) for scope, rest in own.items()
+    }
+    return DirectedFit(
+        {scope: tables.get(scope, totals / totals.sum()) for scope in scopes},
+        sum(fit.objective for fit in fits),
+        float(np.mean([fit.squared_residual for fit in fits])),
+        all(fit.finished for fit in fits),
+    )
 
 
 def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:

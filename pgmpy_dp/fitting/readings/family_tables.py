@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,24 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     Raises ValueError if the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    observed = [release.with_noise(scope, tables) for scope in scopes]
-    pseudo = [1.0 / release.schema.cardinality(scope[0]) for scope in scopes]
-    return [conditional(table) for table in explain_tables(observed, pseudo, release.total)]
+    found, strata = [release.with_noise(scope, tables) for scope in scopes], [release.strata(scope) for scope in scopes]
+    parts: list[Any] = []
+    totals: list[float] = []
+    pseudo: list[float] = []
+    for scope, noise, own in zip(scopes, found, strata, strict=True):
+        axis, known = own or (0, [release.total])
+        cells = np.broadcast_arrays(noise.observed, noise.variance)
+        pieces = [np.moveaxis(each, axis, 0) if own else each[None] for each in cells]
+        parts += [type(noise)(*piece) for piece in zip(*pieces, strict=True)]
+        totals += known
+        pseudo += [1.0 / release.schema.cardinality(scope[0])] * len(known)
+    explained = iter(explain_tables(parts, pseudo, np.array(totals)))
+    result = []
+    for own in strata:
+        axis, known = own or (0, [release.total])
+        table = np.stack([next(explained) for _ in known], axis)
+        result.append(conditional(table if own else table[0]))
+    return result
 
 
 def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
@@ -63,7 +79,7 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
 
 
 def explain_tables(
-    tables: Sequence[LaplaceNoise | GaussianNoise], pseudo: Sequence[float], total: float
+    tables: Sequence[LaplaceNoise | GaussianNoise], pseudo: Sequence[float], total: float | Vector
 ) -> list[Vector]:
     """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
@@ -76,7 +92,7 @@ def explain_tables(
         Noisy counts of a table, with the variance of all its cells or of each.
     pseudo : sequence of float
         Pseudo-count per cell of each table.
-    total : float
+    total : float or ndarray of shape (tables,)
         Sum of every table's counts.
 
     Returns
@@ -92,10 +108,11 @@ def explain_tables(
     noises = zip(tables, distinct, strict=True)
     seen = end_to_end([type(noise)(part[0].real, part[0].imag) for noise, part in noises])
     prior = np.repeat(np.asarray(pseudo, dtype=np.float64), sizes)
+    totals = np.broadcast_to(np.asarray(total, dtype=np.float64), len(tables))
     counts = np.maximum(seen.observed, prior * np.sqrt(seen.variance))
     for _ in range(_ROUNDS):
-        noise = seen.sampled(sampling_variance(counts, total))
-        counts = _constrained_maximum(offsets, copies, noise, counts, prior, total)
+        noise = seen.sampled(sampling_variance(counts, np.repeat(totals, sizes)))
+        counts = _constrained_maximum(offsets, copies, noise, counts, prior, totals)
     parts = np.split(counts, offsets[1:-1])
     return [
         part[inverse].reshape(noise.observed.shape)
@@ -109,7 +126,7 @@ def _constrained_maximum(
     noise: SampledNoise,
     start: Vector,
     pseudo: Vector,
-    total: float,
+    total: Vector,
 ) -> Vector:
     """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
 
@@ -123,7 +140,7 @@ def _constrained_maximum(
         return np.add.reduceat(copies * values, offsets[:-1])
 
     high = np.maximum.reduceat(steep, offsets[:-1]) + sums(pseudo) / total
-    low = -np.maximum.reduceat(np.abs(noise.gradient(np.full_like(start, total))), offsets[:-1])
+    low = -np.maximum.reduceat(np.abs(noise.gradient(total[tables])), offsets[:-1])
     multiplier = np.zeros(offsets.size - 1)
     logs = np.log(np.maximum(start, 1e-12))
     for _ in range(100):
