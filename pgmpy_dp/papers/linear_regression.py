@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -105,31 +105,6 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
     prior_precision: float = 1.0
     prior_shape: float = 2.0
     prior_rate: float = 0.01
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the posterior.
-
-        Parameters
-        ----------
-        X : PrivateFeatures, or array or frame of shape (n, d)
-            A data set with its target (charged), or features (with declared bounds).
-        y : array of shape (n,)
-            Targets; None with a `PrivateFeatures`.
-
-        Returns
-        -------
-        PrivateLinearRegression
-
-        Raises
-        ------
-        SchemaError
-            If the records hold something else than finite numbers.
-        BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
-        ValueError, TypeError
-            If an argument is out of range or of the wrong kind; nothing is charged.
-        """
-        return self._fit(None, (X, y))
 
     def _learner(self, structure: None, public: PrivateFeatures) -> Learner:
         design, target = Design.of(public.bounds, self.clip_norm), public.target_bounds

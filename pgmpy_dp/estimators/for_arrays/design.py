@@ -30,6 +30,31 @@ class SupervisedEstimator(ArrayEstimator):
 
     bounds: tuple[Any, Any] | None = None
 
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the posterior.
+
+        Parameters
+        ----------
+        X : PrivateFeatures, or array or frame of shape (n, d)
+            A data set with its classes or target (charged), or features (with declared bounds).
+        y : array of shape (n,)
+            Classes or targets; None with a `PrivateFeatures`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SchemaError
+            If the records do not agree with what is declared.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError, TypeError
+            If an argument is out of range or of the wrong kind; nothing is charged.
+        """
+        return self._fit(None, (X, y))
+
     def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
         """Return the given data set, or create one for this fit alone."""
         X, y = data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,31 +105,6 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     forgetting: float = 0.5
     prior_shape: float = 1.0
     prior_rate: float = 1.0
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the posterior.
-
-        Parameters
-        ----------
-        X : PrivateFeatures, or array or frame of shape (n, d)
-            A data set with its classes (charged), or features (with declared bounds and classes).
-        y : array of shape (n,)
-            Classes; None with a `PrivateFeatures`.
-
-        Returns
-        -------
-        PrivateLogisticRegression
-
-        Raises
-        ------
-        SchemaError
-            If the records do not agree with the declared bounds and classes.
-        BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
-        ValueError
-            If an argument is out of range; nothing is charged.
-        """
-        return self._fit(None, (X, y))
 
     def _learner(self, structure: None, public: PrivateFeatures) -> Learner:
         shape, prior_rate = float(self.prior_shape), float(self.prior_rate)
