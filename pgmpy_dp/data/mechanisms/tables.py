@@ -3,10 +3,12 @@
 Sensitivity. A unit adds at most its contribution (1 for a record) to the sum of a table, so neighbours' tables differ
 as stated in :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`. Where units or records have weights, the tables are
 of whole numbers of parts, and so are contributions; :mod:`~pgmpy_dp.records.units` and :mod:`~pgmpy_dp.records.weights`
-argue these. Noisy parts are then divided, which is post-processing. Each table gets noise of the scale at which it
-costs its share of the charge, and the costs of tables add up: epsilons under Laplace noise, rhos (zCDP) under Gaussian
-noise. A block of Gaussian tables has the exact price of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the
-records is priced by :func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
+argue these. Noisy parts are then divided, which is post-processing. A finer histogram of a number is such a table as
+well: its cells cut the public bins by a public rule, and each row is in one of them, or in that of a missing or an
+undeclared value. Each table gets noise of the scale at which it costs its share of the charge, and the costs of tables
+add up: epsilons under Laplace noise, rhos (zCDP) under Gaussian noise. A block of Gaussian tables has the exact price
+of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the records is priced by
+:func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
 """
 
 from __future__ import annotations
