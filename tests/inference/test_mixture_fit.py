@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from pgmpy_dp.inference.mixtures.fit import ensemble
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
-from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
+from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 
@@ -156,6 +156,35 @@ def test_a_joint_table_comes_back_from_its_marginals(size):
     assert (fit.mixture.marginal(tuple(CARDS)) > 0).all()
     assert len(fit.members) == 2
     assert max(disagreement(fit).values()) < 0.02
+
+
+def test_a_penalty_that_forbids_dependence_leaves_the_product_that_fits_best():
+    """The base follows the targets whatever the penalty: many components then agree with the only one."""
+    problem = every_kind_of_target(((0,), (1,), (2,), (3,)), kept=5)
+    problem.dtype, losses = np.float32, []
+    for name in ("log_base", "_weight", "_shares", "_cell_weight", "_cell_shares"):
+        setattr(problem, name, getattr(problem, name).astype(np.float32))
+    problem._smoothing = [None if own is None else own.astype(np.float32) for own in problem._smoothing]
+    for penalty, components in ((100.0, 8), (0.0, 1)):
+        found = fit_member(problem, penalty, components, 400, np.random.default_rng(0))
+        losses.append(problem.gradient(found, 0.0)[0])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
+
+
+@pytest.mark.parametrize(("count", "left"), [(30, "uniform"), (300, "singles"), (20_000, "pairs")])
+def test_noise_leaves_the_uniform_distribution_then_singles_then_pairs(count, left):
+    joint = chain(3)
+    noise, variables = np.random.default_rng(0), list(CARDS)
+    tables = tables_of(joint, 2, count, 40.0, noise)
+    tables += [((v,), count * joint.sum(axis=tuple({0, 1, 2, 3} - {a})) + 5 * noise.standard_normal(CARDS[v]), 5.0)
+               for a, v in enumerate(variables)]  # fmt: skip
+    fit = fit_mixture(CARDS, tables, components=20, members=2, known_total=count, generator=np.random.default_rng(0))
+    assert fit.uniform == (left == "uniform")
+    assert (fit.components > 1) == (left == "pairs")
+    if left == "uniform":
+        flat = np.full(tuple(CARDS.values()), 1 / 48)
+        np.testing.assert_allclose(fit.mixture.marginal(tuple(CARDS)), flat, atol=1 / (count + 1))
+    assert all(np.isfinite(member.weights).all() for member in fit.members)
 
 
 def test_states_that_are_alike_share_coefficients(monkeypatch):

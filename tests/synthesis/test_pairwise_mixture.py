@@ -40,7 +40,7 @@ def test_pairs_are_planned_with_their_shares():
     assert cliques == (("a",), ("b",), ("c",), ("d",), *itertools.combinations("abcd", 2), ("c in detail",))
     whole = sum(weights[:-1])
     assert whole == pytest.approx(1.0)
-    assert sum(weights[:4]) == pytest.approx(0.03)
+    assert sum(weights[:4]) == pytest.approx(0.1)
     assert weights[-1] / sum(weights) == pytest.approx(0.03)
     shares = dict(zip(cliques, weights, strict=True))
     assert shares["a", "b"] / shares["b", "d"] == pytest.approx(5 * (6 / 9) ** 0.25)
@@ -57,6 +57,21 @@ def test_a_target_is_planned_with_two_others_of_few_states():
     assert sum(weights) == pytest.approx(1.0)
     assert sum(weights[-4:]) == pytest.approx(0.45)
     assert plan_prediction(dp.Schema({"a": ["x", "y"], "b": [0, 1]}), "b")[0] == (("a",), ("b",), ("a", "b"))
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_most_is_spent_on_single_variables_where_noise_drowns_pairs(stages):
+    def share(guess):
+        noise = dp.PairwiseMixture(0.05, 1e-9, SCHEMA, stages=stages, records=guess).plan().noise
+        parts = {clique: deviation**-2 for clique, deviation in noise.items()}
+        return sum(part for clique, part in parts.items() if len(clique) == 1) / sum(parts.values())
+
+    told = dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=300, **SMALL)
+    assert told.fit(records(300)).release_.noise(("a",))[1] == pytest.approx(told.plan().noise[("a",)])
+    assert share(300) == pytest.approx(0.9, abs=0.03)
+    assert share(10_000_000) == share(None) == pytest.approx(0.1, abs=0.03)
+    with pytest.raises(ValueError, match="records must be"):
+        dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=0).plan()
 
 
 @pytest.mark.parametrize("stages", [1, 2])
@@ -101,7 +116,7 @@ def test_a_release_is_fitted_for_nothing_and_alike(fitted):
     assert (again.network_.marginal(["a", "b", "c"]) == fitted.network_.marginal(["a", "b", "c"])).all()
     with pytest.raises(ValueError, match="already paid for"):
         dp.PairwiseMixture(1.0).fit(fitted.release_)
-    with pytest.raises(ValueError, match="leave out stages and target"):
+    with pytest.raises(ValueError, match="leave out stages, target and records"):
         dp.PairwiseMixture(stages=2).fit(fitted.release_)
 
 

@@ -13,14 +13,14 @@ from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
-from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs, plan_prediction
+from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, SINGLES, plan_pairs, plan_prediction
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, fitted_variables, warn_of_unmeasured
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.privacy.checks import Constraint, whole
+from pgmpy_dp.privacy.checks import Constraint, number, optional, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 # Number of members whose disagreement determines the weights of the second stage.
 _SCOUTS = 6
@@ -42,6 +42,9 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     target : str, optional
         A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
         measured too if they have few states.
+    records : float, optional
+        A public guess of the number of records. Where the noise would drown the pairs of that many, most of the privacy
+        loss is spent on single variables.
     pooled : bool
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
@@ -71,9 +74,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
     three or more variables may be refused as impossible although the rules allow it.
 
+    Where no dependence shows through the noise, the model is a product of independent variables, and where these do not
+    either, the uniform distribution.
+
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
-    blurred.
+    blurred; give a guess of `records` then.
 
     Examples
     --------
@@ -92,6 +98,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "components": whole(1),
         "members": whole(1),
         "stages": whole(1, 2),
+        "records": optional(number(above=0.0)),
         "mechanism": NOISE,
     }
 
@@ -104,6 +111,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     stages: int = 1
     target: str | None = None
     pooled: bool = False
+    records: float | None = None
 
     def fit(self, data: Any, y: None = None, public: Any = None) -> Self:
         """Fit the mixture.
@@ -146,13 +154,14 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         schema : Schema or PublicTable, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
-            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them.
+            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them. By default
+            the estimator's.
 
         Returns
         -------
         Plan
         """
-        return self._planned(None, schema, records)
+        return self._planned(None, schema, self.records if records is None else records)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -166,24 +175,34 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             )
 
     def _paid(self, release: Release, variables: Sequence[str]) -> Release:
-        if self.stages == 2 or self.target is not None:
-            raise ValueError("A release is measured already: leave out stages and target, which say what to measure.")
+        if self.stages == 2 or self.target is not None or self.records is not None:
+            raise ValueError(
+                "A release is measured already: leave out stages, target and records, which say what to measure."
+            )
         return super()._paid(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
         """Plan tables of all pairs, and of triples with a target, in one or two stages."""
-        schema = public.schema
-        cliques, weights = plan_pairs(schema) if self.target is None else plan_prediction(schema, self.target)
-        epsilon = self._price()
+        schema, epsilon, target = public.schema, self._price(), self.target
+        # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
+        mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
+
+        def planned(singles: float) -> tuple[tuple[Clique, ...], list[float]]:
+            return plan_pairs(schema, None, singles) if target is None else plan_prediction(schema, target, singles)
+
+        cliques, weights = planned(SINGLES["go"])
+        if self.records is not None:
+            tables = NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
+            known = PublicTable.of(schema, self.delta, public.neighbours)  # as if units had one record each
+            advice = Plan(tables, tables.quote(known), schema, self.records).outlook.advice
+            cliques, weights = planned(SINGLES[advice])
         if self.stages == 1:
-            # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
-            mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
             return NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
 
-        groups = [self.target in clique if len(clique) == 2 else None for clique in cliques]
+        groups = [target in clique if len(clique) == 2 else None for clique in cliques]
         return TwoStageTables(cliques, epsilon, self.delta, weights, groups, wanted)
 
     def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:

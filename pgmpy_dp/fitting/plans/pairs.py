@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
-# Share of the privacy loss for all tables of single variables together; each pair adds to what is known about them.
-_SINGLES = 0.03
+# Share of the privacy loss for all tables of single variables together, by the outlook for pairs, which add to what is
+# known about them.
+SINGLES = {"go": 0.1, "doubtful": 0.3, "no go": 0.9}
 # Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
 # Share of the target's triples together, power of their numbers of cells, and most cells of the two other variables.
@@ -19,7 +20,9 @@ _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables that pgmpy-dp plan --pairs writes"
 
 
-def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
+def plan_pairs(
+    schema: Schema, target: str | None = None, singles: float = SINGLES["go"]
+) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure each variable, every pair of variables and the finer histograms of binned numbers.
 
     No network is needed.
@@ -32,6 +35,8 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     schema : Schema
     target : str, optional
         A variable to be predicted from the others: pairs with it get five times the share.
+    singles : float
+        Share of the tables of single variables together.
 
     Returns
     -------
@@ -50,19 +55,21 @@ def plan_pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique,
     >>> cliques[3:]
     (('age', 'smoke'), ('age', 'lung'), ('smoke', 'lung'))
     >>> [round(weight, 3) for weight in weights]
-    [0.01, 0.01, 0.01, 0.323, 0.323, 0.323]
+    [0.033, 0.033, 0.033, 0.3, 0.3, 0.3]
     """
-    return with_details(schema, *_pairs(schema, target))
+    return with_details(schema, *_pairs(schema, target, singles))
 
 
-def _pairs(schema: Schema, target: str | None = None) -> tuple[tuple[Clique, ...], list[float]]:
+def _pairs(
+    schema: Schema, target: str | None = None, singles: float = SINGLES["go"]
+) -> tuple[tuple[Clique, ...], list[float]]:
     if target is not None:
         schema.require([(target,)])
     refined = schema.structure.refined
     plain = [variable for variable in schema.variables if variable not in refined]
     cliques = [*((variable,) for variable in refined), *paired(schema)]
     sizes = [schema.cells(clique) ** _POWER * (_TARGET if target in clique else 1.0) for clique in cliques]
-    singles = _SINGLES if cliques else 1.0
+    singles = singles if cliques else 1.0
     weights = [singles / len(plain)] * len(plain) + _parts(1.0 - singles, sizes)
     return (*((variable,) for variable in plain), *cliques), weights
 
@@ -75,7 +82,9 @@ def paired(schema: Schema) -> Iterator[Clique]:
     return (pair for pair in itertools.combinations(plain, 2) if root[pair[0]] != root[pair[1]])
 
 
-def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], list[float]]:
+def plan_prediction(
+    schema: Schema, target: str, singles: float = SINGLES["go"]
+) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
 
     Triples show what two variables together say about the target. Which there are depends only on the schema.
@@ -85,6 +94,8 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
     schema : Schema
     target : str
         A variable to be predicted from the others.
+    singles : float
+        Share of the tables of single variables together, of what the triples leave.
 
     Returns
     -------
@@ -99,7 +110,7 @@ def plan_prediction(schema: Schema, target: str) -> tuple[tuple[Clique, ...], li
     >>> cliques[-1], round(weights[-1], 3)
     (('age', 'smoke', 'lung'), 0.45)
     """
-    cliques, weights = _pairs(schema, target)
+    cliques, weights = _pairs(schema, target, singles)
     pairs = set(map(frozenset, cliques))
     triples = [
         (*pair, target)

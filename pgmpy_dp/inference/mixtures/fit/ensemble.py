@@ -36,6 +36,9 @@ _MORE = 1.5
 _THINNING = 0.5  # share of noise added for thinning
 _TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
 _LEAST_SHARE = 1e-9
+_BESIDE = 0.01  # most that members weigh beside the uniform distribution
+_HIDDEN = 25  # components of refits of a product
+_POSITIVE = 0.05  # probability of a cell, in units of the uniform one, up to which its estimate counts as zero
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class MixtureFit:
     mixture : Mixture
         The mean of all members, and a component without any dependence that weighs less than one record, so that
         nothing is impossible. Under rules there are several of the latter, which together cover every pair of states
-        that may occur.
+        that may occur. Where noise drowns the records, these are uniform, and weigh more.
     total : float
         Number of records.
     size : int
@@ -78,6 +81,11 @@ class MixtureFit:
     def components(self) -> int:
         """Number of components of a member."""
         return (self.mixture.weights.size - self.covering) // self.size
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the mixture is uniform but for one record, since noise drowns all others."""
+        return bool(self.mixture.weights[-self.covering :].sum() > 0.5)
 
     @property
     def members(self) -> tuple[Mixture, ...]:
@@ -115,7 +123,8 @@ def fit_mixture(
         Variables whose states have an order.
     components, members, steps : int
         Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
-        half the steps, are used if they predict the thinned release better.
+        half the steps, are used if they predict the thinned release better; a single component, a product of
+        independent blocks, unless others clearly do.
     known_total : float, optional
         The number of records, if it is known.
     rules : Rules, optional
@@ -158,6 +167,10 @@ def fit_mixture(
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
     mixture, covering = start.ensemble(found, noisy, seeds[-1])
+    if chosen.components == 1:
+        uniform, count = start.ensemble(found, noisy, seeds[-1].spawn(1)[0], uniform=True)
+        if _misfit(uniform, noisy) < _misfit(mixture, noisy) + 2 * (_freedom(mixture) + _MARGIN):
+            mixture, covering = uniform, count
     mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
     return MixtureFit(
         mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules, chosen.alike
@@ -179,9 +192,11 @@ def refined_by(
 def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
     """Return a function that fits one member to other tables of the same variables, with the settings of a fit.
 
-    Neither it nor the tables may contain variables that refine others.
+    Neither it nor the tables may contain variables that refine others. Members of a product, or of the uniform
+    distribution, depend on noise as if neither had been chosen: they show what it may hide.
     """
-    coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, fit.components, fit.steps)
+    components = fit.components if fit.components > 1 else _HIDDEN
+    coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, components, fit.steps)
     alike = _alike(coarse, ordered) if fit.alike else {}
 
     def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
@@ -280,14 +295,22 @@ class _Start:
         return fit_member(problem, penalty, settings.components, settings.steps, generator)
 
     def ensemble(
-        self, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables, generator: np.random.Generator
+        self,
+        found: Sequence[tuple[Matrix, Matrix]],
+        noisy: NoisyTables,
+        generator: np.random.Generator,
+        uniform: bool = False,
     ) -> tuple[Mixture, int]:
-        """Combine members, followed by components of independent variables; return their number too."""
+        """Combine members, followed by components of independent variables; return their number too.
+
+        With `uniform`, the latter are uniform, and the members together weigh less than one record.
+        """
         shape = self.shape
-        covering = self._covering(noisy, generator)
+        covering = self._covering(noisy, generator, uniform)
         least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
+        share = 1 - min(least, _BESIDE) if uniform else least
         weights = np.concatenate(
-            [weights * ((1 - least) / len(found)) for weights, _ in found] + [np.full(count, least / count)]
+            [weights * ((1 - share) / len(found)) for weights, _ in found] + [np.full(count, share / count)]
         )
         tables = []
         for number, block in enumerate(shape.blocks):
@@ -301,10 +324,12 @@ class _Start:
             tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
         return Mixture.of(self.cardinalities, self.blocks, weights, tables, self.rules.dependent), count
 
-    def _covering(self, noisy: NoisyTables, generator: np.random.Generator) -> dict[int, Vector]:
+    def _covering(self, noisy: NoisyTables, generator: np.random.Generator, uniform: bool) -> dict[int, Vector]:
         """Return the tables of single variables in the components of independent variables, with a row for each."""
         variables = sorted(variable for block in self.shape.blocks for variable in block)
         shares = [noisy.possible(variable) for variable in variables]
+        if uniform:
+            shares = [np.full(own.size, 1 / own.size) for own in shares]
         if self.rules.zeros:
             blocks = [(self.names[variable],) for variable in variables]
             cells = [np.arange(own.size)[:, None] for own in shares]
@@ -353,6 +378,10 @@ def _choose(
     # members do not: these are dropped only if they do clear harm.
     few = replace(best, components=max(components // 4, 1))
     longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
+    # A member of one component is a product of independent blocks: others must predict better by more than chance.
+    alone = replace(best, components=1)
+    if risk(alone) < min(risk(best), risk(few), risk(longer)) + margin:
+        return alone
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)
     best = longer if risk(longer) < risk(best) + margin else best
@@ -362,6 +391,24 @@ def _choose(
     taught = start.taught(start.ensemble([member], half, generator)[0])
     harm = tried(taught, best)[1] - risk(best)
     return replace(best, alike=bool(taught.alike) and harm < (margin if best.width > 0 else 0.0))
+
+
+def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
+    """Return the sum of squared residuals of noisy tables, in units of their noise."""
+    names, misfit = mixture.variables, 0.0
+    for table in noisy.tables:
+        expected = noisy.total * mixture.marginal([names[variable] for variable in table.variables])
+        misfit += float(((expected - table.counts) ** 2).sum()) / table.deviation**2
+    return misfit
+
+
+def _freedom(mixture: Mixture) -> int:
+    """Return the degrees of freedom of a fitted product: its positive cells, less one for each block.
+
+    This is Stein's estimate for least squares on the simplex. With the misfit it gives Mallows' criterion C_p.
+    """
+    tables = [mixture.weights @ table.reshape(mixture.weights.size, -1) for table in mixture.tables]
+    return sum(int((table > _POSITIVE / table.size).sum()) - 1 for table in tables)
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:

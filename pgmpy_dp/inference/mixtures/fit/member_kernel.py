@@ -125,29 +125,34 @@ def gradient_of_potentials(
     """
     components = tables.shape[1]
     mean, nothing = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
+    divergence = np.empty(components, tables.dtype)
     by_potential[:] = 0.0
     divergences[:] = 0.0
     for block in range(starts.shape[0] - 1):
         mean[:] = 0.0
         nothing[:] = 0.0
+        divergence[:] = 0.0
         for s in range(starts[block], starts[block + 1]):
             slope, log, table, one = by_cell[s], logs[s], tables[s], by_state[first[s]]
             other = by_state[second[s]] if second[s] >= 0 else nothing
             for k in range(components):
-                slope[k] += one[k] + other[k] + by_base[s] + penalty * log[k]
+                slope[k] += one[k] + other[k] + by_base[s]
                 mean[k] += table[k] * slope[k]
-                divergences[k] += table[k] * log[k]
+                divergence[k] += table[k] * log[k]
+        divergences += divergence
         for s in range(starts[block], starts[block + 1]):
-            slope, table, one = by_cell[s], tables[s], by_potential[first[s]]
+            slope, log, table, one = by_cell[s], logs[s], tables[s], by_potential[first[s]]
             other = by_potential[second[s]] if second[s] >= 0 else nothing
-            for k in range(components):
-                slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
-                one[k] += slope[k]
-                other[k] += slope[k]
             whole = 0.0
             for k in range(components):
+                share = weights[k] * table[k]
+                slope[k] = share * (slope[k] - mean[k])
                 whole += slope[k]
+                slope[k] += penalty * share * (log[k] - divergence[k])
             by_base[s] = whole
+            for k in range(components):
+                one[k] += slope[k]
+                other[k] += slope[k]
 
 
 @compiled
