@@ -41,7 +41,7 @@ from .release import (
     union,
 )
 from .schema import Allowed, Bins, CsvFormat, DateBins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
-from .structure import NoisyScore, PrivateStructureSearch
+from .structure import AutoModel, NoisyScore, PrivateStructureSearch
 
 __version__: str
 
@@ -50,6 +50,7 @@ __all__ = [
     "NLBP",
     "Allowed",
     "AutoMLE",
+    "AutoModel",
     "Bins",
     "BudgetExceededError",
     "CollectiveEM",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -216,6 +216,29 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
     def __add__(self, other: object) -> NoisyMarginals:
         return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
+
+    def thinned(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
+        """Split into two releases of the same counts whose noise is independent if it is Gaussian, else uncorrelated.
+
+        Normal noise of `share` times the scale is added for one, and subtracted, divided by share^2, for the other;
+        both are rounded. What is fitted to the first can be judged by how it predicts the second.
+
+        Parameters
+        ----------
+        share : float
+            Positive; the larger, the noisier the first and the less noisy the second.
+        generator : numpy.random.Generator
+        """
+        added = {c: self.scales[c] * generator.standard_normal(t.shape) for c, t in self.measured.items()}
+        return self._with(added, share), self._with(added, -1.0 / share)
+
+    def _with(self, added: Mapping[Clique, Any], times: float) -> Self:
+        tables = {
+            c: (np.rint((t + times * added[c]) * self._parts) / self._parts).astype(t.dtype)
+            for c, t in self.measured.items()
+        }
+        scales = {clique: scale * math.hypot(1.0, times) for clique, scale in self.scales.items()}
+        return replace(self, tables=tables, details={}, scales=scales)
 
     @property
     def _parts(self) -> int:

@@ -83,7 +83,7 @@ class Steps:
 Edge = tuple[int, int]
 
 _SEED = 0
-_RECORDS = 40_000  # number of records drawn from a fit, for its marginals
+RECORDS = 40_000  # number of records drawn from a fit, for its marginals
 _CELLS = 200_000  # largest size of the junction tree, in cells
 _ROUGH = 25  # iterations of intermediate fits
 _SUPPORT = 5.0  # least support of an edge that is kept
@@ -125,7 +125,7 @@ class Search:
         for each in steps.rounds:
             yield from self.add_edges()
             if each.families:
-                self.climb()
+                self.climb(self.drawn())
                 yield from self.measure_families()
         next(self._left, None)  # finish the bar
         self.drop_edges()
@@ -170,7 +170,7 @@ class Search:
 
         A variable gets at most one more parent.
         """
-        drawn, total, before = self._drawn(), self.release.total, self.parents
+        drawn, total, before = self.drawn(), self.release.total, self.parents
         joined = {frozenset(edge) for edge in self._edges()}
         references = {pair: total * drawn.shares(pair) for pair in self._open_pairs() if frozenset(pair) not in joined}
 
@@ -194,9 +194,9 @@ class Search:
         self._shrink(drawn)
         yield from self._measure(self._larger(changed))
 
-    def climb(self) -> None:
-        """Find the graph that best describes the fitted one for its number of parameters."""
-        drawn, price, total = self._drawn(), penalty(self.release), self.release.total
+    def climb(self, drawn: DrawnRecords) -> None:
+        """Find the graph that best describes records drawn from a fit for its number of parameters."""
+        price, total = penalty(self.release), self.release.total
 
         def score(node: int, parents: Parents) -> float:
             return total * drawn.log_likelihood(node, parents) - price * drawn.parameters(node, parents)
@@ -214,7 +214,7 @@ class Search:
     def drop_edges(self) -> None:
         """Remove the edges that the tables do not support, one per node at a time."""
         for _ in range(_DROPS):
-            drawn, kept = self._drawn(), self.parents
+            drawn, kept = self.drawn(), self.parents
             self.parents = list(kept)
             for node, own in enumerate(kept):
                 told = {
@@ -246,10 +246,10 @@ class Search:
         )
         return [number[clique] for clique in chosen]
 
-    def _drawn(self) -> DrawnRecords:
+    def drawn(self) -> DrawnRecords:
         """Fit the graph to everything that was measured, and draw records from it."""
         fit = fit_releases([self.release], self._families(), _ROUGH, "junction_tree")
-        return DrawnRecords.of(fit.tables, self.variables, self.cards, _RECORDS, self._generator)
+        return DrawnRecords.of(fit.tables, self.variables, self.cards, RECORDS, self._generator)
 
     def _shrink(self, drawn: DrawnRecords) -> None:
         """Remove the least informative edges while the junction tree is too large."""

@@ -100,8 +100,7 @@ class TwoStageTables:
         second = first.copy()
         for group in {group: None for group in self.groups if group is not None}:
             members = [i for i, own in enumerate(self.groups) if own == group]
-            rungs = _rungs(len(members))
-            second[members] = rungs / rungs.sum() * first[members].sum()
+            second[members] = rungs(len(members)) * first[members].sum()
         relative = np.concatenate([self.first * first, (1 - self.first) * second]) ** -0.5
         scales = block_scales(relative.tolist(), epsilon, delta, public.neighbours)
         rho = block_rho(scales, public.neighbours)
@@ -138,12 +137,14 @@ class TwoStageTables:
             if group is not None:
                 groups.setdefault(group, []).append(clique)
         for members in groups.values():
-            rungs = sorted(ladder[clique] for clique in members)
-            scales |= dict(zip(sorted(members, key=lambda clique: -wanted[clique]), rungs, strict=True))
+            own = sorted(ladder[clique] for clique in members)
+            scales |= dict(zip(sorted(members, key=lambda clique: -wanted[clique]), own, strict=True))
         return scales
 
 
-def _rungs(count: int) -> np.ndarray[Any, Any]:
+def rungs(count: int) -> np.ndarray[Any, Any]:
+    """Return ascending shares of a whole, which are log-normal about their mean."""
     quantiles = ndtri((np.arange(count) + 0.5) / count)
-    rungs: np.ndarray[Any, Any] = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
-    return rungs
+    spread = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
+    found: np.ndarray[Any, Any] = spread / spread.sum()
+    return found
