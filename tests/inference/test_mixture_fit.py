@@ -187,6 +187,14 @@ def test_noise_leaves_the_uniform_distribution_then_singles_then_pairs(count, le
     assert all(np.isfinite(member.weights).all() for member in fit.members)
 
 
+@pytest.mark.parametrize(("deviation", "more"), [(0.5, True), (100.0, False)])
+def test_more_steps_are_taken_where_noise_is_small(deviation, more):
+    tables = tables_of(chain(3), 2, 1e5, deviation, np.random.default_rng(0))
+    fit = fit_mixture(CARDS, tables, components=20, members=1, steps=40, generator=np.random.default_rng(0))
+    assert (fit.steps > 40) == more
+    assert fit.steps <= 160
+
+
 def test_states_that_are_alike_share_coefficients(monkeypatch):
     """Eighteen states in six groups, of which all depends: pairs and triples come closer, by 7 % in two releases."""
     group, variables = np.arange(18) % 6, range(4)
