@@ -248,6 +248,8 @@ class MemberProblem:
         weights = np.exp(log_weights - log_weights.max())
         return weights / weights.sum(), tables, logs, states
 
+    # BLAS may raise the flag of invalid values for a single component, although all results are finite.
+    @np.errstate(invalid="ignore")
     def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Gradient]:
         """Compute the loss and its derivatives by all parameters except the bars.
 
