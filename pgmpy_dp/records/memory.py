@@ -207,7 +207,7 @@ class EncodedRecords:
                 number = self.schema.details[variable].variable
                 raise SchemaError(
                     f"The records hold no numbers of {number!r}, but the positions of their bins: measure no "
-                    f"{variable!r}, or declare Bins(..., detail=0)."
+                    f"{variable!r}, or declare the bins with detail=0."
                 )
         return count_all(self.codes, self.schema, cliques, self.weights)
 

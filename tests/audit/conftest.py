@@ -459,10 +459,14 @@ def _fits(relation):
 FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name, estimator, options in _fits(relation)]
 
 
-@pytest.fixture(scope="session", autouse=True)
+_shared_duckdb = cache(duckdb.connect)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def one_duckdb():
     """Sources are cursors of one DuckDB: to start another takes longer than to read the few records of an example."""
-    with duckdb.connect() as shared, pytest.MonkeyPatch.context() as patch:
+    shared = _shared_duckdb()
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duckdb, "connect", shared.cursor)
         yield
 

@@ -400,4 +400,6 @@ def fit_member(
                 squares[number].ravel(), problem.dtype(length * (_BASE_STEP if number == 2 else 1.0)),
                 first, second, problem.dtype(1 - _DECAYS[0] ** step), problem.dtype(1 - _DECAYS[1] ** step),
             )  # fmt: skip
+    if not all(np.isfinite(values).all() for values in parameters[:3]):  # once not finite, they stay so
+        raise FloatingPointError("The parameters of a mixture did not stay finite.")
     return parameters
