@@ -79,12 +79,12 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset or data frame
+        data : NoisyMarginals, NoisyCoefficients, list of them, PrivateDataset, data frame, or path of a file
             One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
         estimator : "auto", or an estimator of this package or of pgmpy
             "auto" means `AutoMLE()`. Bounds require an estimator that releases tables or coefficients.
         sample_weight : None
-            For compatibility with pgmpy; private estimators do not support weights.
+            For compatibility with pgmpy; weights of records are those of a data set, `PrivateDataset(weights=...)`.
         public : mapping of clique to table, optional
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.

@@ -97,7 +97,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, list of them, PrivateDataset or data frame
+        data : NoisyMarginals, list of them, PrivateDataset, data frame, or path of a file
             One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
         estimator : CollectiveEM, NaiveMLE or NotPrivateMLE, optional
             By default `CollectiveEM()`.
