@@ -21,10 +21,11 @@ def opened(source):
 
 def refuted(read, sources):
     pair = tuple(opened(read(source)) for source in sources)
-    found = audit(
-        lambda data: data.measure([("smoke", "age")], EPSILON), pair, EPSILON, 0.0, 80, 1 - FALSE_ALARM
-    )  # sees what is certain
-    return found.refuted
+    # Trials that see what is certain: of 60 audits the least bound was .87; with 80 trials one in a thousand misses .5.
+    trials = 100
+    return audit(
+        lambda data: data.measure([("smoke", "age")], EPSILON), pair, EPSILON, 0.0, trials, 1 - FALSE_ALARM
+    ).refuted
 
 
 def unchanged(source):

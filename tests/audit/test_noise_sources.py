@@ -63,6 +63,8 @@ ALLOWED = {
     "structure/climbing.py": "edges that a climb tries without",
     "structure/drawn_records.py": "records of a graph that was fitted to a release",
     "structure/search.py": "their generator, with a fixed seed",
+    "structure/auto_model.py:AutoModel": "likewise, and that of thinning",
+    "release/marginals.py:NoisyMarginals": "thinning of a release",
     "inference/collective/noise_laws.py": "noise of a simulation, the law of what a release misses",
     "inference/trees/triangulation.py": "a local search over a public graph",
     "papers/foulds_2020.py": "a public random start, as the paper's",
