@@ -168,17 +168,19 @@ class Bins:
                 inner, low, high = whole[(whole > first) & (whole < end)] / unit, first / unit, end / unit
             found += [edge for edge in np.unique(inner).tolist() if low < edge < high]
             found.append(self.edges[number + 1])
-        return None if len(found) == len(self.edges) else type(self)(found, None, self.decimals, detail=0)
+        return None if len(found) == len(self.edges) else type(self)(found, None, ends.decimals, detail=0)
 
     def closed(self) -> Bins:
         """Return bins whose open ones end a hundred ranges of the finite edges beyond them."""
         finite = [edge for edge in self.edges if math.isfinite(edge)]
-        reach = _OPEN * (finite[-1] - finite[0])
+        # So far that a number with these decimals is in them.
+        reach = max(_OPEN * (finite[-1] - finite[0]), 0.0 if self.decimals is None else 2 / 10.0**self.decimals)
         most = _MOST_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
-        most = most if max(-finite[0], finite[-1]) < most else math.inf
+        room = max(-finite[0], finite[-1]) < most
+        most, decimals = (most, self.decimals) if room else (math.inf, None)
         low = min(finite[0], max(finite[0] - reach, -most, self.span[0]))
         high = max(finite[-1], min(finite[-1] + reach, most, self.span[1]))
-        return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges))
+        return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges), decimals=decimals)
 
 
 def _shared(cells: int, most: np.ndarray[Any, Any]) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
@@ -102,6 +102,8 @@ def test_what_cannot_be_counted_in_detail_is_refused():
     st.sampled_from([None, 0, 3]),
     st.integers(0, 100),
 )
+@example([0, 2.0**53, math.inf], 0, 30)  # beyond, numbers have no decimals that floats tell apart
+@example([0, 0.0078125, math.inf], 0, 3)  # a hundred ranges beyond, there is no whole number yet
 def test_finer_bins_cut_bins(edges, decimals, detail):
     try:
         bins = dp.Bins(sorted(edges), decimals=decimals, detail=detail)
