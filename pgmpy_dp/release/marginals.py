@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, thinned
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
@@ -218,10 +218,9 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
 
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
-        """Split into two releases of the same counts whose noise is independent if it is Gaussian, else uncorrelated.
+        """Split into two releases of the same counts; see :func:`~pgmpy_dp.inference.tables.table.thinned`.
 
-        Normal noise of `share` times the scale is added for one, and subtracted, divided by share^2, for the other;
-        both are rounded. What is fitted to the first can be judged by how it predicts the second.
+        What is fitted to the first can be judged by how it predicts the second. Counts are rounded.
 
         Parameters
         ----------
@@ -229,16 +228,20 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             Positive; the larger, the noisier the first and the less noisy the second.
         generator : numpy.random.Generator
         """
-        added = {c: self.scales[c] * generator.standard_normal(t.shape) for c, t in self.measured.items()}
-        return self._with(added, share), self._with(added, -1.0 / share)
-
-    def _with(self, added: Mapping[Clique, Any], times: float) -> Self:
-        tables = {
-            c: (np.rint((t + times * added[c]) * self._parts) / self._parts).astype(t.dtype)
-            for c, t in self.measured.items()
-        }
-        scales = {clique: scale * math.hypot(1.0, times) for clique, scale in self.scales.items()}
-        return replace(self, tables=tables, details={}, scales=scales)
+        halves = {c: thinned(t, self.variances[c] ** 0.5, share, generator) for c, t in self.measured.items()}
+        one, other = (
+            replace(
+                self,
+                tables={
+                    c: (np.rint(half[side] * self._parts) / self._parts).astype(self.measured[c].dtype)
+                    for c, half in halves.items()
+                },
+                details={},
+                scales={clique: scale * math.hypot(1.0, added) for clique, scale in self.scales.items()},
+            )
+            for side, added in enumerate((share, 1.0 / share))
+        )
+        return one, other
 
     @property
     def _parts(self) -> int:

@@ -57,6 +57,18 @@ def pooled(tables: Sequence[Vector], precisions: Sequence[Any]) -> tuple[Vector,
     return np.asarray(mean), whole
 
 
+def thinned(
+    table: NDArray[Any], deviation: float, share: float, generator: np.random.Generator
+) -> tuple[Vector, Vector]:
+    """Split a noisy table into two of the same counts, whose noise is independent if it is Gaussian, else uncorrelated.
+
+    Normal noise of `share` times the table's deviation is added for one, and subtracted, divided by share^2, for the
+    other: their deviations are sqrt(1 + share^2) and sqrt(1 + 1 / share^2) times the table's.
+    """
+    noise = deviation * generator.standard_normal(table.shape)
+    return table + share * noise, table - noise / share
+
+
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     """Find the nearest probability table, in Euclidean distance, to a table of any shape.
 

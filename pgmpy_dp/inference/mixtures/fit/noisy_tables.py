@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.table import Table, pooled, project_to_simplex
+from pgmpy_dp.inference.tables.table import Table, pooled, project_to_simplex, thinned
 
 _LEAST = 1e-6  # least share of a state
 
@@ -133,17 +133,12 @@ class NoisyTables:
         return {pair: _pool(found[pair]) for pair in sorted(found)}
 
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
-        """Split into two releases of the same counts with independent noise.
-
-        Normal noise of `share` times the counts' deviation is added for one, and subtracted, divided by share^2, for
-        the other. If the counts have Gaussian noise, the two noises are independent; otherwise they are uncorrelated.
-        """
-        one, other = [], []
+        """Split into two releases of the same counts; see :func:`~pgmpy_dp.inference.tables.table.thinned`."""
+        root, one, other = math.sqrt(1 + share**2), [], []
         for table in self.tables:
-            noise = table.deviation * generator.standard_normal(table.counts.shape)
-            root = math.sqrt(1 + share**2)
-            one.append(replace(table, counts=table.counts + share * noise, deviation=table.deviation * root))
-            other.append(replace(table, counts=table.counts - noise / share, deviation=table.deviation * root / share))
+            halves = thinned(table.counts, table.deviation, share, generator)
+            one.append(replace(table, counts=halves[0], deviation=table.deviation * root))
+            other.append(replace(table, counts=halves[1], deviation=table.deviation * root / share))
         return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
 
 
