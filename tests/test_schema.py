@@ -36,6 +36,9 @@ def test_what_is_declared_is_what_is_read(schema):
     assert schema.cardinality("age") == 4
     assert schema.shape(("n", "smoke")) == (3, 2)
     assert schema.cells(("n", "smoke", "age")) == 24
+    for wrong in (("n", "n"), "n", ()):  # a table has an axis for each variable once
+        with pytest.raises(SchemaError):
+            schema.shape(wrong)
     assert schema.state_names["smoke"] == ["yes", "no"]
     assert dict(schema.missing) == {"age": "unknown"}
     assert schema.bins["age"].edges == (0.0, 18.0, 65.0, 120.0)

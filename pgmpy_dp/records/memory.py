@@ -69,8 +69,8 @@ def count(
     Raises SchemaError if the clique does not match the schema or has more than `MAX_CELLS` cells.
     """
     require_countable(schema, clique)
-    shape = schema.shape(clique)
-    cells = schema.cells(clique)
+    shape = tuple(map(schema.cardinality, clique))
+    cells = math.prod(shape)
     columns = [codes[variable] for variable in clique]
     rows = columns[0].shape[0]
     # Blocks keep cell numbers in the cache; with blocks shorter than the table, bincount would mostly write zeros.
@@ -149,7 +149,7 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
 
 def require_countable(schema: Schema, clique: Clique) -> None:
     """Raise if a clique's table has more than `MAX_CELLS` cells."""
-    cells = schema.cells(clique)
+    cells = math.prod(map(schema.cardinality, clique))
     if cells > MAX_CELLS:
         raise SchemaError(
             f"The table of clique {clique} has {cells} cells, more than the {MAX_CELLS} that are counted: "

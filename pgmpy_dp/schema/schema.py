@@ -336,7 +336,8 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]}).shape(("lung", "smoke"))
         (3, 2)
         """
-        return tuple(map(self.cardinality, clique))
+        (checked,) = self.require([clique])
+        return tuple(map(self.cardinality, checked))
 
     def cells(self, clique: Iterable[str]) -> int:
         """Return the number of cells of a clique's table."""
