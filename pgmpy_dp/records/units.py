@@ -48,16 +48,6 @@ class Unit:
     max_rows: int | None
     keys: Callable[[int], NDArray[np.uint64]]
 
-    @property
-    def contribution(self) -> int:
-        """The largest sum that one unit adds to a table, in the unit of its counts: rows, or parts of a weight."""
-        return UNIT_WEIGHT if self.max_rows is None else self.max_rows
-
-    @property
-    def parts(self) -> int:
-        """Number of parts that make 1 in tables: 1 for rows, or the parts of a weight."""
-        return UNIT_WEIGHT if self.max_rows is None else 1
-
 
 def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
     """Check the unit that a caller asks for; None where records are units of their own."""

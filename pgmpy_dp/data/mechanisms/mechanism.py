@@ -60,18 +60,20 @@ class Public:
         return protected(self.neighbours, "record" if self.unit is None else self.unit.column)
 
     @property
-    def contribution(self) -> int:
-        """The largest sum that one unit adds to a table, in the parts that are counted."""
-        if self.weights is None:
-            return 1 if self.unit is None else self.unit.contribution
-        return UNIT_WEIGHT * (1 if self.unit is None or self.unit.max_rows is None else self.unit.max_rows)
+    def rows(self) -> int:
+        """The largest sum that one unit adds to a table; 1 for a record, and for a unit whose rows share a weight."""
+        return 1 if self.unit is None else self.unit.max_rows or 1
 
     @property
     def parts(self) -> int:
-        """Number of parts that make 1 in tables."""
-        if self.weights is not None:
-            return UNIT_WEIGHT
-        return 1 if self.unit is None else self.unit.parts
+        """Number of parts that make 1 in tables: 1 where whole rows are counted, that of a weight otherwise."""
+        whole = self.weights is None and (self.unit is None or self.unit.max_rows is not None)
+        return 1 if whole else UNIT_WEIGHT
+
+    @property
+    def contribution(self) -> int:
+        """The largest sum that one unit adds to a table, in parts."""
+        return self.rows * self.parts
 
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
         """State the guarantee of a release that costs epsilon; `parts` are further fields of `Guarantee`.

@@ -92,9 +92,9 @@ class PartitionSelection:
                 )
             )
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
-        rows = 1 if public.unit is None else public.unit.contribution  # they count alike, whatever they weigh
-        scale = laplace_scale(epsilon, table_sensitivity(public.neighbours, "l1", rows))
-        threshold = least_threshold(scale, delta, rows)
+        # Rows count alike, whatever they weigh.
+        scale = laplace_scale(epsilon, table_sensitivity(public.neighbours, "l1", public.rows))
+        threshold = least_threshold(scale, delta, public.rows)
         charge = Charge(f"states of {variable}", "partition selection", epsilon=epsilon, delta=Fraction(str(delta)))
         return Quote(charge, (scale, threshold), promise(public, epsilon, "partition_selection", delta=delta))
 
