@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float, key
 from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema.detail import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]
@@ -76,10 +77,9 @@ def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
 
 def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
     """Make the reader of a variable's column, which reads numbers in detail."""
-    reader, detail = Reader.of(schema, variable, decimal), _detail(schema, variable)
-    if detail is None:
+    reader, held = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
+    if held is None:
         return reader
-    held = schema.details[detail]
     cells = tuple(f"cell {number}" for number in range(held.places.size))
     size, others = len(held.bins.labels), held.places[len(held.bins.labels) :].tolist()
     stand_ins = [None if place is None else size + others.index(place) for place in reader.stand_ins]
@@ -90,16 +90,16 @@ def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterab
     """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
     found, asked = dict(codes), list(variables)
     for variable in codes:
-        if (name := _detail(schema, variable)) is not None:
-            places = schema.details[name].places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))
-            found[variable] = places[codes[variable]]
+        if (held := schema.details.get(variable + IN_DETAIL)) is not None:
+            found[variable] = _placed(held.places, schema, variable, codes[variable])
     fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
     return with_derived(found | fine, schema, asked)
 
 
-def _detail(schema: Schema, variable: str) -> str | None:
-    """Return the name of a variable's finer histogram, if it has one."""
-    return next((name for name, detail in schema.details.items() if detail.variable == variable), None)
+def _placed(places: NDArray[np.intp], schema: Schema, variable: str, finer: Codes) -> Codes:
+    """Find the codes of a variable whose states are at these places for each finer one."""
+    codes: Codes = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[finer]
+    return codes
 
 
 def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
@@ -108,7 +108,7 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
     for variable in variables:
         if variable in derived:
             finer, places = derived[variable]
-            found[variable] = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[codes[finer]]
+            found[variable] = _placed(places, schema, variable, codes[finer])
         else:
             found[variable] = codes[variable]
     return found
@@ -123,13 +123,10 @@ def positions(given: Any, reader: Reader) -> Positions:
 
         if pyarrow.types.is_integer(native.type):  # the case of most batches, without a copy
             return _array_positions(native.chunk(0).to_numpy(), reader)
-    if nw.dependencies.is_pandas_series(native):
-        if isinstance(native.dtype, pd.CategoricalDtype):
-            return _category_positions(native, reader)
-        if native.dtype == object or isinstance(dtype, nw.Unknown):  # narwhals would inspect all values for a type
-            return _one_by_one(native.to_list(), reader)
-    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
-        return _one_by_one(column.to_list(), reader)
+    if _is_pandas_category(native):
+        return _by_category(native, lambda values: np.array(list(map(reader.position, values)), np.int32), MISSING)
+    if (cells := _cells_of_no_array(column)) is not None:
+        return _one_by_one(cells, reader)
     empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is modified
     if is_number(dtype):
         places = _number_positions(column, empty, reader)
@@ -196,15 +193,11 @@ def decoded(given: Any) -> nw.Series[Any]:
 def column_numbers(given: Any) -> NDArray[np.float64]:
     """Find the number in each cell, as `key` reads it; NaN where there is none, and infinity beyond floats."""
     column = decoded(given)
-    dtype, native = column.dtype, column.to_native()
-    if nw.dependencies.is_pandas_series(native):
-        if isinstance(native.dtype, pd.CategoricalDtype):
-            return np.append(_each_number(native.cat.categories.tolist()), np.nan)[native.cat.codes.to_numpy()]
-        if native.dtype == object or isinstance(dtype, nw.Unknown):
-            return _each_number(native.to_list())
-    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
-        return _each_number(column.to_list())
-    if not is_number(dtype):
+    if _is_pandas_category(native := column.to_native()):
+        return _by_category(native, _each_number, np.nan)
+    if (cells := _cells_of_no_array(column)) is not None:
+        return _each_number(cells)
+    if not is_number(column.dtype):
         return np.full(len(column), np.nan)
     empty = column.is_null().to_numpy().astype(bool)
     numbers = np.array((column.fill_null(0) if empty.any() else column).to_numpy(), dtype=np.float64)
@@ -218,11 +211,26 @@ def _each_number(values: list[Any]) -> NDArray[np.float64]:
     return np.fromiter(numbers, dtype=np.float64, count=len(values))
 
 
-def _category_positions(column: pd.Series[Any], reader: Reader) -> Positions:
-    by_category = [reader.position(value) for value in column.cat.categories.tolist()]
+def _is_pandas_category(native: Any) -> bool:
+    return nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, pd.CategoricalDtype)
+
+
+def _by_category(column: pd.Series[Any], read: Callable[[list[Any]], NDArray[Any]], empty: Any) -> NDArray[Any]:
+    """Read each category once, and find what each cell holds."""
+    by_category = read(column.cat.categories.tolist())
     # The last entry is for code -1, an empty cell.
-    by_code = np.array([*by_category, MISSING], dtype=np.int32)
+    by_code = np.append(by_category, by_category.dtype.type(empty))
     return np.asarray(by_code[column.cat.codes.to_numpy()])
+
+
+def _cells_of_no_array(column: nw.Series[Any]) -> list[Any] | None:
+    """List the cells of a column that has no single type, or one that numpy lacks, to be read one by one."""
+    native, dtype = column.to_native(), column.dtype
+    if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
+        return list(native.to_list())  # narwhals would inspect all values for a type
+    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
+        return column.to_list()
+    return None
 
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
