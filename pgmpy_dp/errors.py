@@ -66,7 +66,8 @@ def in_shell_words(error: BaseException) -> str:
 def callers_level() -> int:
     """Return the `stacklevel` with which the caller's warning points at code outside the package and pgmpy."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(("pgmpy_dp.", "pgmpy.")):
+    # Code that `exec` runs may have no name.
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("pgmpy_dp.", "pgmpy.")):
         frame, level = frame.f_back, level + 1
     return level
 

@@ -321,6 +321,12 @@ def told():
                     yield f"{path.relative_to(package)}:{node.lineno}", raised.args[0]
 
 
+def test_a_warning_finds_a_caller_without_a_module():
+    level = {}
+    exec("from pgmpy_dp.errors import callers_level\nlevel = callers_level()", level)
+    assert level["level"] == 1
+
+
 def test_a_message_that_names_a_call_of_python_has_words_for_the_command_line():
     """`Message` holds both; a text alone is printed as it is."""
     shown = {
