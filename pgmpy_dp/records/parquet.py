@@ -22,6 +22,8 @@ from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
+Layout = tuple[tuple[str, bool, Any], ...]
+
 PARQUET_ENDINGS = (".parquet", ".pq")
 """Endings of the names of Parquet files that are read from a path alone."""
 
@@ -140,19 +142,21 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         raise FileNotFoundError(f"{path}: the file does not exist, or the folder contains no .parquet file.")
     try:
         import duckdb
-        import pyarrow.parquet  # noqa: F401
+        import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
-    found: dict[Any, list[str]] = {}
+    found: dict[Layout, list[str]] = {}
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")  # days of times do not depend on where this runs
     for file in files:
         found.setdefault(_layout(connection, file), []).append(str(file))
     parts = []
-    for (names, kinds), paths in found.items():
-        places = dict(zip(columns, require_columns(list(names), columns), strict=True))
-        _require_kept(connection, paths, places)
-        parts.append(Part(tuple(paths), places, {column: _type(kinds[place]) for column, place in places.items()}))
+    for layout, paths in found.items():
+        places = dict(zip(columns, require_columns([name for name, _, _ in layout], columns), strict=True))
+        for column, place in places.items():
+            if layout[place][1]:
+                _refuse_converted(paths[0], column)
+        parts.append(Part(tuple(paths), places, {column: _type(layout[place][2]) for column, place in places.items()}))
     _require_alike(path, parts, columns, unit)
     return ParquetSource(connection, tuple(parts), unit)
 
@@ -188,38 +192,35 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _layout(connection: Any, file: Path) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    """Return the names and types of a file's columns; names come from PyArrow, since DuckDB changes some."""
-    import pyarrow.parquet
-
-    names = sealed(lambda: pyarrow.parquet.read_schema(file).names, str(file))
-    return tuple(names), tuple(sealed(lambda: _scan(connection, [str(file)]).types, str(file)))
-
-
-def _require_kept(connection: Any, paths: Sequence[str], places: dict[str, int]) -> None:
-    """Refuse columns with times that DuckDB converts to its own units."""
-    for path in paths:
-        query = "SELECT type, logical_type, coalesce(num_children, 0) FROM parquet_schema(?)"
-        elements = iter(connection.execute(query, [glob.escape(path)]).fetchall()[1:])  # without the root
-        converted = [_converted(elements) for _ in range(max(places.values()) + 1)]
-        for column, place in places.items():
-            if converted[place]:
-                again = "write the file again with dates, or times of microseconds"
-                raise SchemaError(
-                    Message(
-                        f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing "
-                        "is read",
-                        f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')",
-                        again,
-                    )
-                )
+def _refuse_converted(path: str, column: str) -> None:
+    again = "write the file again with dates, or times of microseconds"
+    raise SchemaError(
+        Message(
+            f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is read",
+            f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')",
+            again,
+        )
+    )
 
 
-def _converted(elements: Iterator[tuple[str, str, int]]) -> bool:
-    """Whether DuckDB converts the times in the next column, which is followed by what is nested in it."""
-    physical, logical, children = next(elements)
-    nested = [_converted(elements) for _ in range(children)]
-    return physical == "INT96" or "MILLIS=Milli" in str(logical) or str(logical).startswith("TimeType") or any(nested)
+def _layout(connection: Any, file: Path) -> Layout:
+    """Return the name and type of each column of a file, and whether DuckDB converts times in it to its own units."""
+
+    def read() -> Layout:
+        query = "SELECT name, type, logical_type, coalesce(num_children, 0) FROM parquet_schema(?)"
+        elements = iter(connection.execute(query, [glob.escape(str(file))]).fetchall()[1:])  # without the root
+        kinds = _scan(connection, [str(file)]).types  # the relation's own names are not always the file's
+        return tuple((*_column(elements), kind) for kind in kinds)
+
+    return sealed(read, str(file))
+
+
+def _column(elements: Iterator[tuple[str, str, str, int]]) -> tuple[str, bool]:
+    """Return the name of the next column, which is followed by what is nested in it, and whether it is converted."""
+    name, physical, logical, children = next(elements)
+    nested = [_column(elements)[1] for _ in range(children)]
+    times = physical == "INT96" or "MILLIS=Milli" in str(logical) or str(logical).startswith("TimeType")
+    return name, times or any(nested)
 
 
 def _type(kind: Any) -> str:
