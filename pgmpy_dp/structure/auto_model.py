@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.steps import Asking, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.two_stages import rungs
-from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.base import Plan, PrivateEstimator
+from pgmpy_dp.estimators.base import Plan
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 from pgmpy_dp.fitting.plans.pairs import plan_pairs
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
@@ -29,7 +27,7 @@ from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.drawn_records import DrawnRecords
 from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.private_structure_search import PrivateStructureSearch
+from pgmpy_dp.structure.private_structure_search import PrivateStructureSearch, StepwiseEstimator, network_of
 from pgmpy_dp.structure.search import RECORDS, Search, Steps
 
 _SEED = 0
@@ -69,7 +67,7 @@ class Chosen:
 
 
 @dataclass(eq=False, repr=False)
-class AutoModel(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
+class AutoModel(StepwiseEstimator):
     """A mixture or a network, whichever suits the records: chosen from a first release, at no further privacy cost.
 
     Parameters
@@ -142,29 +140,6 @@ class AutoModel(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
     components: int = 100
     members: int = 12
     max_indegree: int = 3
-
-    def fit(self, data: Any, y: None = None) -> Self:
-        """Measure, choose, measure what the chosen model lacks, and fit it.
-
-        Parameters
-        ----------
-        data : PrivateDataset or data frame
-            A data set (its ledger is charged epsilon and delta, once), or records.
-        y : None
-            Ignored; scikit-learn passes it.
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not match them.
-        BudgetExceededError
-            If the data set's ledger has less left; nothing is charged.
-        TypeError
-            For a release.
-        ValueError
-            If an argument is out of range.
-        """
-        return self._fit(None, data)
 
     def plan(self, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its guarantee; this needs no records and charges nothing.
@@ -246,12 +221,6 @@ class AutoModel(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
     def _mixture(self, release: NoisyMarginals, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
 
-    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Chosen:
-        found: Chosen
-        found, self.guarantee_ = source.release(self._plan(structure, source))
-        self.release_, self.releases_ = found.release, found.releases
-        return found
-
     def _observe(self, structure: None, release: Chosen) -> None:
         if release.search is None:  # the network's fit does
             super()._observe(structure, self.release_)
@@ -261,10 +230,7 @@ class AutoModel(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
             schema = self.release_.schema
             fit = self._mixture(self.release_, schema, self.members)
             return PrivateMixtureNetwork.fitted(schema, fit, self.release_)
-        network = PrivateBayesianNetwork()
-        network.add_nodes_from(self.release_.schema.variables)
-        network.add_edges_from(release.search.named_edges())
-        return network.fit(self.release_, estimator=AutoMLE())
+        return network_of(release.search, self.release_)
 
     def _finish(self, structure: None, release: Chosen, found: Any) -> None:
         self.network_, self.excess_ = found, release.excess

@@ -42,8 +42,48 @@ from pgmpy_dp.structure.search import Round, Search, Steps
 _STABLE = 0.75
 
 
+class StepwiseEstimator(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
+    """Estimators whose earlier answers decide what is measured next, under one charge."""
+
+    def fit(self, data: Any, y: None = None) -> Self:
+        """Measure step by step, each as earlier answers suggest, and fit the model that is found.
+
+        Parameters
+        ----------
+        data : PrivateDataset or data frame
+            A data set (its ledger is charged epsilon and delta, once), or records.
+        y : None
+            Ignored; scikit-learn passes it.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not match them.
+        BudgetExceededError
+            If the data set's ledger has less left; nothing is charged.
+        TypeError
+            For a release.
+        ValueError
+            If an argument is out of range.
+        """
+        return self._fit(None, data)
+
+    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Any:
+        found, self.guarantee_ = source.release(self._plan(structure, source))
+        self.release_, self.releases_ = found.release, tuple(found.releases)
+        return found
+
+
+def network_of(search: Search, release: NoisyMarginals) -> PrivateBayesianNetwork:
+    """Fit the network with the graph that a search has found."""
+    network = PrivateBayesianNetwork()
+    network.add_nodes_from(release.schema.variables)
+    network.add_edges_from(search.named_edges())
+    return network.fit(release, estimator=AutoMLE())
+
+
 @dataclass(eq=False, repr=False)
-class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
+class PrivateStructureSearch(StepwiseEstimator):
     """Find a directed graph in private records, with the interface of pgmpy's `HillClimbSearch`.
 
     Parameters
@@ -140,29 +180,6 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
     expert_knowledge: Any = None
     return_type: str = "dag"
 
-    def fit(self, data: Any, y: None = None) -> Self:
-        """Find the graph and fit its network.
-
-        Parameters
-        ----------
-        data : PrivateDataset or data frame
-            A data set (its ledger is charged epsilon and delta, once), or records.
-        y : None
-            Ignored; scikit-learn passes it.
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not match them.
-        BudgetExceededError
-            If the data set's ledger has less left; nothing is charged.
-        TypeError
-            For a release.
-        ValueError
-            If an argument is out of range.
-        """
-        return self._fit(None, data)
-
     def _source(self, structure: None, data: Any, public: Any) -> PrivateDataset:
         if isinstance(data, Release):
             raise TypeError(
@@ -179,20 +196,11 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
     def _plan(self, structure: None, public: Any) -> TablesInSteps[Search]:
         return self._mechanism(public.schema, "Searching")
 
-    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Search:
-        found: Search
-        found, self.guarantee_ = source.release(self._plan(structure, source))
-        self.release_, self.releases_ = found.release, tuple(found.releases)
-        return found
-
     def _observe(self, structure: None, release: Search) -> None:
         """The network's fit does."""
 
     def _read(self, structure: None, release: Search) -> PrivateBayesianNetwork:
-        network = PrivateBayesianNetwork()
-        network.add_nodes_from(release.release.schema.variables)
-        network.add_edges_from(release.named_edges())
-        return network.fit(release.release, estimator=AutoMLE())
+        return network_of(release, release.release)
 
     def _finish(self, structure: None, release: Search, found: PrivateBayesianNetwork) -> None:
         self.network_ = found

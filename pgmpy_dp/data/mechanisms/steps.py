@@ -134,7 +134,7 @@ class TablesInSteps(Generic[Result]):
             kind = [step.either or isinstance(asked, Choose) == bool(step.picks) for step, _ in taken]
             if len(kind) != count or not all(kind) or (isinstance(asked, Choose) and not taken[0][0].picks):
                 raise TypeError(f"{type(asked).__name__} was asked for where the steps left are not for it.")
-            loss = sum((loss for _, loss in taken[1:]), taken[0][1])
+            loss = sum(loss for _, loss in taken)
             answer = self._answered(asked, taken[0][0], loss, public, exact, noise)
             if isinstance(answer, NoisyMarginals):
                 answer = replace(answer, guarantee=guarantee)
