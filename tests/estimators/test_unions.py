@@ -50,6 +50,7 @@ def test_networks_tell_holders_apart_or_describe_them_together(estimator):
     assert pooled.guarantee_ == apart.guarantee_ == UNLIKE.guarantee
     assert not pooled.check_fit().fails
     assert not apart.check_fit().fails
+    assert pooled.check_fit().left_out == apart.check_fit().left_out == 0
 
 
 def test_mixtures_and_markov_networks_do_too(tmp_path):

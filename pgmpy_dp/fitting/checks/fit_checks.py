@@ -168,7 +168,8 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     else:
         deviations = _drawn_tables(tree, at.calibration, seen, shares, draws, generator)
     found = held_against(seen, shares, deviations, tangents, tables.keys(), seed)
-    return replace(found, left_out=len(_measured(releases, nodes)) - len(set(map(frozenset, seen.cliques))))
+    tested = set(map(frozenset, seen.cliques))  # of a union, also the numbers of records of its parts
+    return replace(found, left_out=sum(frozenset(clique) not in tested for clique in _measured(releases, nodes)))
 
 
 @dataclass(frozen=True)
