@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pgmpy.models import DiscreteBayesianNetwork
 
@@ -43,8 +43,8 @@ def test_promises_add_up_and_noise_goes_down(kind, neighbours):
         assert joined.guarantee.rho >= first.guarantee.rho + second.guarantee.rho
     assert joined.guarantee.private
     precision = 1 / first.variances["a", "b"] + 1 / second.variances["b", "a"]
-    assert joined.variances["a", "b"] == pytest.approx(1 / precision, rel=0.05)
-    assert joined.variances["a", "b"] > 1 / precision  # it is rounded
+    assert joined.variances["a", "b"] == pytest.approx(1 / precision + 1 / 8, rel=0.05)  # it is rounded
+    assert joined.variances["a", "b"] > 1 / precision
     weights = np.array([1 / first.scales["a", "b"] ** 2, 1 / second.scales["b", "a"] ** 2])
     mean = np.average([first.tables["a", "b"], second.tables["b", "a"].T], axis=0, weights=weights)
     assert np.abs(joined.tables["a", "b"] - mean).max() <= 0.5
@@ -77,6 +77,8 @@ def test_what_tables_were_chosen_among_stays_with_them(tmp_path):
     st.sampled_from(["laplace", "gaussian"]),
     st.integers(0, 2**32 - 1),
 )
+@example((1.5, 1.5), "gaussian", 52)  # half of all means are ties
+@example((1.2, 1.2 * 3**0.5), "gaussian", 52)  # a quarter
 @settings(max_examples=40, deadline=None)
 def test_no_noise_is_understated(scales, kind, seed):
     """The scale of a pooled table says at least what the noise in it is: variances of 4,000 cells, within 15 %."""
