@@ -65,10 +65,12 @@ def draw_table(text: str, target: Path) -> None:
 
 def draw_all() -> None:
     """Draw every picture that is missing or older than what it is drawn from."""
+    import directed_accuracy
     import holders
     import numbers_in_bins
     import outlook
     import structure
+    import synthetic_inference
 
     kept, drawn, page = HERE / "pictures", HERE / "drawn", HERE / "benchmarks.md"
     drawn.mkdir(exist_ok=True)
@@ -76,5 +78,9 @@ def draw_all() -> None:
     numbers_in_bins.draw(pd.read_csv(kept / "numbers.csv"), drawn / "numbers.svg")
     holders.figure(kept / "holders.csv", drawn / "holders.svg")
     outlook.draw(pd.read_csv(kept / "outlook.csv"), drawn / "outlook.svg")
+    estimators = pd.read_csv(kept / "estimators.csv")
+    directed_accuracy.draw_estimators(estimators, drawn / "estimators.svg")
+    directed_accuracy.draw_allocations(estimators, drawn / "allocations.svg")
+    synthetic_inference.draw(pd.read_csv(kept / "regressions.csv"), drawn / "regressions.svg")
     for name in TABLES:
         draw_table(page.read_text("utf-8"), drawn / f"{name}.svg")

@@ -4,15 +4,21 @@ With --missing a share of the edges is taken away from the network that is fitte
 divergence is that in excess of the best network of the remaining edges.
 
 python tests/benchmarks/directed_accuracy.py [--networks asia,alarm] [--epsilons 1] [--records 10000] [--sets 10]
-    [--estimators "auto;CollectiveEM;planned;size"] [--missing 0,0.1,0.4]
+    [--estimators "auto;CollectiveEM;planned;size"] [--missing 0,0.1,0.4] [--out docs/pictures/estimators.csv]
+
+Rows that --out has of other runs are kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
 
@@ -21,6 +27,7 @@ from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.models.simulation import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
+from pgmpy_dp.papers.experiments.drawing import styles
 
 
 def mle(**options):
@@ -49,6 +56,7 @@ OTHERS = {
     "PosteriorMean": dp.PosteriorMean,
 }
 ESTIMATORS = ALLOCATIONS | OTHERS
+KEY = ["network", "epsilon", "missing", "estimator"]
 
 
 def main() -> None:
@@ -59,6 +67,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=10)
     parser.add_argument("--missing", default="0")
     parser.add_argument("--estimators", default=";".join(ALLOCATIONS))
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     chosen = {label: ESTIMATORS[label] for label in arguments.estimators.split(";")}
     print("mean KL, its standard error, milliseconds of a fit; ratio: the first's mean to the best other's")
@@ -67,7 +76,67 @@ def main() -> None:
         truth = bnlearn_network(name)
         for missing in map(float, arguments.missing.split(",")):
             for epsilon in map(float, arguments.epsilons.split(",")):
-                run(name, truth, epsilon, missing, arguments.records, arguments.sets, chosen)
+                rows = run(name, truth, epsilon, missing, arguments.records, arguments.sets, chosen)
+                if arguments.out:
+                    keep(rows, arguments.out)
+
+
+def keep(rows: pd.DataFrame, out: Path) -> None:
+    """Write rows over those of the same network, epsilon, missing share and estimator, and beside all others."""
+    if out.exists():
+        rows = pd.concat([pd.read_csv(out), rows]).drop_duplicates(KEY, keep="last")
+    rows.to_csv(out, index=False, float_format="%.4g")
+
+
+def draw_estimators(rows: pd.DataFrame, target: Path) -> None:
+    """Draw divergences relative to that of the better of two estimators, a panel per share of missing edges."""
+    missing, pairs = sorted(rows["missing"].unique()), ["CollectiveEM", "planned"]
+    labels = {"auto": "AutoMLE", "CollectiveEM": "CollectiveEM", "planned": "PrivateMLE, the same tables"}
+    page = Figure(figsize=(10, 5.2), layout="constrained")
+    for axes, share in zip(page.subplots(1, len(missing), sharey=True, sharex=True), missing, strict=True):
+        means = _means(rows[rows["missing"] == share])
+        _ratios(axes, means.div(means[pairs].min(axis=1), axis=0), labels)
+        axes.set_title("all edges" if share == 0 else f"{100 * share:g} % of edges missing")
+    page.supxlabel("divergence / that of the better of CollectiveEM and PrivateMLE")
+    _finish(page, target)
+
+
+def draw_allocations(rows: pd.DataFrame, target: Path) -> None:
+    """Draw divergences of allocations of the budget relative to that of the default."""
+    labels = {
+        "planned": "PrivateMLE, planned tables",
+        "uniform": "equal shares (D-Ind)",
+        "data_dependent": "data-dependent shares",
+        "paper, uniform": "two tables per family, D-Ind",
+        "paper, data": "two tables per family, data-dependent",
+    }
+    page = Figure(figsize=(8.5, 5.2), layout="constrained")
+    means = _means(rows[rows["missing"] == 0])
+    _ratios(page.subplots(), means.div(means["size"], axis=0), labels)
+    page.supxlabel("divergence / that of the default allocation")
+    _finish(page, target)
+
+
+def _means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean divergences, one row per network and epsilon, one column per estimator."""
+    return rows.pivot_table("excess", ["network", "epsilon"], "estimator", sort=False)
+
+
+def _ratios(axes: Axes, ratios: pd.DataFrame, labels: dict[str, str]) -> None:
+    places, shifts, style = np.arange(len(ratios)), np.linspace(-0.2, 0.2, len(labels)), styles(list(labels.values()))
+    for shift, (name, label) in zip(shifts, labels.items(), strict=True):
+        colour, line = style[label]
+        axes.plot(ratios[name], places + shift, line[0], color=colour, markersize=4.5, label=label)
+    axes.axvline(1.0, color="0.6", linewidth=0.8)
+    axes.set(xscale="log", yticks=places, ylim=(len(ratios) - 0.4, -0.6))
+    axes.set_yticklabels([f"{network}, ε = {epsilon:g}" for network, epsilon in ratios.index])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(axis="y", alpha=0.4)
+
+
+def _finish(page: Figure, target: Path) -> None:
+    page.legend(*page.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    page.savefig(target, metadata={"Date": None})
 
 
 def poorer(truth, missing, seed):
@@ -87,8 +156,8 @@ def poorer(truth, missing, seed):
     return network
 
 
-def run(name, truth, epsilon, missing, records, sets, chosen) -> None:
-    """Fit every data set by every estimator and print one row."""
+def run(name, truth, epsilon, missing, records, sets, chosen) -> pd.DataFrame:
+    """Fit every data set by every estimator, print one line, and return a row per estimator."""
     schema = dp.Schema.from_model(truth)
     results = {label: [] for label in chosen}
     for number in tqdm(range(sets), desc=f"{name} {epsilon}", leave=False):
@@ -105,15 +174,17 @@ def run(name, truth, epsilon, missing, records, sets, chosen) -> None:
             if label.startswith("paper"):
                 floor(network)
             results[label].append((kl_divergence(truth, network) - least, seconds))
-    cells, means = [], {}
+    cells, means, rows = [], {}, []
     for label, values in results.items():
         divergence, seconds = np.array(values).T
         means[label] = divergence.mean()
         spread = divergence.std(ddof=1) / np.sqrt(sets)
+        rows.append((name, epsilon, missing, label, means[label], spread, np.median(seconds)))
         cells.append(f"{means[label]:.4g} {spread:.2g} {1000 * np.median(seconds):.0f}")
     first, *others = chosen
     ratio = means[first] / min(means[label] for label in others) if others else np.nan
     print(f"{name:<10}{epsilon:<8}{missing:<8}" + "".join(f"{cell:<21}" for cell in cells) + f"{ratio:.3f}", flush=True)
+    return pd.DataFrame(rows, columns=[*KEY, "excess", "standard_error", "seconds"])
 
 
 def floor(network, least=1e-6) -> None:

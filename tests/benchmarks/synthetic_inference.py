@@ -1,6 +1,7 @@
 """Coverage of 95 % intervals from synthetic data sets, and errors of a test of independence where it holds.
 
 python tests/benchmarks/synthetic_inference.py [--repeats 200] [--epsilon 1] [--records 5000] [--sets 20] [--factor 5]
+    [--out docs/pictures/regressions.csv]
 
 Records are drawn from a network in which `y` depends on `x1` and `x2` by a logistic regression, and not on `z`, which
 the fitted network allows it to. Each repeat draws records and (simulated) noise, fits, draws the synthetic data sets,
@@ -13,12 +14,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
+from matplotlib.figure import Figure
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
+from statsmodels.stats.proportion import proportion_confint
 
 import pgmpy_dp as dp
 from pgmpy_dp.models.simulation import simulate
@@ -26,6 +30,8 @@ from pgmpy_dp.models.simulation import simulate
 EDGES = [("x1", "x2"), ("x1", "y"), ("x2", "y"), ("z", "y")]
 NAMES = ["x1", "x2", "z"]
 COEFFICIENTS = pd.Series({"const": -0.5, "x1": 1.0, "x2": -0.7, "z": 0.0})
+LABELS = {"combined": "20 synthetic data sets, combined", "naive": "one synthetic data set, taken for real"}
+COLOURS = {"combined": "#0072B2", "naive": "#D55E00"}
 SCHEMA = dp.Schema({name: [0, 1] for name in ("x1", "x2", "z", "y")})
 
 
@@ -64,6 +70,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=5000)
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--factor", type=float, default=5.0, help="synthetic records of each data set, to the private")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     network, started, found, naive = truth(), time.perf_counter(), [], []
     synthetic = round(options.factor * options.records)
@@ -79,19 +86,42 @@ def main() -> None:
         estimates, variances = zip(*map(regressed, sets), strict=True)
         found.append(dp.combine(estimates, variances, n=release.total, n_synthetic=synthetic))
         one, variance = regressed(fitted.simulate(options.records, seed=repeat))
-        naive.append(((one - COEFFICIENTS).abs() < 1.96 * np.sqrt(variance)).rename(repeat))
+        half = 1.96 * np.sqrt(variance)
+        naive.append(pd.DataFrame({"lower": one - half, "upper": one + half}))
         if (repeat + 1) % 10 == 0:
-            report(found, naive, time.perf_counter() - started)
+            table = report(found, naive, time.perf_counter() - started)
+    if options.out:
+        table.to_csv(options.out, index_label="coefficient", float_format="%.4g")
 
 
 def report(found, naive, seconds):
-    covers = pd.DataFrame([(f["lower"] < COEFFICIENTS) & (f["upper"] > COEFFICIENTS) for f in found]).mean()
-    widths = pd.DataFrame([f["upper"] - f["lower"] for f in found]).mean()
-    freedom = pd.DataFrame([f["degrees_of_freedom"] for f in found]).median()
+    table = pd.DataFrame({"repeats": len(found)}, COEFFICIENTS.index)
+    for name, intervals in {"combined": found, "naive": naive}.items():
+        table[name] = sum((f["lower"] < COEFFICIENTS) & (f["upper"] > COEFFICIENTS) for f in intervals) / len(found)
+        table[f"{name}_width"] = sum(f["upper"] - f["lower"] for f in intervals) / len(found)
     rejected = np.mean([f.loc["z", "p_value"] < 0.05 for f in found])
-    table = pd.DataFrame({"covers": covers, "width": widths, "freedom": freedom, "naive": pd.DataFrame(naive).mean()})
-    print(f"{len(found)} repeats, {seconds:.0f} s; independence rejected: {rejected:.3f}; covered: {covers.mean():.3f}")
+    print(f"{len(found)} repeats, {seconds:.0f} s; independence rejected: {rejected:.3f}")
     print(table.round(3).to_string(), flush=True)
+    return table
+
+
+def draw(table: pd.DataFrame, target: Path) -> None:
+    """Draw the coverage of each coefficient's intervals, with its 95 % confidence limits, and their widths."""
+    page = Figure(figsize=(8.5, 2.6), layout="constrained")
+    coverage, widths = page.subplots(1, 2, sharey=True)
+    places = np.arange(len(table))
+    for shift, (name, label) in zip((-0.12, 0.12), LABELS.items(), strict=True):
+        share = table[name]
+        limits = proportion_confint(share * table["repeats"], table["repeats"], method="wilson")
+        off = [share - limits[0], limits[1] - share]
+        coverage.errorbar(share, places + shift, xerr=off, fmt="o", color=COLOURS[name], capsize=3, label=label)
+        widths.plot(table[f"{name}_width"], places + shift, "o", color=COLOURS[name])
+    coverage.axvline(0.95, color="0.5", linestyle=":")
+    coverage.set(xlabel="share of intervals that hold the true value", yticks=places, ylim=(len(table) - 0.5, -0.5))
+    coverage.set_yticklabels(table["coefficient"])
+    widths.set(xlabel="mean width of the intervals", xlim=(0, None))
+    page.legend(*coverage.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    page.savefig(target, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 # A method's colour is that of the first of these words in its label; variants of it differ in line and marker. Blue are
-# the library's estimators as they come. The colours are those of Okabe and Ito, then of Tol.
+# most of the library's estimators. The colours are those of Okabe and Ito, then of Tol.
 COLOURS = {
+    "AutoMLE": "#CC6677",
+    "PrivateMLE": "#117733",
     **dict.fromkeys(("CollectiveEM", "tight accountant", "Private"), "#0072B2"),
     **dict.fromkeys(("naive MLE", "Laplace"), "#D55E00"),
     "CGM-EM": "#009E73",
