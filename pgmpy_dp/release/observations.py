@@ -23,7 +23,7 @@ Variance = float | Vector  # common to all cells of a table, or one per cell
 LEAST_VARIANCE = 0.25
 
 
-# Variance, in records squared, that rounding to integers adds to a cell: 1/12, but 1/8 where half of all means are ties.
+# Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 where half of all means are ties.
 _ROUNDING = 1.0 / 8.0
 
 _LAWS: Mapping[str, Law] = {"gaussian": GaussianNoise}
