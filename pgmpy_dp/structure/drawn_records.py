@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents
 
@@ -26,15 +26,15 @@ def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def penalty(release: NoisyMarginals) -> float:
+def penalty(release: ReleasedTables, variables: Sequence[str]) -> float:
     """Return the price of a parameter in nats of all records: half the log of their number, plus a term for noise.
 
     The former is the price of BIC. As for the latter, a table of K cells whose noise has variance v raises the
     likelihood of N records by about v K / (2 N) for every parameter that is read from it, if its cells are alike.
     """
-    total = release.total
-    noise = [release.variances[clique] * table.size / total for clique, table in release.tables.items()]
-    return 0.5 * (math.log(max(total, 2.0)) + float(np.mean(noise)))
+    total, seen = release.total, release.observe(variables)
+    noise = np.bincount(seen.owners, seen.noise.variance) / total  # summed over the cells of each table
+    return 0.5 * (math.log(max(total, 2.0)) + float(noise.mean()))
 
 
 @dataclass

@@ -10,9 +10,10 @@ from pgmpy.structure_score import BaseStructureScore
 
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 from pgmpy_dp.estimators.sources import together
+from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
 from pgmpy_dp.privacy.checks import number, optional
-from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty, positions
 
 _RECORDS = 200_000
@@ -27,11 +28,14 @@ class NoisyScore(BaseStructureScore):
 
     Parameters
     ----------
-    source : NoisyMarginals, list of them, PrivateBayesianNetwork, PrivateMarkovNetwork or PrivateMixtureNetwork
+    source : NoisyMarginals, list of them, UnitedMarginals, or a fitted network
         A network must have kept its release.
     penalty : float, optional
         Price of a parameter, in nats of all records. By default half the logarithm of the number of records, plus half
         the mean over the released tables of noise variance times cells divided by records.
+    pooled : bool
+        For a union of releases: whether the graph describes all records together. Otherwise the union's variable is one
+        of its nodes, whose children differ between the parts; forbid edges to it by pgmpy's ``ExpertKnowledge``.
 
     Attributes
     ----------
@@ -43,7 +47,7 @@ class NoisyScore(BaseStructureScore):
     TypeError
         If the source is neither a release nor a network.
     ValueError
-        If the network has no release, or the penalty is not a number.
+        If the network has no release, the penalty is not a number, or something other than a union is to be pooled.
 
     Notes
     -----
@@ -70,10 +74,16 @@ class NoisyScore(BaseStructureScore):
         "is_parameteric": False,
     }
 
-    def __init__(self, source: Any, penalty: float | None = None) -> None:
-        self.source, self.penalty = source, penalty
+    def __init__(self, source: Any, penalty: float | None = None, pooled: bool = False) -> None:
+        self.source, self.penalty, self.pooled = source, penalty, pooled
         optional(number())("penalty", penalty)
-        schema = _release(source).schema
+        release = _release(source)
+        if isinstance(together(source), Release):
+            schema = release.schema.select(fitted_variables(release, pooled))
+        elif pooled:
+            raise ValueError("pooled says how a union is fitted, and this network is fitted: leave it out.")
+        else:
+            schema = source.schema_
         rows = {variable: [states[0], states[-1]] for variable, states in schema.states.items()}
         super().__init__(pd.DataFrame(rows), {variable: list(states) for variable, states in schema.states.items()})
 
@@ -85,17 +95,18 @@ class NoisyScore(BaseStructureScore):
 
     @cached_property
     def _drawn(self) -> tuple[DrawnRecords, float, float]:
-        release = _release(self.source)
-        network = self.source
+        release, network = _release(self.source), self.source
         if isinstance(together(self.source), Release):
-            network = PairwiseMixture().fit(release).network_
-        schema: Schema = release.schema
-        frame = network.simulate(_RECORDS, seed=0)
-        records = DrawnRecords(positions(frame, schema).T, [schema.cardinality(v) for v in schema.variables])
-        return records, penalty(release) if self.penalty is None else float(self.penalty), release.total
+            network = PairwiseMixture(pooled=self.pooled).fit(release).network_
+        schema = network.schema_
+        records = DrawnRecords(
+            positions(network.simulate(_RECORDS, seed=0), schema).T, list(schema.cardinalities().values())
+        )
+        price = penalty(release, schema.variables) if self.penalty is None else float(self.penalty)
+        return records, price, release.total
 
 
-def _release(source: Any) -> NoisyMarginals:
+def _release(source: Any) -> ReleasedTables:
     """Return the tables that a source is or was fitted to."""
     release = together(source)
     if not isinstance(release, Release):
@@ -103,6 +114,4 @@ def _release(source: Any) -> NoisyMarginals:
             raise TypeError(f"NoisyScore reads a release or a fitted network, got {type(source).__name__}.")
         release = getattr(source, "release_", None)
         release = together(list(release)) if isinstance(release, tuple) else release
-    if not isinstance(release, NoisyMarginals):
-        raise ValueError("NoisyScore needs noisy tables, or a network that was fitted to them and kept them.")
-    return release
+    return require_tables(release, "NoisyScore needs noisy tables, or a network that was fitted to them and kept them.")

@@ -196,7 +196,7 @@ class Search:
 
     def climb(self, drawn: DrawnRecords) -> None:
         """Find the graph that best describes records drawn from a fit for its number of parameters."""
-        price, total = penalty(self.release), self.release.total
+        price, total = penalty(self.release, self.variables), self.release.total
 
         def score(node: int, parents: Parents) -> float:
             return total * drawn.log_likelihood(node, parents) - price * drawn.parameters(node, parents)

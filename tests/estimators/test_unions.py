@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.fitting.checks.likeness import unlike
+from pgmpy_dp.release import Guarantee, NoisyMarginals
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})
 EDGES = [("a", "b"), ("b", "c")]
@@ -91,8 +95,9 @@ def test_tables_of_some_holders_inform_collective_fits_and_others_say_so():
     assert apart.query(["c"], {"b": "z", "site": "north"}).get_value(c="v") == pytest.approx(0.7, abs=0.05)
     with pytest.raises(ValueError, match="CollectiveEM"):
         dp.PrivateBayesianNetwork(EDGES).fit(dp.union(some), estimator=dp.PrivateMLE())
-    with pytest.raises(ValueError, match="some lack 'c'"):
-        dp.PairwiseMixture().fit(dp.union(some))
+    for reading in (dp.PairwiseMixture().fit, dp.NoisyScore):
+        with pytest.raises(ValueError, match=r"some lack 'c'.*pooled=True"):
+            reading(dp.union(some))
 
 
 def test_each_family_is_read_with_the_noise_of_its_own_holder():
@@ -150,3 +155,52 @@ def test_a_network_whose_variables_all_depend_on_the_holder_is_one_of_each_holde
         for cpd in alone.get_cpds():
             own = together.get_cpds(cpd.variable)
             assert own.values.take(number, own.variables.index("site")) == pytest.approx(cpd.values)
+
+
+# Structure search
+
+
+def best_graph(score, roots=()):
+    """The graph of the highest score among all in which nothing leads to the roots."""
+    names, found = list(score.data), {}
+    for edges in itertools.product(*[(None, (a, b), (b, a)) for a, b in itertools.combinations(names, 2)]):
+        graph = nx.DiGraph(filter(None, edges))
+        graph.add_nodes_from(names)
+        if nx.is_directed_acyclic_graph(graph) and not any(graph.in_degree(root) for root in roots):
+            found[graph] = sum(score.local_score(node, tuple(graph.predecessors(node))) for node in names)
+    return max(found, key=found.get)
+
+
+def test_searches_score_a_union_as_one_release_of_the_same_tables():
+    """Pooled, of the sums with their noise; apart, the holder is a node."""
+    cliques, scale = dp.plan_pairs(SCHEMA)[0], 4.0
+    promise = Guarantee(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
+
+    def release(schema, tables, scale):
+        return NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), promise)
+
+    parts = {}
+    for number, (site, share) in enumerate((("north", 0.2), ("south", 0.6))):
+        exact = dp.exact_marginals(records(number, share, SIZES[site]), SCHEMA, cliques).tables
+        noise = np.random.default_rng(number)
+        noisy = {c: table + np.rint(noise.normal(0.0, scale, table.shape)).astype(int) for c, table in exact.items()}
+        parts[site] = release(SCHEMA, noisy, scale)
+    north, south = parts.values()
+    sums = release(SCHEMA, {c: north.tables[c] + south.tables[c] for c in cliques}, scale * 2**0.5)
+    one, both = dp.NoisyScore(sums), dp.union(parts)
+    pooled, apart = dp.NoisyScore(both, pooled=True), dp.NoisyScore(both)
+    families = [("b", ()), ("b", ("a",)), ("c", ("a", "b"))]
+    assert [pooled.local_score(*f) for f in families] == pytest.approx([one.local_score(*f) for f in families])
+    assert set(nx.moral_graph(best_graph(pooled)).edges()) == set(EDGES)
+    assert set(best_graph(apart, ["site"]).out_edges("site")) == {("site", "a")}  # in which alone the holders differ
+
+
+def test_a_fit_of_a_union_is_scored_as_it_is():
+    apart = UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(UNLIKE)
+    pooled = dp.PrivateBayesianNetwork(EDGES).fit(UNLIKE)
+    assert set(dp.NoisyScore(apart).data) == {"site", "a", "b", "c"}
+    assert set(dp.NoisyScore(pooled).data) == {"a", "b", "c"}
+    assert dp.NoisyScore(pooled).local_score("c", ("b",)) > dp.NoisyScore(pooled).local_score("c", ("a",))
+    for source, refused in ((pooled, "network is fitted"), (UNLIKE.parts["north"], "about unions")):
+        with pytest.raises(ValueError, match=refused):
+            dp.NoisyScore(source, pooled=True)

@@ -178,7 +178,7 @@ def test_a_release_is_scored_without_a_graph(records):
     assert score.local_score("lung", ("smoke",)) > score.local_score("lung", ())
     assert score.local_score("asia", ("smoke",)) < score.local_score("asia", ())
     # Noise makes a parameter dearer than BIC would.
-    assert penalty(noisy) > 0.5 * np.log(noisy.total)
+    assert penalty(noisy, SCHEMA.variables) > 0.5 * np.log(noisy.total)
     with pytest.raises(TypeError, match="NoisyScore"):
         dp.NoisyScore(records)
     with pytest.raises(ValueError, match="noisy tables"):

@@ -94,7 +94,7 @@ def fitted_variables(release: ReleasedTables, pooled: bool) -> list[str]:
             Message(
                 f"A mixture tells the releases of a union apart by what all measured, and some lack "
                 f"{', '.join(map(repr, lacking))}",
-                "fit PairwiseMixture(pooled=True), or a network by CollectiveEM",
+                "give pooled=True, or fit a network by CollectiveEM",
                 "fit with --pooled, or a network by --estimator collective-em",
             )
         )
