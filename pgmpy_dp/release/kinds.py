@@ -67,6 +67,11 @@ class Release:
         measured = {variable for clique in self.cliques for variable in clique}
         return tuple(variable for variable in self.schema.variables if variable in measured)
 
+    @property
+    def as_measured(self) -> Release:
+        """The release with the errors that its mechanism states, against which models are tested."""
+        return self
+
     def __init_subclass__(cls, kind: str = "", properties: Sequence[str] = (), **options: Any) -> None:
         super().__init_subclass__(**options)
         if kind:

@@ -85,6 +85,11 @@ class PartiallyPooledMarginals(
         return cls(union.parts, union.variable, union.overlap)
 
     @property
+    def as_measured(self) -> UnitedMarginals:
+        """The union itself: what a part borrowed has errors in common with others."""
+        return UnitedMarginals(self.parts, self.variable, self.overlap)
+
+    @property
     def law(self) -> Law:
         """Posterior distributions are treated as Gaussian noise."""
         return GaussianNoise
@@ -177,7 +182,9 @@ class PartiallyPooledMarginals(
         ]
 
     def noise(self, clique: Clique) -> tuple[float, float]:
-        """Return the standard deviation of the error in a cell of a table, twice."""
+        """Return the standard deviation of the error in a cell of a table, twice; of finer histograms, as the union."""
+        if clique in self.details:
+            return super().noise(clique)
         deviation = self.variances[clique] ** 0.5
         return deviation, deviation
 

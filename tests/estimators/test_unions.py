@@ -148,6 +148,30 @@ def test_partially_pooled_unions_are_fitted_with_bounds(estimator):
     assert not network.check_fit().fails
 
 
+def test_a_partially_pooled_fit_is_tested_against_what_was_measured():
+    """What parts borrow has errors in common: taken for measurements, it contradicted most right networks."""
+    both = united((0.2, 0.6), seed=4, cliques=[*EDGES, ("a", "c"), ("a",), ("c",)], epsilon=0.5)
+    partial = dp.PartiallyPooledMarginals.of(both)
+    own, borrowed = (both.apart(dp.PrivateBayesianNetwork(EDGES)).fit(read).check_fit() for read in (both, partial))
+    assert borrowed.p_value == pytest.approx(own.p_value, abs=0.05)
+    assert list(borrowed.tables.index) == list(own.tables.index)
+
+
+def test_numbers_of_partially_pooled_unions_have_the_shape_of_all_records():
+    schema = dp.Schema({"age": dp.Bins([0, 40, 65, 100]), "c": ["u", "v"]})
+    frame = pd.DataFrame({"age": np.arange(1000) % 90, "c": np.array(["u", "v"])[np.arange(1000) // 40 % 2]})
+    network = dp.PrivateBayesianNetwork([("age", "c")])
+    cliques, weights = dp.plan_measurements(network, schema)
+    parts = {
+        site: dp.PrivateDataset(rows, schema, dp.PrivacyBudget(5.0)).measure(cliques, 5.0, weights=weights)
+        for site, rows in (("north", frame[:600]), ("south", frame[600:]))
+    }
+    partial = dp.PartiallyPooledMarginals.of(dp.union(parts))
+    fitted = partial.apart(network).fit(partial)
+    mean = fitted.expectation(["age"], {"site": "north"})
+    assert mean.loc["age", "value"] == pytest.approx(frame["age"][:600].mean(), abs=2)
+
+
 def test_a_network_whose_variables_all_depend_on_the_holder_is_one_of_each_holder():
     together = UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(UNLIKE, estimator=dp.CollectiveEM())
     for number, part in enumerate(UNLIKE.parts.values()):

@@ -69,6 +69,7 @@ def check_network(
     junction tree, or the derivatives of all tables of a Markov network, do not fit in memory, or need more work than
     allowed.
     """
+    releases = [release.as_measured for release in releases]
     try:
         return _checked(network, releases, seed, most_work)
     except TreeTooLargeError:
@@ -299,7 +300,7 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
     TreeTooLargeError
         If simulated tables do not fit in memory.
     """
-    seen = Observations.of([release], list(schema.variables))
+    seen = Observations.of([release.as_measured], list(schema.variables))
     size, scopes = seen.layout.size, seen.cliques
     if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:
         raise TreeTooLargeError(f"the test of fit simulates {size:,} measured cells, more than allowed")
