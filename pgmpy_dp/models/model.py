@@ -471,10 +471,10 @@ class Model(ABC):
             The same seed gives the same records. Privacy does not depend on it, since the distribution is already
             released.
         numbers : {"states", "drawn", "midpoint"}
-            Whether binned variables are returned as the labels of their bins, as numbers drawn within them, or as their
-            midpoints. Numbers are drawn by the shape that the counts of all bins tell, and depend within their bins on
-            the other variables; see `pgmpy_dp.models.shapes`. An open bin has a tail. Numbers between integer edges are
-            integers; a bin of width 1 gives its lower edge.
+            Whether binned variables are returned as the labels of their bins, as in pgmpy, as numbers drawn within
+            them, the default of the command line, whose files resemble the records' own, or as their midpoints. The
+            numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
+            `pgmpy_dp.models.shapes`. An open bin has a tail. Numbers between integer edges are integers.
         predicting : str, optional
             A variable to be predicted from others. If records are drawn evenly, tables of three variables that include
             it are preserved too; independent draws preserve every table up to chance.

@@ -34,7 +34,7 @@ _NOISE = {
     "posterior_sampling": "draws from a truncated posterior",
     "exponential": "exponential mechanism",
     "partition_selection": "private partition selection",
-    "several": "several releases together",
+    "several": "noise of several releases",
 }
 
 
