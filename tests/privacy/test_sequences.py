@@ -199,6 +199,23 @@ def test_a_step_costs_at_least_what_skipping_it_does(step):
             assert (_before_choice(after, width, step) >= after).all()
 
 
+@pytest.mark.parametrize("width", [0.06, 0.3, 0.54])
+@pytest.mark.parametrize("shift", [0.0, 0.05, 0.15])
+def test_a_choice_costs_the_worst_place_of_its_range_wherever_that_lies(width, shift):
+    """Between the points of the grid too: of widths that are not whole numbers of steps."""
+    step = 0.2
+    grid = step * np.arange(-100, 101)
+
+    def after(loss):
+        return np.maximum(0.0, -np.expm1(loss + shift))
+
+    bound = _before_choice(after(grid), width, step)[20:-20]
+    for place in np.linspace(0.0, width, 41):
+        odds = (math.exp(width) - math.exp(place)) / math.expm1(width)
+        exact = odds * after(grid - place) + (1.0 - odds) * after(grid - place + width)
+        assert (bound >= exact[20:-20] - 1e-15).all()
+
+
 moves = st.sampled_from([-1, 0, 1])
 
 
