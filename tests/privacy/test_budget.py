@@ -194,7 +194,7 @@ def test_bad_epsilons_are_refused(epsilon):
             zcdp(epsilon)
 
 
-@pytest.mark.parametrize("delta", [1, 1.0, 1 - Fraction(1, 10**30), -1e-9, float("nan"), float("inf"), False, "0", None])
+@pytest.mark.parametrize("delta", [1, 1 - Fraction(1, 10**30), -1e-9, float("nan"), float("inf"), False, "0", None])
 def test_bad_deltas_are_refused(delta):
     with pytest.raises(ValueError, match="delta"):
         PrivacyBudget(1.0, delta)
