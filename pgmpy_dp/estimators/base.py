@@ -41,7 +41,7 @@ from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
 _SINGLE = {"None", "bool", "float", "int", "str"}
-_SECTION = re.compile(r"(?<=Parameters\n----------\n).*?(?=\n\n|\Z)", re.DOTALL)
+_NEXT_SECTION = r"\n\n(?=\w+\n-{4,}\n)"
 
 
 @dataclass(frozen=True)
@@ -100,25 +100,24 @@ class Plan:
         return Outlook.of(self.schema, deviations(self.quote), self.records, self.guarantee)
 
 
-def _described(doc: str, shared: Sequence[Mapping[str, str]]) -> str:
-    """Add the parameters of the base classes to a docstring, except those that it describes itself."""
-    own = _entries(doc)
-    missing: dict[str, str] = {}
-    for entries in reversed(shared):
-        missing |= {name: text for name, text in entries.items() if name not in own}
-    if not missing:
-        return doc
-    text = "\n".join(dict.fromkeys(missing.values()))  # an entry may describe several parameters
-    if own:
-        return _SECTION.sub(lambda found: f"{text}\n{found[0]}", doc, count=1)
-    before, _, after = doc.partition("\n\nAttributes\n")
-    return f"{before}\n\nParameters\n----------\n{text}" + (f"\n\nAttributes\n{after}" if after else "")
+def _described(doc: str, bases: Sequence[str]) -> str:
+    """Add the parameters and attributes of base classes to a docstring, except those that it describes itself."""
+    summary, *others = re.split(_NEXT_SECTION, doc)
+    sections = []
+    for title in ("Parameters", "Attributes"):
+        own, inherited = _entries(doc, title), dict[str, str]()
+        for base in reversed(bases):
+            inherited |= {name: entry for name, entry in _entries(base, title).items() if name not in own}
+        entries = inherited | own if title == "Parameters" else own | inherited
+        if entries:  # several names may have one entry
+            sections.append("\n".join([title, "-" * len(title), *dict.fromkeys(entries.values())]))
+    return "\n\n".join([summary, *sections, *(part for part in others if not part.startswith(("Param", "Attr")))])
 
 
-def _entries(doc: str | None) -> dict[str, str]:
-    """Parse the parameters of a docstring, each with its description."""
-    found = _SECTION.search(inspect.cleandoc(doc or ""))
-    entries = re.split(r"\n(?=\S)", found[0]) if found else []
+def _entries(doc: str, title: str) -> dict[str, str]:
+    """Parse a section of a docstring: the entry of each name."""
+    found = next((part for part in re.split(_NEXT_SECTION, doc) if part.startswith(f"{title}\n")), "")
+    entries = re.split(r"\n(?=\S)", found)[2:]
     return {name: entry for entry in entries for name in entry.partition(" :")[0].partition("\n")[0].split(", ")}
 
 
@@ -126,7 +125,12 @@ class Estimator:
     """A data class of parameters, with constraints on some of them, and the steps of `fit`.
 
     Its representation shows numbers and names, but only the type of other parameters, which may contain records. A
-    class's docstring describes its own parameters; those of its base classes are added.
+    class's docstring describes its own parameters and attributes; those of its base classes are added.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
     """
 
     _repr_html_ = None
@@ -140,8 +144,8 @@ class Estimator:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__:
-            shared = [_entries(base.__doc__) for base in cls.__mro__[1:] if issubclass(base, Estimator)]
-            cls.__doc__ = _described(inspect.cleandoc(cls.__doc__), shared)
+            bases = [inspect.cleandoc(base.__doc__ or "") for base in cls.__mro__[1:] if issubclass(base, Estimator)]
+            cls.__doc__ = _described(inspect.cleandoc(cls.__doc__), bases)
 
     def __post_init__(self) -> None:
         given = dict(vars(self))
@@ -370,6 +374,11 @@ class TableEstimator(PrivateEstimator):
         Declared states; needed for raw records.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+
+    Attributes
+    ----------
+    release_ : NoisyMarginals
+        The release that was measured or given.
     """
 
     delta: float = 0.0

@@ -45,6 +45,12 @@ class Iterated(PrivateEstimator):
     noise_multiplier : float, optional
         Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
         allows.
+
+    Attributes
+    ----------
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
     """
 
     epsilon: float | None = 1.0

@@ -206,8 +206,6 @@ class CGMEM(NaiveMLE):
     history_ : list of float
         Approximate log-likelihood of the noisy tables for each entry of `path_`, in nats, up to a constant. It does
         not decrease on a junction tree.
-    parameters_, state_names_, release_, guarantee_
-        As for other estimators.
 
     Notes
     -----

@@ -52,13 +52,6 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
         Posterior covariance of `coef_` followed by the intercept, including the uncertainty due to noise.
     residual_std_ : float
         Root of the residuals' expected variance.
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined if the features have names.
 
     Notes
     -----

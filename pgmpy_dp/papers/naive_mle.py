@@ -43,13 +43,6 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     tolerance : float
         Largest gradient component at which to stop.
 
-    Attributes
-    ----------
-    parameters_ : list of DiscreteFactor
-        Factors with partition function 1.
-    state_names_, release_, guarantee_
-        States, the release that was fitted, and its guarantee.
-
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp

@@ -71,7 +71,6 @@ class PosteriorSampler(_DrawnRows):
     parameters_ : list of TabularCPD
         The draw, or the mean of the draws.
     release_ : PosteriorDraws
-    state_names_, guarantee_
 
     Notes
     -----
@@ -132,10 +131,8 @@ class ExponentialMAP(_DrawnRows):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD
     release_ : PosteriorDraws
         Its `power` is lam.
-    state_names_, guarantee_
 
     Notes
     -----

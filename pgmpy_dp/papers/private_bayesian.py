@@ -52,7 +52,6 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
         Posterior means, in the order of the nodes.
     posterior_counts_ : dict of node to DataFrame
         Dirichlet parameters, with one row per state and one column per configuration of the parents.
-    state_names_, release_, guarantee_
 
     Notes
     -----

@@ -50,16 +50,6 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
     cliques : sequence of tuples of str
         Cliques of the network that have log-potentials in addition to the edges.
 
-    Attributes
-    ----------
-    parameters_ : list of DiscreteFactor
-        Factors with partition function 1.
-    state_names_ : dict
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-
     Notes
     -----
     The gradient of shared parameters is the sum of their cliques' gradients. The gradients of single cliques are

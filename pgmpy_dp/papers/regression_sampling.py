@@ -57,7 +57,6 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         The draw, or the mean of the draws.
     release_ : RegressionDraws
         Its `powers` are the powers of the nodes' likelihoods.
-    guarantee_ : Guarantee
 
     Notes
     -----

@@ -54,13 +54,6 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Weights: row k is the contribution of hidden variable k to the log-odds of the observed variables.
     intercept_ : ndarray of shape (n_features,)
     hidden_intercept_ : ndarray of shape (n_components,)
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined only if the variables have names.
 
     Notes
     -----

@@ -90,7 +90,6 @@ class PrivacyBudget:
 
     Consequences: a plan of zCDP charges alone loses nothing; pure charges are cheapest, and blocks fit only, before the
     first zCDP charge.
-    first zCDP charge.
 
     References
     ----------

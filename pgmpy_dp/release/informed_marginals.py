@@ -43,7 +43,6 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
     public : mapping of clique or variable to table
         Exact counts of any population, or shares: an array with the clique's axes, or a pandas series or cross table
         whose axes are named after the variables. `PublicTable` adds standard errors.
-        whose axes are named after the variables. `PublicTable` adds standard errors.
 
     Attributes
     ----------

@@ -92,12 +92,6 @@ class AutoModel(StepwiseEstimator):
     excess_ : float
         Nats per pair of variables by which the network predicts held-out noise worse than the mixture: the network is
         chosen if this is at most .5. Infinite if the schema has rules, which only a mixture can hold.
-    release_ : NoisyMarginals
-        All measured tables.
-    releases_ : tuple of NoisyMarginals
-        The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
-        joined releases count it once.
-    guarantee_ : Guarantee
 
     Notes
     -----

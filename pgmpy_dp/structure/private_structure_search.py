@@ -43,7 +43,16 @@ _STABLE = 0.75
 
 
 class StepwiseEstimator(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
-    """Estimators whose earlier answers decide what is measured next, under one charge."""
+    """Base class of estimators whose earlier answers decide what is measured next, under one charge.
+
+    Attributes
+    ----------
+    release_ : NoisyMarginals
+        All measured tables.
+    releases_ : tuple of NoisyMarginals
+        The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
+        joined releases count it once.
+    """
 
     def fit(self, data: Any, y: None = None) -> Self:
         """Measure step by step, each as earlier answers suggest, and fit the model that is found.
@@ -122,12 +131,6 @@ class PrivateStructureSearch(StepwiseEstimator):
         - cost: cost of those tables, in rho, or in epsilon if delta is 0;
         - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful"; missing and "not
           repeated" before `bootstrap`.
-    release_ : NoisyMarginals
-        All measured tables.
-    releases_ : tuple of NoisyMarginals
-        The same, step by step. The tables of a step were chosen privately, so each release has the guarantee of the
-        whole search; joined releases count it once.
-    guarantee_ : Guarantee
 
     Notes
     -----

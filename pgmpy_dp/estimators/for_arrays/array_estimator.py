@@ -22,6 +22,12 @@ class ArrayEstimator(Iterated):
     budget : PrivacyBudget, optional
         For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
         `GridSearchCV`. Without it, each fit has its own budget.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Defined if the features have names.
     """
 
     _: KW_ONLY

@@ -57,13 +57,6 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     intercept_ : ndarray of shape (n_classes - 1,)
     covariance_ : ndarray of shape (n_classes - 1, d + 1, d + 1)
         Posterior covariances of each row of `coef_` followed by its intercept, including the uncertainty due to noise.
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined if the features have names.
 
     Notes
     -----

@@ -63,13 +63,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         Dirichlet parameters of the topics: ``components_ / components_.sum(axis=1, keepdims=True)`` are their
         distributions over words.
     doc_topic_prior_, topic_word_prior_ : float
-    n_features_in_ : int
     feature_names_in_ : ndarray of str
         The public vocabulary, if the documents have one.
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
 
     Notes
     -----

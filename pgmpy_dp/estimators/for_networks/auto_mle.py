@@ -35,11 +35,6 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD
-        One CPD per node, in the order of the model's nodes.
-    state_names_ : dict
-    release_ : NoisyMarginals
-    guarantee_ : Guarantee
     reading_ : {"inference", "family", "both"}
     family_weight_ : float
         Weight of the family's own table in every CPD: 0 for inference, 1 for family.
@@ -55,8 +50,8 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     are averaged, with weight ``squared_residual_ - 1`` for the family's; the divergence of the average is not larger
     than the average of the divergences. A correct network has a residual below 1, since its parameters absorb a part of
     the noise. If no junction tree fits in memory, so that inference could only be approximate, CPDs are estimated by
-    family: loopy belief propagation had up to ten times the error and more, and its error was never smaller by more
-    than a tenth.
+    family: in tests, the error of loopy belief propagation was often ten times as large, and never smaller by more than
+    a tenth.
 
     Examples
     --------
@@ -67,7 +62,7 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
     >>> estimator = dp.AutoMLE(epsilon=1.0, state_names=schema)
     >>> _ = network.fit(records, estimator=estimator)
-    >>> estimator.reading_ in ("inference", "both", "family")  # mostly the first, for the noise is drawn anew
+    >>> estimator.reading_ in ("inference", "both", "family")
     True
     """
 

@@ -55,12 +55,8 @@ class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the nodes, or factors with partition function 1.
-    state_names_ : dict
     release_ : NoisyMarginals, or tuple of releases
         Several if their noise is of several kinds.
-    guarantee_ : Guarantee
     objective_ : float
         Value of the objective, in nats, up to a constant.
     prior_scale_ : float

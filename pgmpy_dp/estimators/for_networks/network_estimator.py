@@ -33,7 +33,14 @@ Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
 
 
 class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[misc]
-    """Base class of estimators of networks."""
+    """Base class of estimators of networks.
+
+    Attributes
+    ----------
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
+    """
 
     _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": False, "supports_weighted_data": False}
 

@@ -44,11 +44,6 @@ class NotPrivateMLE(NetworkEstimator):
     max_iter : int
     tolerance : float
 
-    Attributes
-    ----------
-    parameters_ : list of TabularCPD or DiscreteFactor
-    state_names_, guarantee_
-
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp

@@ -43,13 +43,9 @@ class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD or DiscreteFactor
     posterior_ : PosteriorNetworks
         The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` computes its bounds.
-    state_names_ : dict
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-    guarantee_ : Guarantee
-        The joint guarantee of all releases.
 
     Examples
     --------

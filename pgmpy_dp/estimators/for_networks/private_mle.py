@@ -73,11 +73,6 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
 
     Attributes
     ----------
-    parameters_ : list of TabularCPD
-        One CPD per node, in the order of the model's nodes.
-    state_names_ : dict
-    release_ : NoisyMarginals
-        The release that was measured or given.
     stage1_release_ : NoisyMarginals or None
         The first release of a data-dependent allocation.
     guarantee_ : Guarantee

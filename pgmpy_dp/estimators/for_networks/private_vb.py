@@ -55,11 +55,6 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         Posterior means, in the order of the model's nodes.
     concentrations_ : dict of family to ndarray
         Dirichlet parameters, axes in family order.
-    state_names_ : dict
-    guarantee_ : Guarantee
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
 
     Notes
     -----

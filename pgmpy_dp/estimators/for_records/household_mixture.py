@@ -41,8 +41,6 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     network_ : PrivateHouseholdNetwork
-    release_ : NoisyMarginals
-    guarantee_ : Guarantee
     penalty_ : float
         See :class:`~pgmpy_dp.PairwiseMixture`.
 

@@ -55,8 +55,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     network_ : PrivateMixtureNetwork
-    release_ : NoisyMarginals
-    guarantee_ : Guarantee
     penalty_ : float
         Penalty on dependence within a component, chosen by thinning the release.
 
