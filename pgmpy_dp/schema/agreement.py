@@ -15,17 +15,17 @@ from pgmpy_dp.schema.states import State, typed
 
 
 def agree(schemas: Iterable[Schema]) -> Schema:
-    """Find a schema by which all holders can measure, so that their releases can be united.
+    """Find a schema under which all holders can measure, so that their releases can be united.
 
     It is the common refinement: every state that some holder declares, and every edge of bins. No record is seen. A
-    holder may lack a variable; it then measures by ``agreed.select(...)`` of its own variables.
+    holder that lacks a variable measures under ``agreed.select(...)`` of its own.
 
     Parameters
     ----------
     schemas : iterable of Schema
         At least two. Bounds become the widest, and the format of files is kept if all have the same. A rule is kept if
-        all who have its variables declare it: elsewhere it need not hold. What finding states in records cost some
-        holder is counted by all who measure by the schema.
+        all holders that have its variables declare it. If a holder found states in records, guarantees of all releases
+        under the schema include that cost.
 
     Returns
     -------

@@ -44,8 +44,7 @@ class Bins:
     found_by : tuple of Guarantee, optional
         Guarantees under which the edges were chosen from records, as by `PrivateDataset.quantile_bins`.
     detail : int
-        About how many cells the finer histogram of the number has that plans measure beside the bins, to fill them;
-        0 for none. See `fine`.
+        Approximate number of cells of the finer histogram that plans measure to fill the bins; 0 for none. See `fine`.
 
     Raises
     ------
@@ -171,7 +170,7 @@ class Bins:
         return None if len(found) == len(self.edges) else type(self)(found, None, ends.decimals, detail=0)
 
     def closed(self) -> Bins:
-        """Return bins whose open ones end a hundred ranges of the finite edges beyond them."""
+        """Close open bins, a hundred ranges of the finite edges beyond these."""
         finite = [edge for edge in self.edges if math.isfinite(edge)]
         # So far that a number with these decimals is in them.
         reach = max(_OPEN * (finite[-1] - finite[0]), 0.0 if self.decimals is None else 2 / 10.0**self.decimals)

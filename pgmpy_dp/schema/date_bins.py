@@ -23,8 +23,8 @@ _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?
 class DateBins(Bins):
     """Bins of a variable of dates, cut at public dates.
 
-    A bin holds the days from its first edge up to, and without, the next; the last bin also holds its upper edge. Dates
-    are numbers of days since 1970-01-01: means, quantiles and synthetic dates follow from the shape of all bins.
+    A bin holds the days from its lower edge up to, but not including, the upper one; the last bin also holds its upper
+    edge. Dates are treated as numbers of days since 1970-01-01, for means, quantiles and synthetic dates.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DateBins(Bins):
     Raises
     ------
     SchemaError
-        If an edge is no date, or as for :class:`Bins`.
+        If an edge is not a date, or as for :class:`Bins`.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class HouseholdSchema:
         return self.joined.join(Schema(others))
 
     def nobody(self, variable: str) -> str:
-        """Return the last state of "another": that there is no other person."""
+        """Return the last state of "another", which means that there is no other person."""
         state = _NOBODY
         while state in self.persons.states[variable]:
             state += "_"

@@ -55,8 +55,7 @@ class Schema:
         the variable's states if it is not among them.
     other : mapping of str to state, optional
         For each variable whose records may hold undeclared values (or values outside the bins), the state that stands
-        for all of them, without a warning; appended like that for missing values, after it. Without it such records are
-        refused.
+        for all of them, without a warning; appended after that for missing values. Without it such records are refused.
     bounds : mapping of str to (low, high) or float, optional
         Variables that stay numbers, for numeric methods such as linear regression: they have no states, and are not in
         `variables`. Values beyond the bounds are clipped. One positive number R stands for (-R, R).
