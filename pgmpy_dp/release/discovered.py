@@ -27,7 +27,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
     scale : float
         Scale of the noise on the number of rows of every value.
     threshold : int
-        Noisy number of rows from which on a value is released.
+        Smallest noisy number of rows at which a value is released.
     guarantee : Guarantee
 
     Raises
@@ -79,7 +79,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         return super().contents() | {"variable": self.variable, "scale": self.scale, "threshold": self.threshold}
 
     def measurements(self) -> Measurements:
-        """Return none: the states are in the schema."""
+        """Return nothing: the states are in the schema."""
         return []
 
     @classmethod

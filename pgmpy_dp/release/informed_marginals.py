@@ -31,7 +31,7 @@ _LEAST_SHARE = 0.01
 class InformedMarginals(  # type: ignore[override]  # cliques follow from the tables
     IndependentTables, Release, kind="informed_tables", properties=("public_total", "cliques", "public")
 ):
-    """Noisy tables of a release, with public tables that say more about the same records at no privacy cost.
+    """Noisy tables of a release, with public tables about the same records, which cost no privacy.
 
     Models fitted to it treat every public table as one more observation of the records, with its own standard errors
     in place of noise. ``network.fit(noisy, public=...)`` creates it internally.
@@ -50,8 +50,8 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         Public tables, as counts of the release's (estimated) number of records, followed by noisy ones. If both have
         the same variables, their average weighted by precision.
     variances : mapping of clique to float
-        Mean variances of a cell's error. For a public table the standard deviation is at least a tenth of the least of
-        the noise, and half a record: next to the release that is exact, and keeps fits numerically stable.
+        Mean variances of a cell's error. For a public table the standard deviation is at least half a record and a
+        tenth of the smallest noise, so that fits are numerically stable.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     @property
     def total(self) -> float:
-        """The number of records by the noisy tables; public tables may be of other numbers."""
+        """The number of records according to the noisy tables; public tables may count others."""
         return self.noisy.total
 
     @property

@@ -32,7 +32,7 @@ KINDS: dict[str, type[Release]] = {}
 
 
 class Release:
-    """What left the wall around the records, with its guarantee.
+    """Statistics that were released from private records, with their guarantee.
 
     Everything computed from a release is post-processing and costs no privacy. A kind of release is a frozen dataclass
     that derives from this class and states the name by which files know it.

@@ -33,11 +33,11 @@ _ROUNDS, _COMMON = 20, 3.0
 class PartiallyPooledMarginals(
     UnitedMarginals, kind="partially_pooled_tables", properties=("variable", "overlap", "parts")
 ):
-    """A union as `UnitedMarginals` is, in which every part borrows from the others as far as the noise asks.
+    """Union of releases in which each part borrows from the others to the extent that its noise requires.
 
-    Fits read its tables in place of the union's, so that the parameters of a small or noisy part shrink towards the
-    common ones: give it where parts differ, but not in everything. It costs no privacy. Parameters are those of
-    `UnitedMarginals`; `of` takes such a union.
+    Fits use its tables instead of the union's, so that the parameters of a small or noisy part shrink towards the
+    common ones: use it if parts differ, but not in everything. It costs no privacy. Its parameters are those of
+    `UnitedMarginals`; `of` makes it from such a union.
 
     Attributes
     ----------

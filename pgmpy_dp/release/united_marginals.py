@@ -41,8 +41,8 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     variable : str
         Name of the new variable.
     overlap : int
-        The most releases that may count rows of one unit, such as a patient of several hospitals. The guarantee adds up
-        that number of the largest epsilons, deltas and rhos: with 1 it is the largest.
+        The largest number of releases that may count rows of one unit, such as a patient of several hospitals. The
+        guarantee adds up that number of the largest epsilons, deltas and rhos: with 1 it is the largest.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     Raises
     ------
     SchemaError
-        If the holders declare other states of a variable; `agree` finds a schema for all.
+        If the holders declare different states of a variable; `agree` finds a schema for all.
     TypeError, ValueError
         If there are fewer than two releases, or they cannot be united; see `UnitedMarginals`.
 
@@ -77,12 +77,12 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     Parameters
     ----------
     parts : mapping of state to NoisyMarginals
-        At least two. They may have other noise, tables and privacy losses, and lack variables, but declare the same
-        states, and protect the same unit under the same relation of neighbours.
+        At least two. Their noise, tables, privacy losses and variables may differ, but not the states of a variable,
+        the unit of privacy or the neighbours.
     variable : str
         Name of the variable whose states are the names of the parts.
     overlap : int
-        The most parts that may count rows of one unit.
+        The largest number of parts that may count rows of one unit.
 
     Attributes
     ----------
@@ -100,18 +100,18 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     Raises
     ------
     SchemaError
-        If the parts declare other states of a variable, or the new one.
+        If the parts declare different states of a variable, or the new variable.
     TypeError
         If a part is another kind of release.
     ValueError
-        If a release is given twice, the guarantees have other units, rows a unit, or relations of neighbours, or one is
-        for a sample or for exact counts.
+        If a release is given twice, the guarantees differ in unit, rows per unit or neighbours, or one is for a sample
+        or for exact counts.
 
     Notes
     -----
     Without the new variable, the tables of all parts are summed, and so is their noise: these are the counts of all
-    records together, whether or not the parts are alike. A table that only some parts measured is taken to be alike in
-    the others, with the sampling error of that; with the new variable it says something about its own parts alone.
+    records together, whether or not the parts are alike. A table that only some parts measured is assumed to hold for
+    the others, up to sampling error; with the new variable it informs only about its own parts.
     A sum of Laplace noise is treated as Laplace noise of its variance, a sum of both kinds as Gaussian noise.
     """
 
@@ -238,8 +238,8 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
         """Return the least noisy table of a clique, and the (mean) noise variance of its cells.
 
-        Without the new variable it is the sum over the parts. A part without such a table is taken for like the others;
-        with the new variable, the noise of its cells is as large as its number of records.
+        Without the new variable it is the sum over the parts. A part without such a table is assumed to be like the
+        others; with the new variable, the noise of its cells is as large as its number of records.
 
         Raises ValueError if no part has a table that contains the clique.
         """
@@ -274,7 +274,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         With the new variable, the parts' numbers of records are observed too: tables with many cells of little more
         than noise would inflate that of a small part.
 
-        Raises ValueError if no part says anything of a variable.
+        Raises ValueError if no part measured a variable.
         """
         observed_parts(self.cliques, variables)
         others, apart = [v for v in variables if v != self.variable], self.variable in variables
