@@ -69,8 +69,8 @@ class PrivateDataset(Wall):
     schema : Schema
         Public variables with their states or bounds; every variable needs a column.
     budget : PrivacyBudget
-        The ledger for these records. Several data sets of the same persons should share one; they must then have the
-        same `neighbours` and `unit`, since losses for different neighbours do not add up.
+        The ledger for these records. Several data sets of the same persons should share one, with the same
+        `neighbours` and `unit`, since losses for different neighbours do not add up.
     neighbours : {"add_remove", "replace_one"}
         How neighbouring data sets differ: in one record added or removed (the number of records is private), or in one
         record changed (the number of records is public).
@@ -371,7 +371,7 @@ class PrivateDataset(Wall):
         return self.release(QuantileBins(variable, parts, epsilon))
 
     def discover_states(self, variable: str, epsilon: float | Fraction, *, delta: float) -> DiscoveredStates:
-        """Find the values that many records have and make them the states of a variable, for epsilon and delta.
+        """Find the values that many records have, as states of a variable, for a charge of epsilon and delta.
 
         Declare the variable without states, ``Schema({"place": []}, other={"place": "elsewhere"})``, discover some
         here, and measure a data set on the same budget with the schema of the answer. Values that are not discovered
@@ -422,7 +422,7 @@ class PrivateDataset(Wall):
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivateDataset:
         """Return the same records behind a ledger of their own, for a method of several steps.
 
-        The whole of it is charged with the first step, or refused; see
+        The whole part is charged with the first step, or refused; see
         :meth:`~pgmpy_dp.privacy.PrivacyBudget.set_aside`.
         """
         if delta:
@@ -484,8 +484,8 @@ class PrivateDataset(Wall):
         epsilon, delta : float
             Cost of all tries together, charged before the first.
         stop : float
-            In (0, 1]: probability to give up, without a result, after each failure. So there are at most ``1 / stop``
-            tries on average.
+            In (0, 1]: probability of giving up, without a result, after each failure, so that there are at most
+            ``1 / stop`` tries on average.
 
         Returns
         -------

@@ -93,7 +93,7 @@ class Wall:
         )
 
     def begin(self, sums: SampledSums) -> NoisySums:
-        """Charge a plan of sums, and hand them out; a refusal says which noise multiplier would fit."""
+        """Charge and return a plan of sums; a refusal names the noise multiplier that would fit."""
         self._noise.discrete_gaussian(np.zeros(1, dtype=np.int64), 1.0)  # raises here where OpenDP is missing
         try:
             return self.release(sums)

@@ -42,8 +42,8 @@ _NOISE = {
 class Guarantee:
     """What a release promises about the records behind it.
 
-    Names of variables, states and tables are presumed public, unless the schema was found in records: epsilon and delta
-    then count what finding it cost. If tables or edges are chosen by an earlier release, such as those of a graph that
+    Names of variables, states and tables are presumed public. If the schema was found in records, epsilon and delta
+    include the cost of finding it. If tables or edges are chosen by an earlier release, such as those of a graph that
     was searched for, the two are released together, and their joint guarantee is given by `compose`.
 
     Parameters
@@ -72,8 +72,8 @@ class Guarantee:
         Below 1, the tables count a Poisson sample that includes each record with this probability. Epsilon is then the
         amplified guarantee for all records; the noise on the sample by itself costs more.
     max_rows : int or None
-        The most rows counted for one unit; 1 where the unit is a record. None: all rows count, and those of a unit
-        have weight 1 together.
+        The most rows counted for one unit; 1 if the unit is a record. None: all rows count, with a total weight of 1
+        per unit.
     accepted : bool
         Whether the release was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then the cost of
         all tries together, and rho, where given, that of the noise alone.
@@ -84,10 +84,10 @@ class Guarantee:
         schema, or the search that a release is a step of. Epsilon, delta and rho include them, and `compose` counts
         each once.
     overlap : int
-        For a union of releases of different records, the most of them that may count rows of one unit; 0 where all
-        records are in one data set.
+        For a union of releases of different records, the largest number of them that may count rows of one unit; 0 if
+        all records are in one data set.
     largest_weight : float or None
-        Where records have weights, the largest: tables are then in records of this weight. None where all count alike.
+        The largest weight of a record: tables are then in multiples of it. None if all records count alike.
 
     Raises
     ------
@@ -225,7 +225,7 @@ class Guarantee:
         return replace(self, epsilon=epsilon, delta=delta, shared=parts)
 
     def covers(self, other: Guarantee) -> bool:
-        """Whether this guarantee implies `other` to be safe: same neighbours and unit, and at least its loss.
+        """Whether this guarantee implies `other`: the same neighbours and unit, and at least the same loss.
 
         Examples
         --------
@@ -262,7 +262,7 @@ class Guarantee:
 
     @property
     def weighted(self) -> bool:
-        """Whether tables count parts of units, or of records, which are no whole numbers."""
+        """Whether tables count fractions of units or of records."""
         return self.max_rows is None or self.largest_weight is not None
 
     def __str__(self) -> str:

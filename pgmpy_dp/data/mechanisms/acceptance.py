@@ -77,7 +77,7 @@ class Criterion(Protocol):
 
 @dataclass(frozen=True)
 class LargestError:
-    """Require a low total variation between tables of the synthetic and of the private records, at its largest.
+    """Limit the largest total variation between tables of the synthetic and the private records.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class LargestError:
 
 @dataclass(frozen=True)
 class PredictionError:
-    """Require that a classifier learned from synthetic records predicts the private ones.
+    """Limit the error of a classifier that is trained on synthetic records and predicts the private ones.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class PredictionError:
 
 @dataclass(frozen=True)
 class UniqueMatches:
-    """Require that few unique private records are among the synthetic ones.
+    """Limit the number of synthetic records that match exactly one private record.
 
     Whether a synthetic record occurs only once is public, and free: ``records.duplicated(keep=False).all()``.
 
