@@ -239,8 +239,8 @@ class Model(ABC):
         ----------
         values : mapping of variable to mapping of state to float, or sequence of str, optional
             A number for every state, as in ``{"age": {"young": 25, "old": 70}}``, or the names of binned variables; by
-            default all binned variables without evidence. The mean within a bin is that of the shape told by the counts
-            of all bins, and leans with the evidence. Records whose number is missing do not count.
+            default all binned variables without evidence. Within bins, numbers follow a density fitted to the counts of
+            all bins, which depends on the evidence. Missing numbers are left out.
         evidence, interval, target
             See `query`; without an `interval` there are no bounds, and no release is needed. Bounds include the
             uncertainty of the means within bins, in particular of a tail in a wide last bin.
@@ -299,7 +299,7 @@ class Model(ABC):
         variables: Sequence[str] | None = None,
         evidence: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
-        """Compute quantiles of binned numbers; records whose number is missing do not count.
+        """Compute quantiles of binned numbers; missing numbers are left out.
 
         Parameters
         ----------
@@ -331,7 +331,7 @@ class Model(ABC):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
     def untold_means(self) -> list[str]:
-        """List the binned variables whose mean the release hardly tells, so that a prior of the tail decides it."""
+        """List the binned variables whose mean depends mostly on the prior of the tail, not on the release."""
         return [v for v, shape in self._shapes(self._binned(())).items() if not shape.tells_mean]
 
     def _binned(self, given: Collection[str]) -> list[str]:
@@ -476,8 +476,8 @@ class Model(ABC):
             numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
             `pgmpy_dp.models.shapes`. An open bin has a tail. Numbers between integer edges are integers.
         predicting : str, optional
-            A variable to be predicted from others. If records are drawn evenly, tables of three variables that include
-            it are preserved too; independent draws preserve every table up to chance.
+            A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
+            networks draw independent records, which preserve all tables up to chance.
 
         Returns
         -------
@@ -577,16 +577,16 @@ class Model(ABC):
         return self.sample_draws(draws, seed)
 
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
-        """Make one page of HTML on which anyone may ask the model in a browser, with bounds.
+        """Make an HTML page that answers queries about the model in a browser, with bounds.
 
-        The page is self-contained: it works from a disk and fetches nothing. It holds the model, the draws from which
-        bounds are computed and a small interpreter, and answers as `query` does, also to scripts:
+        The page is self-contained: it works offline and fetches nothing. It contains the model, the draws from which
+        bounds are computed and a small interpreter, and answers scripts as well:
         ``explorer.query(["visits"], {"health": "poor"})``. It follows from the release and may be published with it.
 
         Parameters
         ----------
         path : path, optional
-            A name that ends in .html or .htm; without it the page is returned, and a notebook shows it.
+            A name that ends in .html or .htm. Without it the page is returned, for display in a notebook.
         title : str, optional
             Heading of the page.
 

@@ -51,7 +51,7 @@ class PrivateNetwork(Model, Provenance):
     _read_by: tuple[Schema, ...]
 
     def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
-        """Add edges, as pgmpy does; refuse texts, of which pgmpy would take the first two letters.
+        """Add edges, as pgmpy does, but refuse a text, whose first two letters pgmpy would take for nodes.
 
         Raises
         ------

@@ -126,7 +126,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     def add_cpds(self, *cpds: TabularCPD) -> None:
         """Add or replace CPDs; the guarantee is removed if they differ from those of the fit.
 
-        In the network their states are accessed by name: pgmpy's inference refuses positions.
+        Their states are then accessed by name: pgmpy's inference refuses positions.
 
         Warns
         -----

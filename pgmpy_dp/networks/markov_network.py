@@ -136,7 +136,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     def add_factors(self, *factors: DiscreteFactor) -> None:
         """Multiply by factors; the guarantee is removed if they differ from those of the fit.
 
-        In the network their states are accessed by name: pgmpy's inference refuses positions.
+        Their states are then accessed by name: pgmpy's inference refuses positions.
 
         Warns
         -----

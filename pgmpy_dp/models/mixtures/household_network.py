@@ -208,15 +208,7 @@ class PrivateHouseholdNetwork(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ReleaseFormatError
-            If the file is not a network of households, or is damaged.
-        """
+        """Read what `save` wrote; see `pgmpy_dp.load` for errors."""
         with reading_model(path, HOUSEHOLDS, "network of households") as (stored, _):
             schema, guarantee = HouseholdSchema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             together = {}

@@ -245,15 +245,7 @@ class PrivateMixtureNetwork(Model):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        ReleaseFormatError
-            If the file is not a mixture network, or is damaged.
-        """
+        """Read what `save` wrote; see `pgmpy_dp.load` for errors."""
         with reading_model(path, MIXTURE, "mixture network") as (stored, releases):
             schema, guarantee = Schema.from_dict(stored["schema"]), Guarantee.from_dict(stored["guarantee"])
             mixture, total = mixture_of(schema, stored), total_of(stored)
