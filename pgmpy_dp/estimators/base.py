@@ -86,7 +86,7 @@ class Plan:
 
     @property
     def outlook(self) -> Outlook:
-        """What the noise would leave of the guessed number of records; of two stages, as if dealt in their order.
+        """Predicted accuracy for the guessed number of records; the second of two stages is assigned in order.
 
         Raises
         ------

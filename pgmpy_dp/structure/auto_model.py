@@ -68,7 +68,7 @@ class Chosen:
 
 @dataclass(eq=False, repr=False)
 class AutoModel(StepwiseEstimator):
-    """A mixture or a network, whichever suits the records: chosen from a first release, at no further privacy cost.
+    """A mixture or a network, chosen by a first release of all pairs, at no further privacy cost.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class AutoModel(StepwiseEstimator):
     All steps have one price, which is the same for either choice, and is charged or refused before the first. The
     choice sees the first release alone.
 
-    Pairs cannot show how three variables depend on each other, where a network is closer than a mixture if it is right.
-    So it need not predict pairs as well as a mixture, but nearly so.
+    Pairs do not show how three variables depend on each other, which a correct network describes better than a mixture.
+    So a network is chosen if it predicts pairs nearly as well.
 
     Examples
     --------

@@ -137,7 +137,7 @@ class PrivateStructureSearch(StepwiseEstimator):
     1. Each variable is counted. 2. A spanning forest of the pairs farthest from independence is chosen and measured. 3.
     In rounds, pairs are chosen whose tables are farthest from the fitted graph; each adds an edge, and the enlarged
     families are measured. 4. A hill climb on records drawn from the fitted graph looks for a graph with fewer
-    parameters that says the same; its families are measured. Steps 3 and 4 are repeated, and then 3. 5. Edges that the
+    parameters that fits as well; its families are measured. Steps 3 and 4 are repeated, and then 3. 5. Edges that the
     measured tables do not support, given their noise, are removed.
 
     Whatever is compared with the records is public by then, since it follows from earlier answers. The choices are a
@@ -308,7 +308,7 @@ class PrivateStructureSearch(StepwiseEstimator):
         return pd.DataFrame(rows, columns=["step", "share"])
 
     def outlook(self, schema: Schema | PublicTable, records: float) -> Outlook:
-        """Tell what noise would leave of a typical pair of the first forest, before anything is charged.
+        """Predict how noisy a typical pair of the first forest would be, before anything is charged.
 
         Which pairs are measured is decided step by step: the noise is that of the pair with the median number of cells.
 

@@ -167,7 +167,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
         schema : Schema or PublicTable, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
-            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them.
+            A public guess of the number of records, for `Plan.outlook`.
 
         Returns
         -------

@@ -124,7 +124,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         schema : HouseholdSchema, optional
             By default the estimator's own.
         records : float, optional
-            A public guess of the number of households, for `Plan.outlook`: what the noise would leave of them.
+            A public guess of the number of households, for `Plan.outlook`.
 
         Returns
         -------

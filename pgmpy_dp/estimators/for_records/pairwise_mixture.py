@@ -43,8 +43,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
         measured too if they have few states.
     records : float, optional
-        A public guess of the number of records. Where the noise would drown the pairs of that many, most of the privacy
-        loss is spent on single variables.
+        A public guess of the number of records. If the noise would hide their pairs, most of the privacy loss is spent
+        on single variables.
     pooled : bool
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
@@ -64,16 +64,16 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
     the penalty that shrinks components towards independence, the smoothing between neighbouring states of ordered
     variables, and the numbers of components and steps of a member; it is post-processing and costs nothing. Binned
-    variables and those whose states are ascending numbers are ordered. States of other variables share parameters too,
-    if noise leaves room for it and there are twelve members or more: to the extent that they are similar in the first
-    third of the members. Members are fitted in parallel if there are several cores; the result is the same.
+    variables and those whose states are ascending numbers are ordered. With twelve members or more, if the
+    release supports it, states of other variables that are similar in the first third of the members share parameters
+    too. If there are several cores, members are fitted in parallel, with the same result.
 
     Rules of the schema always hold. A variable that is a function of another is derived from it, and its tables are
     tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
     three or more variables may be refused as impossible although the rules allow it.
 
-    Where no dependence shows through the noise, the model is a product of independent variables, and where these do not
-    either, the uniform distribution.
+    If noise hides all dependence, the model is a product of independent variables; if it hides these too, the uniform
+    distribution.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
@@ -152,8 +152,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         schema : Schema or PublicTable, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
-            A public guess of the number of records, for `Plan.outlook`: what the noise would leave of them. By default
-            the estimator's.
+            A public guess of the number of records, for `Plan.outlook`; by default the estimator's.
 
         Returns
         -------

@@ -113,8 +113,8 @@ def plan_accuracy(
 
     Notes
     -----
-    The accuracy is that of counts before a model is fitted. A fitted model is more accurate if it is right, and
-    otherwise as far off as it is wrong.
+    The accuracy is that of counts before a model is fitted. A fitted model is more accurate if it is correct;
+    otherwise its misfit adds to the error.
 
     `epsilon` exceeds `least_epsilon` by about a millionth, the extra cost of noise on integer fractions of a record. If
     a record is replaced, it exceeds it by 3 to 20 %: `least_epsilon` is then that of the average replacement, and some

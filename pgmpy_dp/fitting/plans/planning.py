@@ -54,17 +54,16 @@ def plan_measurements(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
-    The choice depends only on the structure and the sizes, so it costs no privacy. Use it to measure once and fit
-    often.
+    The choice depends only on the structure and the numbers of states, so it costs no privacy.
 
     Parameters
     ----------
     network : pgmpy DAG, DiscreteBayesianNetwork or PrivateMarkovNetwork
     schema : Schema
     check : float
-        Share of the budget, at most 0.9, for pairs of variables that the network does not join. They show `check_fit`
-        missing edges, and tell bounds of answers how far the records are from the network. With 0 there are none, and
-        bounds hold only if the network is right.
+        Share of the budget, at most 0.9, for pairs of variables that the network does not join. With them,
+        `check_fit` detects missing edges, and bounds include the records' deviation from the network. With 0, bounds
+        hold only if the network is correct.
     mechanism : {"laplace", "gaussian", "gaussian_block"}
         The noise that the tables will have. If there are many pairs, Gaussian noise allows for more of them: with
         Laplace noise the nearest pairs are measured, as long as they are not much noisier than families.
