@@ -29,8 +29,8 @@ def compare(
         A comparison with a release is post-processing, so its result may be published. A comparison with records is NOT
         PRIVATE and for their owner only.
     synthetic : records, or a network with a method `marginal`
-        Binned variables of a frame may be numbers, or bin labels as returned by `simulate`. Records may be a path, as
-        of the file that ``pgmpy-dp synthesize`` wrote, in the format of the schema.
+        Binned variables of a frame may be numbers, or bin labels as returned by `simulate`. Records may be a path,
+        such as that of a file from ``pgmpy-dp synthesize``, in the format of the schema.
     schema : Schema, optional
         Schema of the records; not needed for a release, which has its own.
     sizes : iterable of int

@@ -317,7 +317,7 @@ def log_weight(tables: Mapping[Clique, Vector]) -> float:
     -------
     float
         log N! + sum of log n_S! over the cells of separators - sum of log n_C! over the cells of cliques; -inf if no
-        data set has these counts, because they are no whole numbers from 0 on or disagree on a separator.
+        data set has these counts, because they are negative, not whole, or disagree on a separator.
 
     Raises
     ------

@@ -63,13 +63,13 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
 
     Sensitivity. A record's statistic is the upper triangle of z z', with entries off the diagonal times sqrt(2), so
     that its norm is the Frobenius norm |z z'| = |z|^2 <= clip_norm^2 + 2. Adding or removing a record changes a sum by
-    at most that. For a replaced record the noise is that for twice as much, which any two vectors of this norm allow.
+    at most that. Replacing one changes it by at most twice that, for which the noise is scaled.
 
     Noise makes S indefinite; its negative eigenvalues are set to zero, after which every posterior is proper. Noise E
     in S moves the coefficients by P^-1 (E v), to first order, with P the posterior precision and v = (-theta, 1). With
     variance s2 of E on the diagonal and s2 / 2 elsewhere, Cov(E v) = s2 / 2 (|v|^2 I + v v'), which `covariance_`
     includes (as in Bernstein and Sheldon 2019). The residuals' sum of squares has noise v' E v, of standard deviation
-    s |v|^2, which `residual_std_` does not count: it is to be trusted where that is small beside the sum.
+    s |v|^2, which `residual_std_` does not include: use it only if that is small compared to the sum.
 
     Examples
     --------

@@ -62,15 +62,14 @@ def write_report(
         A name that ends in .html or .htm.
     network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
         A network is drawn instead of the measured cliques, and its marginals are shown beside the measured ones, with
-        the test of fit. A mixture is compared with every table of the release: where it
-        is beyond the noise, it does not meet the table.
+        the test of fit. A mixture is compared with every table of the release, relative to its noise.
     title, date : str
         Heading of the page; without a date the same release always gives the same page.
 
     Returns
     -------
     tuple of tuples of str
-        The measured cliques of which noise hides most: half of the cells or more are below two of its standard
+        The measured cliques of which noise hides most: at least half of the cells are below two of its standard
         deviations.
 
     Raises
