@@ -228,7 +228,7 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
 @click.command(cls=Command)
 @file_argument("network", "a network")
 @click.option("--target", "targets", multiple=True, help="Variable asked for; repeat it for a joint distribution.")
-@click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number or date: its mean.")
+@click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number or date: its mean is printed.")
 @click.option(
     "--evidence",
     "evidence",
@@ -257,7 +257,7 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
 @click.option(
     "--draws",
     type=click.IntRange(4),
-    help="Posterior draws for bounds: by default 200 of a network, 8 of a mixture, each as long as a fit.",
+    help="Posterior draws for bounds: by default 200 of a network, or 8 of a mixture, each of which takes a fit.",
 )
 @json_option
 def query(
@@ -363,13 +363,13 @@ def noted() -> Iterator[list[str]]:
 @file_option("--model", kinds=("a network",), help="Network that was fitted to it.")
 @json_option
 def check(release: Path, model: Path | None, as_json: bool) -> None:
-    """Hold RELEASE against a network that was fitted to it. This costs no privacy.
+    """Test a network against the RELEASE that it was fitted to. This costs no privacy.
 
-    A model that carries its release is both.
+    A model that carries its release can be given alone.
 
-    The release says how noisy it is, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
-    families say little of edges that are missing: pgmpy-dp probe looks for them in the records. Of a model that
-    synthesize wrote it lists what its records would hardly have given.
+    The release states its noise, so a misfit beyond the noise shows that the network is wrong, and where. Tables of
+    families say little about missing edges: pgmpy-dp probe looks for them in the records. For a model written by
+    synthesize, it lists cells of the release that are improbable under the model.
 
     \b
       pgmpy-dp check release.zip --model fitted.bif
@@ -455,13 +455,15 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 
 @click.command(cls=Command)
 @file_argument("network", "a network")
-@click.option("--rows", type=click.IntRange(1), help="Number of records to draw; by default as the release tells.")
+@click.option(
+    "--rows", type=click.IntRange(1), help="Number of records to draw; by default the number that the release reports."
+)
 @seed_option
 @numbers_option
 @click.option(
     "--predicting",
     "--target",
-    help="A variable to be predicted from the others: a mixture then keeps its tables with two others close too.",
+    help="A variable to be predicted from the others: a mixture then also preserves its tables with two others.",
 )
 @file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for --numbers.")
 @out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")

@@ -24,10 +24,10 @@ from pgmpy_dp.cli.shared.options import force_option, json_option
 @click.option("--title", help="Heading of the page.")
 @json_option
 def explore(network: Path, release: Path | None, out: Path, title: str | None, as_json: bool) -> None:
-    """Write one HTML page on which anyone may ask NETWORK in a browser. This costs no privacy.
+    """Write an HTML page that answers queries about NETWORK in a browser. This costs no privacy.
 
-    The page works from a disk and fetches nothing. A click on a state shows all other variables given it, with bounds
-    if the network carries its release. It follows from the release alone and may be published with it.
+    The page works offline and fetches nothing. A click on a state shows all other variables given it, with bounds
+    if the network carries its release. It depends only on the release and may be published with it.
 
     \b
       pgmpy-dp explore fitted.zip --out explore.html

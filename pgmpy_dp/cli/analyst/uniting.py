@@ -28,8 +28,7 @@ from pgmpy_dp.cli.shared.options import force_option, json_option
 def union(releases: tuple[Path, ...], variable: str, overlap: int, out: Path, as_json: bool) -> None:
     """Unite RELEASES of different records, which their holders may not pool. This costs no privacy.
 
-    Each release is called by the name of its file. Nobody needs another holder's records, and only who makes the union
-    needs the releases.
+    Each release is named after its file. No holder needs another's records or release.
 
     \b
       pgmpy-dp union north.zip south.zip --as site --out all.zip

@@ -55,7 +55,7 @@ def schema(
       edges     or the edges of its bins, for numbers (0|18|65|120), or dates (2020-01-01|month|2024-01-01)
       labels    names of the bins, separated by |     (optional)
       decimals  of synthetic numbers; by default none where edges are whole numbers (optional)
-      detail    about how many cells a finer histogram of the number has (64 by default; 0: none is measured)
+      detail    approximate number of cells of a finer histogram of the number (64 by default; 0: none is measured)
       type      string, integer, number, boolean or date (optional)
       missing   the state for missing values           (optional)
       other     the state for undeclared values        (optional)
@@ -70,16 +70,16 @@ def schema(
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
 
     A bin contains its lower edge but not its upper one; the last bin contains both. The first edge may be -inf, and the
-    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers have
-    the shape that the noisy counts of all bins and of a finer histogram tell, which plans measure for a small share of
-    the budget. Where its counts drown in noise, the bins before a wide last bin tell how far it reaches: for incomes
+    last inf. Numbers outside all bins are refused, unless `other` has a state for them. Synthetic numbers follow a
+    density fitted to the noisy counts of all bins and of a finer histogram, which plans measure for a small share of
+    the budget. If noise hides the histogram, the other bins determine the density in a wide last bin: for incomes
     prefer 0|20000|50000|100000|200000|500000|inf to 0|50000|1000000.
 
     Rules in CSV have the columns rule and combination, and one of these in a row:
 
     \b
-      forbidden   age=0_to_18; marital=married|divorced   (never all at once)
-      allowed     sex=f; pregnant=yes|no                  (rows of the same names together list what may occur)
+      forbidden   age=0_to_18; marital=married|divorced   (never together)
+      allowed     sex=f; pregnant=yes|no                  (rows with the same names list all that may occur)
       dependent   place=Ulm|Aalen; region=south           (the second follows from the first)
       comparison  vehicle_year <= accident_year + 1       (of bins or numbers; also <, >, >=, =)
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @file_option(
     "--plan",
     kinds=("a plan for an accuracy",),
-    help="Or the residuals to measure, as pgmpy-dp plan-accuracy writes them; it says how noisy they are.",
+    help="Or the residuals to measure and their noise, as pgmpy-dp plan-accuracy writes them.",
 )
 @check_option
 @noise_options(epsilon=False)

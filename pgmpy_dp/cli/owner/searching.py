@@ -30,9 +30,7 @@ from pgmpy_dp.cli.shared.options import (
 @records_argument
 @epsilon_option
 @delta_option(default=0.0)
-@click.option(
-    "--max-indegree", type=click.IntRange(1), default=3, show_default=True, help="Most parents of a variable."
-)
+@click.option("--max-indegree", type=click.IntRange(1), default=3, show_default=True, help="Largest number of parents.")
 @click.option("--forbid", multiple=True, metavar="A->B", help="An edge that cannot exist; may be repeated.")
 @click.option("--require", multiple=True, metavar="A->B", help="An edge that exists; may be repeated.")
 @click.option(
@@ -40,7 +38,7 @@ from pgmpy_dp.cli.shared.options import (
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Number of searches on synthetic records, which tell stable edges. They cost time but no privacy.",
+    help="Number of searches on synthetic records, to find stable edges. They cost time but no privacy.",
 )
 @record_options()
 @written_option("--out", "a list of edges", help="Edges to write, .txt: for --model of other commands.")
@@ -187,9 +185,9 @@ def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
 def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any) -> None:
     """Measure where DATA is farthest from a fitted network: are edges missing?
 
-    Of the pairs of variables that the network does not join, those are chosen privately whose counts are farthest from
-    what it expects; half of epsilon pays for the choice, half for their tables. This shows missing edges that a release
-    of families hides, and bounds of answers then allow for them.
+    Among the pairs of variables that the network does not join, those whose counts are farthest from the network's are
+    chosen privately; half of epsilon is spent on the choice, half on their tables. This shows missing edges that tables
+    of families do not, and bounds of answers then allow for them.
 
     \b
       pgmpy-dp fit release.zip --model edges.txt --out fitted.zip

@@ -93,8 +93,8 @@ def synthesize(
 
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
-    files written may be published. With --weights, records are drawn as the weighted ones are distributed, so that all
-    have the same weight: that column says it, and the weights add up to those of DATA, as far as the noise tells.
+    files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
+    weight, in a column of that name, and the weights add up to the estimated total.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8

@@ -23,13 +23,13 @@ dry_run_option = click.option(
 _RECORDS = click.option(
     "--records",
     type=click.FloatRange(0, min_open=True),
-    help="A public guess of the number of records, or of units: what the noise would leave of them. Never count "
-    "them for it. With --weights: of the sum of weights, divided by the largest.",
+    help="Public guess of the number of records or units, never a count of them, for a prediction of the accuracy. "
+    "With --weights: of the sum of weights divided by the largest.",
 )
 _ERROR = click.option(
     "--error",
     type=click.FloatRange(0, 0.5, min_open=True),
-    help="With --records: the least epsilon is printed for this mean error of pairs of synthetic records.",
+    help="With --records: also print the least epsilon for this mean error of pairs of synthetic records.",
 )
 epsilon_option = click.option("--epsilon", type=float, required=True, help="Privacy loss.")
 schema_option = file_option(
@@ -109,7 +109,7 @@ def noise_options(epsilon: bool = True) -> Decorator:
 def rows_option(records: str = "records") -> Decorator:
     """Add the number of records to draw."""
     return click.option(
-        "--rows", type=click.IntRange(1), help=f"Number of {records} to draw; by default the estimated number of them."
+        "--rows", type=click.IntRange(1), help=f"Number of {records} to draw; by default the estimated number."
     )
 
 
@@ -151,14 +151,14 @@ def record_options(unit: bool = True) -> Decorator:
         click.option(
             "--weights",
             metavar="COLUMN",
-            help="Survey weights: tables add up this column, in records of the largest weight. What is no number, or "
-            "negative, counts 0.",
+            help="Survey weights: tables add up this column, in units of the largest weight. Negative numbers, and "
+            "what is not a number, count as 0.",
         ),
         click.option(
             "--largest-weight",
             type=float,
             metavar="NUMBER",
-            help="With --weights: the public largest weight, to which noise grows; larger ones count as it.",
+            help="With --weights: the public largest weight. Noise is proportional to it; larger ones count as it.",
         ),
     )
     return combined(
