@@ -50,8 +50,8 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     are averaged, with weight ``squared_residual_ - 1`` for the family's; the divergence of the average is not larger
     than the average of the divergences. A correct network has a residual below 1, since its parameters absorb a part of
     the noise. If no junction tree fits in memory, so that inference could only be approximate, CPDs are estimated by
-    family: in tests, the error of loopy belief propagation could be over ten times as large, and was never smaller by more
-    than a tenth.
+    family: in tests, the error of loopy belief propagation could be over ten times as large, and was never smaller by
+    more than a tenth.
 
     Examples
     --------
