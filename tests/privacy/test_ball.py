@@ -65,6 +65,17 @@ def test_draws_have_exactly_the_stated_distribution(case, monkeypatch):
         assert p_value(distribution(square, [x / 2 for x in linear], steps)[1]) < 1e-7
 
 
+def test_acceptance_is_computed_from_the_exact_densities():
+    """Of the target, and of the proposals: a few hundred draws would not show an error of a third in either."""
+    (square, linear), point = exact(*CASES["three"]), [3, -2, 5]
+    s = [Fraction(place, 6) for place in point]
+    quadratic = sum(
+        one * entry * other for one, row in zip(s, square, strict=True) for entry, other in zip(row, s, strict=True)
+    )
+    assert ball._energy(square, linear, 6)(point) == quadratic / 2 - sum(map(Fraction.__mul__, linear, s))
+    assert ball._proposed([1.5, 0.7])([3, -2]) == 9 / (2 * Fraction(1.5) ** 2) + 4 / (2 * Fraction(0.7) ** 2)
+
+
 def test_private_draws_come_from_opendp():
     square, linear = exact(*CASES["outside"])
     drawn = np.array([draw_in_ball(square, linear, 2**20, OPENDP_NOISE) for _ in range(60)]) / 2**20
