@@ -907,7 +907,7 @@ def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia)
         for epsilon, verdict in ((3, "Go: "), (0.003, "No go: ")):
             asked = [*call, *pairs, "--epsilon", epsilon, *dry]
             assert f"With 8,000 records. {verdict}" in run(*asked, "--records", 8000)
-        assert "add a public guess" in run(*asked, "--error", 0.1, code=2)
+        assert "needs a public guess" in run(*asked, "--error", 0.1, code=2)
     found = json.loads(run(*asked, "--records", 8000, "--error", 0.1, "--json"))
     (least,) = found["outlook"]["least_epsilon"]
     assert least["epsilon"] > 0.003

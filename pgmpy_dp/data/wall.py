@@ -129,4 +129,4 @@ def require_public(records: Any, kind: str = "records") -> None:
     TypeError
     """
     if isinstance(records, Wall):
-        raise TypeError(f"This is for public {kind}: what is said of private ones is not what the guarantee covers.")
+        raise TypeError(f"This is for public {kind}: the guarantee does not cover results for private ones.")

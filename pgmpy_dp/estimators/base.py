@@ -96,7 +96,7 @@ class Plan:
         if self.records is None:
             raise ValueError("The number of records may be private: guess it, as in plan(..., records=8000).")
         if not self.noise:
-            raise ValueError("The outlook is that of noisy tables, and this plan has none.")
+            raise ValueError("This plan has no noisy tables, and so no outlook.")
         return Outlook.of(self.schema, deviations(self.quote), self.records, self.guarantee)
 
 
@@ -431,10 +431,10 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
     """
     if isinstance(estimator, str):
         raise ValueError(
-            f"estimator is {shown(estimator)}; choose one of {known}, or hand in an estimator, such as CollectiveEM()."
+            f"estimator is {shown(estimator)}; choose one of {known}, or give an estimator, such as CollectiveEM()."
         )
     if isinstance(estimator, type):
-        raise TypeError(f"estimator is the class {estimator.__name__}: hand in one of it, {estimator.__name__}().")
+        raise TypeError(f"estimator is the class {estimator.__name__}: give an instance, {estimator.__name__}().")
 
 
 def require_informable(estimator: Any) -> Any:

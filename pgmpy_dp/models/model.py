@@ -391,7 +391,7 @@ class Model(ABC):
             If nothing is missing, or the evidence of a row has probability zero.
         """
         if options and algo is None:
-            raise TypeError(f"predict takes no {min(options)!r} without an algorithm of pgmpy that does.")
+            raise TypeError(f"predict takes {min(options)!r} only with an algorithm of pgmpy that uses it.")
         rows = self._rows(data)
         if stochastic:
             return rows.completed(rows.drawn(self._answering(), np.random.default_rng(seed)))
@@ -447,7 +447,7 @@ class Model(ABC):
         shown = self._shown()
         codes = record_codes(self._fitted(), records, shown, self._declared())
         if not codes[shown[0]].size:
-            raise ValueError("There are no records, and so no mean.")
+            raise ValueError("There are no records to average over.")
         return float(self._answering(shown).log_probability(codes).mean())
 
     def simulate(

@@ -39,8 +39,8 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
     """
     if numbers == "uniform":
         warnings.warn(
-            'numbers="uniform" is called "drawn" now, and the old name goes with the next version. Numbers are drawn '
-            "by the shape that the counts of all bins tell, and no longer evenly.",
+            'numbers="uniform" is called "drawn" now, and the old name goes with the next version. Numbers follow '
+            "a density fitted to the counts of all bins, and are no longer spread evenly.",
             DeprecationWarning,
             stacklevel=callers_level(),
         )

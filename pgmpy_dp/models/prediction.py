@@ -56,14 +56,14 @@ class Rows:
         if not isinstance(data, pd.DataFrame):
             raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(data).__name__}.")
         if not data.columns.is_unique:
-            raise SchemaError(f"Column {data.columns[data.columns.duplicated()][0]!r} stands twice in the records.")
+            raise SchemaError(f"Column {data.columns[data.columns.duplicated()][0]!r} occurs twice in the records.")
         known = checked_records(schema, data, declared)
         variables = [*known, *(variable for variable in predicted if variable not in known)]
         codes = np.full((len(data), len(variables)), -1, dtype=np.intp)
         for place, own in enumerate(known.values()):
             codes[:, place] = own
         if len(variables) == len(data.columns) and (codes >= 0).all():
-            raise ValueError("The records lack no variable of the network, and no cell: there is nothing to predict.")
+            raise ValueError("The records have all variables and no missing cell: there is nothing to predict.")
         return cls(data, schema, variables, codes)
 
     def most_probable(self, answering: Answering) -> Codes:

@@ -225,7 +225,7 @@ def require_scale(variable: str, bins: Bins) -> None:
     if np.isfinite(bins.edges).sum() < 2:
         raise SchemaError(
             Message(
-                f"Variable {variable!r} has fewer than two finite edges: nothing tells how far its numbers reach",
+                f"Variable {variable!r} has fewer than two finite edges: the range of its numbers is unknown",
                 'declare more edges, or use numbers="states"',
                 "declare more edges, or use --numbers states",
             )

@@ -69,7 +69,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             with suppress(nx.NetworkXException):
                 circle = nx.find_cycle(nx.DiGraph(edges))
                 names = " -> ".join(str(edge[0]) for edge in [*circle, circle[0]])
-                raise ValueError(f"The edges go round in a circle: {names}.") from None
+                raise ValueError(f"The edges form a cycle: {names}.") from None
             raise
 
     def fit(

@@ -32,8 +32,8 @@ def warn_of_broken_rules(releases: Sequence[Release]) -> None:
         several = "a rule" if len(found) == 1 else f"{len(found)} rules"
         more = " and others" if len(found) > 3 else ""
         warnings.warn(
-            f"The release contradicts {several} of the schema far beyond its noise: {'; '.join(found[:3])}{more}. The "
-            "rules hold in what is fitted all the same: correct them if they are wrong.",
+            f"The release contradicts {several} of the schema far beyond its noise: {'; '.join(found[:3])}{more}. "
+            "Fitted models follow the rules nevertheless: correct them if they are wrong.",
             stacklevel=callers_level(),
         )
 

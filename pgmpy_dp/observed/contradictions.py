@@ -38,7 +38,7 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
         more = " and others" if len(found) > 3 else ""
         warnings.warn(
             f"Public tables are contradicted far beyond noise, standard errors and sampling: {'; '.join(found[:3])}"
-            f"{more}. They are fitted all the same: leave out what is not about these records, or give errors.",
+            f"{more}. They are fitted nevertheless: leave out those not about these records, or give errors.",
             stacklevel=callers_level(),
         )
 

@@ -53,7 +53,7 @@ def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) ->
         If edges do not join all variables of a set.
     """
     if not all(_joined(network, clique) for clique in cliques):
-        raise ValueError("cliques holds what is no clique of the network: edges must join all of its variables.")
+        raise ValueError("An entry of cliques is not a clique of the network: edges must join all of its variables.")
 
 
 def _joined(network: DiscreteMarkovNetwork, variables: Clique) -> bool:
@@ -85,7 +85,7 @@ def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequenc
     """
     node, *parents = clique
     if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
-        raise ValueError(f"the table of {node!r} given {parents} is no conditional distribution")
+        raise ValueError(f"the table of {node!r} given {parents} is not a conditional distribution")
     return TabularCPD(
         node,
         len(state_names[node]),

@@ -420,9 +420,8 @@ class _PartLedger(MemoryLedger):
             self._whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
         elif charge.protects is not None and self.protects is None:
             raise ValueError(
-                f"This charge protects {charge.protects}, and the whole that this part is charged to has no charge "
-                "that says so: it would add up with anything there. Nothing was charged. Enter charges that say what "
-                "they protect first."
+                f"This charge protects {charge.protects}, and earlier charges of this part do not state what they "
+                "protect, so they cannot be added. Nothing was charged. Begin with a charge that states it."
             )
         super().append(charge)
 

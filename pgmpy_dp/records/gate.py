@@ -75,7 +75,7 @@ def open_records(
     named = [bound.column for bound in (weights, unit) if bound is not None]
     columns = list(dict.fromkeys([*read_columns(schema, asked), *named]))
     if weights is not None and isinstance(records, (Mapping, np.ndarray)):
-        raise ValueError("Weights are a column of records, which arrays of positions and ready-made counts have not.")
+        raise ValueError("Weights are a column of records: arrays of positions and ready-made counts have none.")
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")

@@ -50,7 +50,7 @@ def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
         found = [numbers.setdefault(value if type(value) is str else _own(value), len(numbers) - 1) for value in cells]
     except _NoIdError:
         raise SchemaError(
-            f"The column {name!r} tells whose a row is, and holds values that are not numbers, texts or times: convert "
+            f"The column {name!r} identifies units, and has values that are not numbers, texts or times: convert "
             "it to texts."
         ) from None
     return np.array(found, dtype=np.int64)

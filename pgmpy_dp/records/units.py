@@ -55,7 +55,7 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
         max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
     if column is None:
         if max_rows is not None:
-            column_of = "name the column that tells whose a row is, "
+            column_of = "name the column that identifies units, "
             problem = "max_rows bounds the rows of a unit"
             raise ValueError(Message(problem, f"{column_of}unit=...", f"{column_of}--unit", parameter="max_rows"))
         return None

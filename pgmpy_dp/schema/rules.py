@@ -479,7 +479,7 @@ def _ranges(schema: Any, variable: str) -> dict[State, Range]:
     stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
     numbers = {state: (*2 * (Decimal(str(state)),), True) for state in states if type(state) in (int, float)}
     if any(state not in numbers and typed(state) not in stand_ins for state in states) or not numbers:
-        raise SchemaError(f"Variable {variable!r} has states that are no numbers: a comparison needs bins or numbers.")
+        raise SchemaError(f"Variable {variable!r} has states that are not numbers: a comparison needs bins or numbers.")
     return {state: everything if typed(state) in stand_ins else numbers[state] for state in states}
 
 

@@ -327,7 +327,7 @@ class PrivateStructureSearch(StepwiseEstimator):
         public = self._public_table(None, schema)
         known = public.schema
         if len(known.variables) < 2:
-            raise ValueError("A graph needs two variables at least.")
+            raise ValueError("A graph needs at least two variables.")
         mechanism = self._mechanism(known, None)
         quote = mechanism.quote(public)
         pairs = sorted(combinations(known.variables, 2), key=known.cells)

@@ -149,7 +149,7 @@ def test_tables_whose_tree_is_too_large_are_left_out_and_named(network):
             dp.PrivateBayesianNetwork,
             dp.PrivateMLE(0.5, consistency_weights="epsilon"),
             {"a": [1, 2]},
-            "cost no epsilon",
+            "have no epsilon",
         ),
     ],
 )

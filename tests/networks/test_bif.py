@@ -78,7 +78,7 @@ def test_whatever_the_format_allows_is_read():
         ("(yes, half way)", "(yes, half)", "rows of 'Wet' do not fit"),
         ("(yes, half way)", "(yes)", "rows of 'Wet' do not fit"),
         ("  default 0.5, 0.5;\n", "", "rows of 'Wet' do not fit"),
-        ("0.1, 0.9;", "0.1, 0.9; (yes, half way) 0.2, 0.8;", "row of 'Wet' stands twice"),
+        ("0.1, 0.9;", "0.1, 0.9; (yes, half way) 0.2, 0.8;", "row of 'Wet' occurs twice"),
         ("0.1, 0.9;", "0.1, 0.9, 0.0;", "rows of 'Wet' do not fit"),
         ("0.1, 0.9;", "0.1, nan;", "negative or not finite"),
         ("0.1, 0.9;", "-0.1, 1.1;", "negative or not finite"),

@@ -94,7 +94,7 @@ class Anything:
 
 @pytest.mark.parametrize("odd", [Anything(), frozenset([1]), [1]])
 def test_ids_of_other_kinds_are_refused(odd):
-    with pytest.raises(SchemaError, match="'person' tells whose a row is"):
+    with pytest.raises(SchemaError, match="'person' identifies units"):
         number_ids("person", objects(["p", odd]))
 
 

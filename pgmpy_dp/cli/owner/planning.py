@@ -232,7 +232,7 @@ def foreseen(
 def require_guess(records: float | None, error: float | None) -> None:
     """Refuse an error without a number of records."""
     if error is not None and records is None:
-        raise click.UsageError("--error is for a number of records: add a public guess, --records 8000.")
+        raise click.UsageError("--error needs a public guess of the number of records: add --records 8000.")
 
 
 def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, Any], list[str]]:

@@ -95,7 +95,7 @@ def release(
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
     if plan is not None and (epsilon is not None or options["delta"] or mechanism != "auto" or sampling_rate != 1):
-        raise click.UsageError("A --plan says how noisy its residuals are: leave out --epsilon and its like.")
+        raise click.UsageError("A --plan states its own noise: leave out --epsilon and other options of noise.")
     if check is not None and model is None:
         raise click.UsageError("--check belongs to --model.")
     if epsilon is None and plan is None:

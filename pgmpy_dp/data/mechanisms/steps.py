@@ -133,7 +133,7 @@ class TablesInSteps(Generic[Result]):
             taken, left = left[:count], left[count:]
             kind = [step.either or isinstance(asked, Choose) == bool(step.picks) for step, _ in taken]
             if len(kind) != count or not all(kind) or (isinstance(asked, Choose) and not taken[0][0].picks):
-                raise TypeError(f"{type(asked).__name__} was asked for where the steps left are not for it.")
+                raise TypeError(f"{type(asked).__name__} was requested, which the next step does not provide.")
             loss = sum(loss for _, loss in taken)
             answer = self._answered(asked, taken[0][0], loss, public, exact, noise)
             if isinstance(answer, NoisyMarginals):

@@ -72,8 +72,8 @@ class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # ty
         TypeError
         """
         raise TypeError(
-            f"{type(self).__name__} does not transform the records it is fitted to: values of single records are not "
-            "what the guarantee covers. Call fit with private records, then transform with public ones."
+            f"{type(self).__name__} does not transform the records it is fitted to: the guarantee does not "
+            "cover values of single records. Call fit with private records, then transform with public ones."
         )
 
     @property

@@ -209,9 +209,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         documents = self._public(counts)
         words = float(documents.sum())
         if not words:
-            raise ValueError(
-                "None of these documents has a word of the vocabulary: there is nothing to be perplexed by."
-            )
+            raise ValueError("None of these documents has a word of the vocabulary: perplexity is undefined.")
         bound = self._topics().bound(documents)
         if total_documents is not None:
             share = documents.shape[0] / float(exact_positive("total_documents", total_documents))

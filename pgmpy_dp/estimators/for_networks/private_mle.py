@@ -133,7 +133,7 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
 
     def _source(self, structure: DAG, data: Any, public: Any) -> Any:
         if public is not None and self.consistency_weights == "epsilon":
-            raise ValueError("Public tables cost no epsilon to weigh them by: leave consistency_weights out.")
+            raise ValueError("Public tables have no epsilon as a weight: leave consistency_weights out.")
         self.stage1_release_: NoisyMarginals | None = None
         return super()._source(structure, data, public)
 

@@ -146,7 +146,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _source(self, structure: HouseholdSchema, data: Any, public: Any) -> Any:
         if isinstance(data, tuple) and isinstance(data[0], (Release, PrivateHouseholds)):
-            raise ValueError("Persons are handed in beside a table of households alone: leave them out.")
+            raise ValueError("Persons go with a table of households only: leave them out.")
         held = together(data)
         if isinstance(held, Release):
             self._paid(held, structure.joined.variables)

@@ -138,7 +138,7 @@ def _block(
             if row not in ("table", "default"):
                 raise ValueError(f"a row of {child.strip()!r} begins with {row[:40]!r}.")
         if row in rows:
-            raise ValueError(f"a row of {child.strip()!r} stands twice.")
+            raise ValueError(f"a row of {child.strip()!r} occurs twice.")
         rows[row] = [float(number) for number in numbers.replace(",", " ").split()]
     return [known(child), *map(known, parents)], rows
 

@@ -40,7 +40,7 @@ def from_json(content: bytes) -> Network:
     """Read what `to_json` wrote: a network of pgmpy's own class, with the file's `guarantee_` and `tied`."""
     stored = parse_json(content)
     if stored["format"] not in (BAYESIAN, MARKOV):
-        raise ValueError("it is no network")
+        raise ValueError("it is not a network")
     require_known(stored["version"], _VERSION)
     network = (_markov_in if stored["format"] == MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
     if stored["guarantee"] is not None:

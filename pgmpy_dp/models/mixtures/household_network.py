@@ -106,9 +106,7 @@ class PrivateHouseholdNetwork(Model):
         return self.total_
 
     def _releases(self) -> tuple[Release, ...]:
-        raise ValueError(
-            "A network of households keeps no release, and so has no bounds and no test of fit: it answers without."
-        )
+        raise ValueError("A network of households keeps no release, and so has no bounds and no test of fit.")
 
     @property
     def draws_(self) -> NoReturn:
@@ -219,7 +217,7 @@ class PrivateHouseholdNetwork(Model):
                 shape = schema.persons.cardinality(pair[0]), schema.persons.cardinality(schema.another[pair[1]])
                 table, deviation = numbers_of(each["households"]), checked_number("deviation", each["deviation"])
                 if not (np.abs(table) < 2.0**63).all() or deviation <= 0:
-                    raise ValueError("it has a table that is no table of households")
+                    raise ValueError("it has a table that is not one of households")
                 together[pair] = table.reshape(shape), deviation
             return cls(schema, mixture_of(schema.joined, stored), total_of(stored), guarantee, together)
 

@@ -76,7 +76,7 @@ def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterato
     try:
         stored = parse_json(content)
         if stored["format"] != form:
-            raise ValueError(f"it is no {what}")
+            raise ValueError(f"it is not a {what}")
         require_known(stored["version"], _VERSION)
         yield stored, releases
     except ReleaseFormatError as error:
@@ -136,7 +136,7 @@ def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixture
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
     sound = min(penalty, width) >= 0 and isinstance(stored["alike"], bool)
     if not sound or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
-        raise ValueError("it says how it was fitted, but not soundly")
+        raise ValueError("its settings of the fit are invalid")
     return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules, stored["alike"])
 
 
@@ -144,5 +144,5 @@ def numbers_of(values: Any) -> Vector:
     """Convert a list of numbers from a file; texts and booleans are refused."""
     found = np.array(values)
     if found.dtype.kind not in "iuf":
-        raise ValueError("it holds something else where numbers belong")
+        raise ValueError("it has other values where numbers are expected")
     return found.astype(np.float64)

@@ -92,7 +92,7 @@ def measure_farthest(
     joined = joined_pairs([*layout.scopes, *(rule.variables for rule in schema.rules)])
     open_pairs = [pair for pair in combinations(schema.variables, 2) if frozenset(pair) not in joined]
     if not open_pairs:
-        raise ValueError("The network joins all pairs of its variables: there is none to measure beside it.")
+        raise ValueError("The network joins all pairs of its variables: there is no other pair to measure.")
     tables = Conditioning(layout).pairs(logs, open_pairs)
     total, _ = agreed_total(releases)
     references: dict[Clique, Vector] = {pair: total * table for pair, table in tables.items()}
