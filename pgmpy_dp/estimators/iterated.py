@@ -38,6 +38,7 @@ class Iterated(PrivateEstimator):
     delta : float
         In (0, 1), since the noise is Gaussian.
     steps : int
+        Number of noisy sums.
     sampling_rate : float
         Probability that a record is in a step's sample.
     batch_size : int, optional

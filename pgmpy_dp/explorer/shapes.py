@@ -11,7 +11,7 @@ from pgmpy_dp.models.shapes import MOST_LEANING, Shape
 
 
 def shape_content(shape: Shape, packed: Packed) -> dict[str, Any]:
-    """Return what `shapes.js` needs: the density by cells, its draws, and what says how it leans."""
+    """Return what `shapes.js` needs: the density by cells, its draws, and its dependence on other variables."""
     density, knots = shape.density, np.flatnonzero(~shape.spikes)
     centres, spread = shape.centres
     offsets = shape.places - centres[density.owners]

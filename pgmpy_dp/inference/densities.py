@@ -35,8 +35,8 @@ _TAIL, _FAR, _LEAST_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
 # Most steps of Newton's method, the gain at which it ends, and the longest and shortest steps.
 _STEPS, _CLOSE, _LONGEST, _SHORTEST = 40, 1e-3, 5.0, 1e-4
 _LEAST = 1e-300
-# A finer histogram's shares have logarithms on a grid with this step, from that of so many records. They are those of
-# the density times log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
+# Step and start (in records) of the grid of log-shares of a finer histogram. The shares are those of the density times
+# log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
 _STEP, _LEAST_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 
@@ -178,7 +178,7 @@ class _Problem:
         return np.concatenate([self.sums * chances, slopes])
 
     def _factor(self, covariance: Vector, linear: Vector) -> tuple[Vector, bool]:
-        """Factorise the covariance of the data, of which the first are shares and others say that nothing rises."""
+        """Factorise the covariance of the data, of which the first are shares and the others bound slopes by zero."""
         inner = linear @ (covariance @ linear.T)
         spread = np.append(self.variances, np.full(len(linear) - self.shares.size, 1 / _PRECISION))
         inner[np.diag_indices_from(inner)] += spread + 1e-12 * np.trace(inner) / len(inner)
@@ -196,7 +196,7 @@ def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[
     shares, variances : ndarray of shape (bins,)
         Shares of the records, at least 0, and the positive variances of their errors.
     told : ndarray of bool, shape (bins,)
-        Bins whose share says something of the density; others hold a spike, and the density is interpolated.
+        Bins whose share is informative about the density; others hold a spike, and the density is interpolated.
     whole : bool
         Whether numbers are integers: cells then have integer bounds.
 

@@ -109,7 +109,7 @@ class Answering(Protocol):
     ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
         """Draw records; evenly drawn records also preserve tables of three variables that include `predicting`.
 
-        Also return what the model tells of each variable from the other variables of these records.
+        Also return the conditional distributions of each variable given the others in these records.
         """
 
     def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:

@@ -649,7 +649,7 @@ class Model(ABC):
         return self._shape(variable, bins, self._answering([variable]).marginal([variable], {}))
 
     def _shape(self, variable: str, bins: Bins, marginal: Vector) -> Shape:
-        """Return the shape of a number within its bins, as its marginal and the noise of its counts tell it."""
+        """Return the density of a number within its bins, given its marginal and the noise of its counts."""
         chances = dict(zip(self._fitted().states[variable], marginal.tolist(), strict=True))
         total, deviation, detail = None, 0.0, None
         with suppress(ValueError):  # without a release, the probabilities are all that is known

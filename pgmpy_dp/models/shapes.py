@@ -1,4 +1,4 @@
-"""The shape of a number within its bins, told by the counts of all bins, and how it leans with other variables."""
+"""Density of a number within its bins, fitted to the counts of all bins, and its dependence on other variables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shape:
     chances : ndarray of shape (bins,)
         Probabilities of the bins.
     spikes : ndarray of bool, shape (bins,)
-        Bins that hold one number and say nothing of their neighbours.
+        Bins that hold one number and are not informative about their neighbours.
     step : float or None
         The number of steps in a unit; None if numbers may have any decimals.
     """
@@ -69,10 +69,10 @@ class Shape:
         return mean, np.sqrt(np.bincount(owners, weights * (self.places - mean[owners]) ** 2))
 
     def leanings(self, chances: Vector, bins: Places) -> Vector:
-        """Find how the density within given bins leans, from probabilities of the bins given other variables.
+        """Compute the slope of the log-density within given bins, from the bins' probabilities given other variables.
 
         The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
-        bins; its slope about a bin's centre is the density's. A bin without probability tells no slope.
+        bins; its slope about a bin's centre is the density's. A bin without probability has no slope.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Shape:
 
     @property
     def tells_mean(self) -> bool:
-        """Whether the counts tell the mean: draws of the density differ by less than half of its mean deviation."""
+        """Whether counts determine the mean: draws of the density differ by less than half of its mean deviation."""
         low, high = self.mean_ends(0.9)
         return bool(high - low <= self.chances @ np.abs(self.means - self.mean) / 2)
 

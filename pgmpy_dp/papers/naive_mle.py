@@ -40,6 +40,7 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
         the paper shows the effect.
     inference : {"auto", "junction_tree", "loopy"}
     max_iter : int
+        Largest number of iterations.
     tolerance : float
         Largest gradient component at which to stop.
 

@@ -107,7 +107,7 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
 
 
 def _written(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> str:
-    """Name what of a file's format may be the cause, as far as the declared states tell; records do not matter."""
+    """Name possible causes in a file's format, from the declared states alone; no record is read."""
     numbers = any(type(state) is float for state in schema.states[variable])
     if variable in schema.bins:
         numbers = schema.bins[variable].kind == "number"

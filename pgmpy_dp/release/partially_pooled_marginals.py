@@ -231,14 +231,14 @@ def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
 
 
 def _interaction(table: Vector) -> Vector:
-    """Remove from a table all that its margins tell: every mean along an axis becomes 0."""
+    """Remove the lower-order effects from a table: every mean along an axis becomes 0."""
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
 
 
 class _Effect:
-    """An interaction in each part, in shares, and how precisely each tells the common one."""
+    """An interaction in each part, in shares, and the precision with which each estimates the common one."""
 
     def __init__(self, values: Vector, noise: Vector, totals: Vector) -> None:
         """Take values of shape (parts, ...) and their noise variance in each dimension, infinite if not measured."""

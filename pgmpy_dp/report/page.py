@@ -230,7 +230,7 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
 
 
 def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> str:
-    """Say the mean and quantiles of a binned number, as the shape of all bins tells them."""
+    """State the mean and quantiles of a binned number, by the density fitted to all bins."""
     bins = release.schema.bins.get(marginal.variable)
     if bins is None or np.isfinite(bins.edges).sum() < 2:
         return ""

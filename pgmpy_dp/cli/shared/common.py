@@ -149,7 +149,7 @@ def mostly_noise(*releases: Any) -> list[str]:
 
 
 def untold_means(model: Any) -> list[str]:
-    """Warn of numbers whose mean the release hardly tells."""
+    """Warn of numbers whose mean depends mostly on a prior."""
     names = model.untold_means()
     said = f"the release hardly tells the mean of {', '.join(names)}: how far a wide bin reaches is mostly a guess"
     return [f"Caution: {said}. More edges there tell it."] if names else []

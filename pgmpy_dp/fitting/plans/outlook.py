@@ -6,8 +6,8 @@ Then the mean total variation of pairs is about exp(b_0 + b_1 log R + b_2 log(R)
 at most k states. A fit averages noise over the tables of a variable, so the error grows more slowly than R, and is less
 with more variables; in real records a variable with many states has few that are frequent. The five numbers were fitted
 by ``tests/benchmarks/outlook.py --fit`` to mixtures of 19 tables of real records: 4 to 22 variables, 500 to 32,561
-records, epsilon from 0.03 to 3. Beyond these they extrapolate. What variables say of each other differs from table to
-table, and is private: predicted by the others, one of 19 tables was off by more than a quarter on average.
+records, epsilon from 0.03 to 3. Beyond these they extrapolate. The dependence of variables differs between tables, and
+is private: predicted by the others, one of 19 tables was off by more than a quarter on average.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class MixtureAnswers:
         codes = {variable: drawn[:, place] for place, variable in enumerate(mixture.variables)}
 
         def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
-            """Compute it given the record's component, which tells all that others tell, and is known here."""
+            """Compute it given the record's component, which is known here, and its own block."""
             own = {other: column[records] for other, column in codes.items()}
             return self.mixture.given_component(variable, components[records], own)
 

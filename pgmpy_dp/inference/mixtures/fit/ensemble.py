@@ -85,7 +85,7 @@ class MixtureFit:
 
     @property
     def uniform(self) -> bool:
-        """Whether the mixture is uniform but for one record, since noise drowns all others."""
+        """Whether the mixture is nearly uniform, since noise hides the records."""
         return bool(self.mixture.weights[-self.covering :].sum() > 0.5)
 
     @property
