@@ -63,7 +63,9 @@ class PartiallyPooledMarginals(
     two variables may be common though each variable is not, one part may be unlike all others, and a part with many
     records keeps its own.
 
-    Bounds are computed from the posterior variances, and count the sampling of the part's own records in full.
+    A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
+    interactions: its own, and more the more it borrows. Bounds are computed from the posterior variances, and count the
+    sampling of the part's own records in full.
 
     Examples
     --------
@@ -98,10 +100,9 @@ class PartiallyPooledMarginals(
         return True
 
     @cached_property
-    def _interactions(self) -> dict[Clique, tuple[Vector, Vector]]:
-        """For each subset of measured cliques, the parts' interactions in shares and their variances in a cell."""
-        order = {variable: place for place, variable in enumerate(self.schema.variables)}
-        totals = np.array([part.total for part in self.parts.values()])
+    def _interactions(self) -> dict[Clique, _Shrunk]:
+        """The parts' interactions in shares, for each subset of measured cliques."""
+        order, totals = _order(self.schema), self._totals
         sums: dict[Clique, list[Any]] = {}
         precisions: dict[Clique, Vector] = {}
         for number, part in enumerate(self.parts.values()):
@@ -130,26 +131,24 @@ class PartiallyPooledMarginals(
             prior = (each.sum(axis=0) + _COMMON * common) / (each.sum(axis=(0, 2)) + _COMMON)[:, None]
         return {subset: effect.shrunk(prior) for subset, effect in found.items()}
 
-    @cached_property
-    def _slices(self) -> dict[Clique, tuple[Vector, Vector]]:
-        """The parts' tables of counts, and the variance of the cells of each part beyond its sampling."""
-        order = {variable: place for place, variable in enumerate(self.schema.variables)}
-        totals = np.array([part.total for part in self.parts.values()])
-        found = {}
+    def _counts(self, records: Vector) -> dict[Clique, tuple[Vector, Vector]]:
+        """Compute tables of so many records of each part, and the variance of their cells beyond sampling."""
+        order, found = _order(self.schema), {}
         for clique in self._measured:
             cells = self.schema.cells(clique)
-            shares = np.full((len(totals), *self.schema.shape(clique)), 1.0 / cells)
-            variance = np.zeros(len(totals))
+            shares = np.full((len(records), *self.schema.shape(clique)), 1.0 / cells)
+            variance = np.zeros(len(records))
             for subset in (held for held in _subsets(clique, order) if held in self._interactions):
-                values, spread = self._interactions[subset]
-                size = self.schema.cells(subset)
-                own = Table((-1, *subset), values).expand((-1, *clique))
-                shares += own * (size / cells)
-                variance += spread * (size / cells) ** 2
-            sampling = totals / cells * (1.0 - 1.0 / cells)
-            counts = shares * totals.reshape(-1, *[1] * len(clique))
-            found[self.variable, *clique] = counts, np.maximum(variance * totals**2 - sampling, LEAST_VARIANCE)
+                effect, part = self._interactions[subset], self.schema.cells(subset) / cells
+                shares += Table((-1, *subset), effect.values).expand((-1, *clique)) * part
+                variance += (effect.variance - effect.chance / records) * part**2
+            counts = shares * records.reshape(-1, *[1] * len(clique))
+            found[self.variable, *clique] = counts, np.maximum(variance * records**2, LEAST_VARIANCE)
         return found
+
+    @cached_property
+    def _slices(self) -> dict[Clique, tuple[Vector, Vector]]:
+        return self._counts(self._totals)
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
@@ -169,13 +168,17 @@ class PartiallyPooledMarginals(
     @property
     def apart_releases(self) -> Sequence[Any]:
         """The tables that models of each part by itself are fitted to."""
+        effects, totals = self._interactions.values(), self._totals
+        one, drawn = sum(effect.chance for effect in effects), np.asarray(sum(effect.drawn for effect in effects))
+        records = np.divide(one, drawn, out=totals.copy(), where=drawn > 0)
+        slices = self._counts(records)
         return [
             _PooledPart(
                 part.schema.join(self.schema.select(self.schema.variables[1:])),
-                {clique[1:]: table[number] for clique, (table, _) in self._slices.items()},
-                {clique[1:]: float(each[number]) for clique, (_, each) in self._slices.items()},
-                part.total,
-                part.total_variance,
+                {clique[1:]: table[number] for clique, (table, _) in slices.items()},
+                {clique[1:]: float(each[number]) for clique, (_, each) in slices.items()},
+                float(records[number]),
+                part.total_variance * float(records[number] / totals[number]) ** 2,
                 self.guarantee,
             )
             for number, part in enumerate(self.parts.values())
@@ -201,7 +204,7 @@ class PartiallyPooledMarginals(
         seen = IndependentTables.observe(self, variables)
         if (self.variable,) in seen.cliques:
             return seen
-        totals = self.law(np.array([part.total for part in self.parts.values()]), self._total_variances)
+        totals = self.law(self._totals, self._total_variances)
         owners = np.append(seen.owners, np.full(len(self.parts), len(seen.cliques)))
         return LinearObservations((*seen.cliques, (self.variable,)), end_to_end([seen.noise, totals]), owners, None)
 
@@ -225,6 +228,23 @@ class _PooledPart(IndependentTables):
         return self.schema.variables
 
 
+@dataclass(frozen=True)
+class _Shrunk:
+    """An interaction in each part: its posterior mean, and the posterior variance of a cell.
+
+    Of that variance `drawn` is due to the sampling of records; it is `chance` for a single record.
+    """
+
+    values: Vector
+    variance: Vector
+    drawn: Vector
+    chance: float
+
+
+def _order(schema: Schema) -> Mapping[str, int]:
+    return {variable: place for place, variable in enumerate(schema.variables)}
+
+
 def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
     ordered = sorted(clique, key=order.__getitem__)
     return [subset for size in range(1, len(ordered) + 1) for subset in combinations(ordered, size)]
@@ -245,8 +265,10 @@ class _Effect:
         self.shape, self.values, self.held = values.shape, values.reshape(len(values), -1), np.isfinite(noise)
         self.cells, self.dimensions = values[0].size, math.prod(states - 1 for states in values.shape[1:])
         common = np.average(self.values[self.held], axis=0, weights=totals[self.held])
-        chance = max(1.0 / self.cells - float(common @ common) / self.dimensions, 0.0)  # mean variance of one record
-        self.error = np.where(self.held, noise, 1.0) + chance / totals
+        # Mean variance of one record in a dimension.
+        self.chance = max(1.0 / self.cells - float(common @ common) / self.dimensions, 0.0)
+        self.sampling = self.chance / totals
+        self.error = np.where(self.held, noise, 1.0) + self.sampling
         self.squares = (_GRID / self.cells) ** 2
         self.precision = np.where(self.held, 1.0 / self.error, 0.0)
 
@@ -274,15 +296,20 @@ class _Effect:
         self.precision = np.where(self.held, (weights / (self.squares + self.error[:, None])).sum(axis=1), 0.0)
         return weights * self.held[:, None]
 
-    def shrunk(self, prior: Vector) -> tuple[Vector, Vector]:
-        """Compute the posterior mean in each part, and the variance of a cell."""
+    def shrunk(self, prior: Vector) -> _Shrunk:
+        """Compute the posterior in each part."""
         weights, (means, spread) = self._weights(prior), self._others()
         alone = ~np.isfinite(spread)
         own = self.squares + np.where(alone, 0.0, spread)[:, None]  # variance before the part's own measurement
         kept = np.where(self.held[:, None], np.where(alone[:, None], 1.0, own / (own + self.error[:, None])), 0.0)
-        mean = means + (weights * kept).sum(axis=1)[:, None] * (self.values - means)
+        mean = (weights * kept).sum(axis=1)
         apart = ((self.values - means) ** 2).sum(axis=1) / self.dimensions
         left = np.where(self.held[:, None], kept * self.error[:, None], own)
-        between = (weights * kept**2).sum(axis=1) - (weights * kept).sum(axis=1) ** 2
-        variance = ((weights * left).sum(axis=1) + between * apart) * self.dimensions / self.cells
-        return mean.reshape(self.shape), variance
+        between = (weights * kept**2).sum(axis=1) - mean**2
+        variance = (weights * left).sum(axis=1) + between * apart
+        parts = self.precision**2 * self.sampling
+        others = (parts.sum() - parts) * np.where(alone, 0.0, spread) ** 2  # in the mean of the other parts
+        drawn = mean**2 * self.sampling + (1.0 - mean) ** 2 * others
+        cell = self.dimensions / self.cells  # dimensions for each cell
+        values = (means + mean[:, None] * (self.values - means)).reshape(self.shape)
+        return _Shrunk(values, variance * cell, drawn * cell, self.chance * cell)

@@ -253,7 +253,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         held = [each for each in slices if each is not None]
         if not held:
             self.holding_clique(clique)  # raises, with advice
-        totals = np.array([part.total for part in self.parts.values()])
+        totals = self._totals
         seen = totals[[each is not None for each in slices]].sum()
         shares = sum(table for table, _ in held) / seen
         if self.variable not in clique:
@@ -294,7 +294,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
             return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
-        totals: Noise = self.law(np.array([part.total for part in parts]), self._total_variances)
+        totals: Noise = self.law(self._totals, self._total_variances)
         found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
         cliques = tuple((self.variable, *name) for name in found)
         slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
@@ -361,13 +361,16 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return found
 
     @property
+    def _totals(self) -> Vector:
+        return np.array([part.total for part in self.parts.values()])
+
+    @property
     def _total_variances(self) -> Vector:
         return np.maximum([part.total_variance for part in self.parts.values()], LEAST_VARIANCE)
 
     def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""
-        totals = [part.total for part in self.parts.values()]
-        seen = sum(totals[number] for number in held)
+        seen = self._totals[list(held)].sum()
         observed = np.sum([noise.observed for noise in held.values()], axis=0) * (self.total / seen)
         variance = np.sum([noise.variance for noise in held.values()], axis=0)
         return self.law(observed, self._scaled(variance, seen, observed.size))

@@ -339,12 +339,13 @@ ONE, OTHER = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]), np.array([[0.4, 0.3, 
 
 def test_parts_borrow_where_they_are_alike_and_keep_their_own_where_they_are_not():
     """Over 40 unions a small part gains half of its error from three like it, and loses nothing to three unlike it."""
-    errors = {}
+    errors, counts = {}, {"alike": [], "unlike": []}
     for name, small in (("alike", ONE), ("unlike", OTHER)):
         for seed in range(40):
             large = {site: like(ONE, 4000, 9 * seed + number) for number, site in enumerate("nsw")}
             both = dp.union(large | {"small": like(small, 60, 9 * seed + 5)})
             partial, truth = dp.PartiallyPooledMarginals.of(both), np.array([0.4, 0.6])[:, None] * small
+            counts[name].append(partial.apart_releases[3].total)
             pooled, own = both.marginal(("a", "b"))[0], both.parts["small"].tables["a", "b"]
             told = {"alone": own / 60, "pooled": pooled / pooled.sum()}
             told["partial"] = partial.tables["site", "a", "b"][3] / partial.parts["small"].total
@@ -352,6 +353,9 @@ def test_parts_borrow_where_they_are_alike_and_keep_their_own_where_they_are_not
                 errors.setdefault((name, way), []).append(np.abs(table - truth).sum())
     mean = {key: np.mean(own) for key, own in errors.items()}
     assert mean["alike", "partial"] < 0.5 * mean["alike", "alone"]
+    # It is fitted to about as many records as it borrows from: all 12060, or few beyond its own 60.
+    assert np.median(counts["alike"]) > 9000
+    assert np.median(counts["unlike"]) < 1000
     assert mean["unlike", "partial"] < 1.03 * mean["unlike", "alone"] < 0.6 * mean["unlike", "pooled"]
 
 
