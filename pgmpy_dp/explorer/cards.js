@@ -28,6 +28,8 @@ const css = (p) => `${100 * p}%`;
 const percent = (p, digits = 1) => `${(100 * p).toFixed(digits)} %`;
 const range = ({ lower, upper }) => `${(100 * lower).toFixed(1)} to ${(100 * upper).toFixed(1)}`;
 const signed = (p) => `${p < -5e-4 ? '−' : p < 5e-4 ? '±' : '+'}${Math.abs(100 * p).toFixed(1)}`;
+const apart = ({ value, lower, upper }) =>
+  `${signed(value)} (${signed(Math.max(lower, -1))}, ${signed(Math.min(upper, 1))})`;
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
 const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
@@ -40,10 +42,9 @@ const meanOf = ({ value, lower, upper }, kind) => {
 class Card {
   constructor({ name, states, edges }, base, choose) {
     Object.assign(this, { name, states, choose, rows: new Map() }, copied('card-template'));
-    this.list.setAttribute('aria-label', visible(name));
-    this.list.addEventListener('keydown', (event) => this.step(event));
+    this.list.ariaLabel = visible(name);
+    this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));
-    this.name_box.title = name;
     this.words = [name, ...states].join('\n').toLowerCase();
     const order = [...states.keys()], shown = Math.min(states.length, MOST_SHOWN);
     if (!edges) order.sort((a, b) => base[b].value - base[a].value);
@@ -69,39 +70,52 @@ class Card {
   step(event) {
     const by = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
     if (!by) return;
-    const buttons = [...this.list.children].filter((button) => button.offsetParent), at = buttons.indexOf(document.activeElement);
-    const next = buttons[Math.min(Math.max(at + by, 0), buttons.length - 1)];
+    const buttons = [...this.list.children].filter((button) => button.offsetParent), now = document.activeElement;
+    const next = buttons[Math.min(Math.max(buttons.indexOf(now) + by, 0), buttons.length - 1)];
     for (const button of this.list.children) button.tabIndex = button === next ? 0 : -1;
     next.focus();
     event.preventDefault();
   }
 
-  /** Show an answer: states with bounds, the chosen state, the mean, and differences from a pinned question. */
-  fill(answer) {
-    this.last = answer;
-    const { chosen, states, base, differences, against, note, mean } = answer;
-    this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - base[s].value) / 2, 0);
-    this.root.classList.toggle('given', chosen !== undefined);
-    this.moved.textContent = chosen !== undefined ? 'given' : this.distance >= 5e-4 ? `moved ${percent(this.distance)}` : '';
-    this.note.textContent = note;
-    this.mean.textContent = mean;
-    if (chosen !== undefined) this.row(chosen);
-    for (const [state, row] of this.rows) this.fillRow(row, this.states[state], state === chosen, states[state], differences?.[state], against[state]);
+  /** Show the card if its name or a state has a text, with the states that have it; return whether it has. */
+  search(wanted) {
+    const found = this.words.includes(wanted);
+    this.root.hidden = !found;
+    if (found && this.rows.size < this.states.length) {
+      const states = [...this.states.keys()].filter((s) => this.states[s].toLowerCase().includes(wanted));
+      for (const s of states.slice(0, MOST_SHOWN)) this.row(s);
+      this.fill(this.last);
+    }
+    return found;
   }
 
-  fillRow({ root, bar, base, whisker, value, bounds }, state, chosen, { value: share, lower, upper }, difference, against) {
-    const given = this.last.chosen !== undefined, never = !given && share === 0 && !(upper > 0), known = lower !== undefined && !given;
+  /** Show an answer: states with bounds, the chosen state, the mean, and differences from a pinned question. */
+  fill(answer) {
+    const { chosen, states, base, note, mean } = answer, given = chosen !== undefined;
+    this.last = answer;
+    this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - base[s].value) / 2, 0);
+    this.root.classList.toggle('given', given);
+    this.moved.textContent = given ? 'given' : this.distance >= 5e-4 ? `moved ${percent(this.distance)}` : '';
+    this.note.textContent = note;
+    this.mean.textContent = mean;
+    if (given) this.row(chosen);
+    for (const [state, row] of this.rows) this.fillRow(state, row);
+  }
+
+  fillRow(state, { root, bar, base, whisker, value, bounds }) {
+    const { chosen, states, differences, against } = this.last, { value: share, lower, upper } = states[state];
+    const never = chosen === undefined && share === 0 && !(upper > 0), name = visible(this.states[state]);
+    const known = lower !== undefined, reach = known ? range(states[state]) : '', difference = differences?.[state];
     bar.style.width = css(share);
-    base.style.left = css(against.value);
-    whisker.hidden = !known;
-    if (known) Object.assign(whisker.style, { left: css(lower), width: css(upper - lower) });
+    base.style.left = css(against[state].value);
+    whisker.style = known ? `left: ${css(lower)}; width: ${css(upper - lower)}` : 'display: none';
     value.textContent = percent(share);
-    bounds.textContent = known ? range({ lower, upper }) : '';
-    if (difference) bounds.textContent = `${signed(difference.value)} (${signed(Math.max(difference.lower, -1))}, ${signed(Math.min(difference.upper, 1))})`;
+    bounds.textContent = difference ? apart(difference) : reach;
     bounds.classList.toggle('apart', difference?.lower * difference?.upper > 0);
-    root.ariaPressed = chosen;
+    root.ariaPressed = state === chosen;
     root.ariaDisabled = never;
-    root.ariaLabel = `${visible(this.name)}: ${visible(state)}, ${never ? 'cannot occur' : percent(share)}${known ? `, between ${range({ lower, upper })} %` : ''}`;
-    root.title = never ? 'This cannot occur together with what is given.' : state;
+    const told = never ? 'cannot occur' : percent(share) + (reach && `, between ${reach} %`);
+    root.ariaLabel = `${visible(this.name)}: ${name}, ${told}`;
+    root.title = never ? 'This cannot occur together with what is given.' : this.states[state];
   }
 }

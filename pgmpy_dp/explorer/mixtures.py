@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from pgmpy_dp.explorer.packed import Packed
@@ -14,38 +13,30 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
 from pgmpy_dp.inference.tables.layout import Vector
 
-# Steps of the remainders of logarithms: answers are means over many components, so that their error is far smaller.
-_STEP, _LARGEST = 2.0**-28, 2**15 - 1
-
-Range = tuple[int, int]
+# Remainders of logarithms in steps that have 16 bits: answers are means over many components, whose errors are smaller.
+_STEP, _MOST_STEPS = 2.0**-31, 2**15 - 1
+_MOST_RUNS = 64  # of components that differ by factors
 
 
 def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed, interval: float) -> dict[str, Any]:
-    """Return what `mixture.js` needs."""
-    count = mixture.weights.size
-    if draws is None:
-        return _content(mixture, [(0, count)], packed, exactly=True)
-    size, each = draws.fit.size, draws.fit.components
-    members = [(number * each, (number + 1) * each) for number in range(size)]
-    refits = [[(0, each), (each, refit.weights.size)] for refit in draws.refits]
-    return _content(mixture, [*members, (size * each, count)], packed, exactly=True) | {
-        "errors": {
+    """Return what `mixture.js` and `refits.js` need."""
+    content = _content(mixture, packed, exactly=True)
+    if draws is not None:
+        each = draws.fit.components
+        content["errors"] = {
             "width": float(stats.t.ppf((1 + interval) / 2, len(draws.refits))),
             "noise": [draws.noise[variable] for variable in mixture.variables],
-            "members": members,
-            "refits": [
-                _content(refit, ranges, packed, exactly=False)
-                for refit, ranges in zip(draws.refits, refits, strict=True)
-            ],
+            "members": [(number * each, (number + 1) * each) for number in range(draws.fit.size)],
+            "refits": [_content(refit, packed, exactly=False) for refit in draws.refits],
             "records": [
                 [packed.add(column, column.dtype) for column in codes[np.lexsort(codes.T[::-1])].T]
                 for codes in draws.records
             ],
         }
-    }
+    return content
 
 
-def _content(mixture: Mixture, ranges: Sequence[Range], packed: Packed, exactly: bool) -> dict[str, Any]:
+def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
     """Return weights, tables, and the place of every variable.
 
     A variable has a block, with its state in every cell, or a coarser variable, with its groups and shares within them.
@@ -63,73 +54,60 @@ def _content(mixture: Mixture, ranges: Sequence[Range], packed: Packed, exactly:
             states = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
             own = {"block": number, "states": packed.add(groups[states], np.int32)}
         variables.append({"size": size, **own})
-    return {
-        "weights": packed.add(mixture.weights, np.float64),
-        "variables": variables,
-        "ranges": ranges,
-        "tables": [_table(table, ranges, packed, exactly) for table in mixture.tables],
-    }
+    tables = [_table(table, packed, exactly) for table in mixture.tables]
+    return {"weights": packed.add(mixture.weights, np.float64), "variables": variables, "tables": tables}
 
 
-def _table(table: Vector, ranges: Sequence[Range], packed: Packed, exactly: bool) -> dict[str, Any]:
+def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
     """Write a block's table by component and cell.
 
-    Components of one fit differ by a factor of each variable's state: the logarithms are those of the first component,
-    plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is written as it is.
+    Components of one fit follow one another, and differ by a factor of each variable's state: the logarithms are those
+    of the first of them, plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is
+    written as it is.
     """
     cells, shape = table[0].size, table.shape[1:]
     flat = table.reshape(len(table), cells)
     logs = np.log(np.where(flat > 0, flat, 1.0))
-    found = [_factors(flat[first:end], logs[first:end], shape) for first, end in ranges]
-    if any(effects is None for effects in found):
+    starts, found = [0], [_factors(flat, logs, shape)]
+    while (end := starts[-1] + len(found[-1])) < len(table) and len(starts) < _MOST_RUNS:
+        starts.append(end)
+        found.append(_factors(flat[end:], logs[end:], shape))
+    if end < len(table):
         return {"cells": cells, "plain": packed.add(flat, np.float64 if exactly else np.float32)}
-    base = np.array([np.where(flat[first] > 0, logs[first], -np.inf) for first, _ in ranges])
-    effects = np.concatenate([own for own in found if own is not None]).astype(np.float32)
-    held: dict[str, Any] = {"cells": cells, "base": packed.add(base, np.float64), "shape": shape}
+    effects = np.concatenate(found)
+    base = np.where(flat[starts] > 0, logs[starts], -np.inf)
+    held: dict[str, Any] = {"cells": cells, "shape": shape, "starts": starts, "base": packed.add(base, np.float64)}
     held["effects"] = packed.add(effects, np.float32)
     if exactly:
-        near = np.concatenate(
-            [logs[first] + _spread(effects[first:end].astype(np.float64), shape) for first, end in ranges]
-        )
-        rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0)
-        if np.abs(rest).max() > _LARGEST:
-            return {"cells": cells, "plain": packed.add(flat, np.float64)}
-        whole = rest.astype(np.int32) + _LARGEST + 1
-        held["rest"] = [packed.add(whole & 255, np.uint8), packed.add(whole >> 8, np.uint8)]
+        near = np.repeat(logs[starts], list(map(len, found)), axis=0) + _spread(effects, shape)
+        rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0).astype(np.int32) + _MOST_STEPS
+        held["rest"] = [packed.add(rest & 255, np.uint8), packed.add(rest >> 8, np.uint8)]
     return held
 
 
-def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector | None:
-    """Find effects of states on the logarithms' differences from the first component's; None if there are none.
+def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
+    """Find effects of states on the logarithms' differences from the first component's.
 
     Returns
     -------
     ndarray of shape (components, states of the first variable + states of the second)
+        In single precision, of the first components, up to one that has no such effects; none if a block has more
+        variables.
     """
+    if len(shape) > 2:
+        return np.empty((0, 0))
     held = table[0] > 0
-    if len(shape) > 2 or not ((table > 0) == held).all():
-        return None
-    apart = logs - logs[0]
-    if len(shape) == 1:
-        return np.asarray(apart)
-    effects = np.zeros((len(table), sum(shape)))
-    known, waiting = np.zeros(sum(shape), dtype=bool), list[int]()
-    joined: NDArray[np.intp] = np.argwhere(held.reshape(shape)) + np.array([0, shape[0]])
-    for start in range(sum(shape)):
-        if not known[start]:
-            known[start] = True
-            waiting.append(start)
-        while waiting:
-            state = waiting.pop()
-            for one, other in joined[(joined == state).any(axis=1)].tolist():
-                if other == state:
-                    one, other = other, one
-                if not known[other]:
-                    cell = min(one, other) * shape[1] + max(one, other) - shape[0]
-                    effects[:, other] = apart[:, cell] - effects[:, one]
-                    known[other] = True
-                    waiting.append(other)
-    return effects if np.allclose(np.where(held, _spread(effects, shape), 0.0), apart, atol=1e-4) else None
+    apart = np.where(held, logs - logs[0], 0.0)
+    effects = apart
+    if len(shape) == 2:
+        cells, sums = held.reshape(shape).astype(np.float64), apart.reshape(-1, *shape)
+        sums = np.concatenate([sums.sum(axis=2), sums.sum(axis=1)], axis=1)
+        rows, columns = (np.diag(cells.sum(axis=axis)) for axis in (1, 0))
+        effects = sums @ np.linalg.pinv(np.block([[rows, cells], [cells.T, columns]]), rcond=1e-10, hermitian=True)
+    effects = effects.astype(np.float32).astype(np.float64)
+    near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
+    fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)
+    return np.asarray(effects[: len(fits) if fits.all() else fits.argmin()])
 
 
 def _spread(effects: Vector, shape: Sequence[int]) -> Vector:

@@ -35,11 +35,14 @@ SCRIPTS = (
     "numbers.js",
     "tree.js",
     "deviations.js",
+    "draws.js",
     "mixture.js",
+    "refits.js",
     "shapes.js",
     "questions.js",
     "cards.js",
-    "actions.js",
+    "sharing.js",
+    "page.js",
 )
 INTERVAL = 0.9
 

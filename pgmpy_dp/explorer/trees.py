@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,10 +48,14 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
             )
         ) from error
     layout, cells = tree.layout, sum(schema.cardinalities().values())
+    joined: nx.Graph = nx.empty_graph(len(schema.variables))
+    for scope in scopes:
+        nx.add_path(joined, map(schema.variables.index, scope))
     rows = tree.program
     marginals = (rows[:, SMALL] >= layout.size) & (rows[:, SMALL] < layout.size + cells)
     content: dict[str, Any] = {
         "cards": list(schema.cardinalities().values()),
+        "components": [min(component) for component in nx.connected_components(joined)],
         "program": packed.add(rows[(rows[:, OPERATION] != SUM_OUT) | marginals], np.int32),
         "maps": packed.add(tree.maps, np.int32),
         "size": layout.size,

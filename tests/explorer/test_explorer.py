@@ -266,7 +266,7 @@ def test_links_files_and_keys(opened, models, browser):
     browser.switch_to.active_element.send_keys("marr")
     visible = "return [...document.querySelectorAll('.card:not([hidden]) h2')].map((head) => head.textContent)"
     assert page(visible) == ["married"]
-    page("explorer.page.find(explorer.model.places.get('age'))")
+    page("explorer.page.find(explorer.model.variable('age'))")
     browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert "age = 18_to_40" in page("return document.getElementById('question').textContent")
@@ -292,7 +292,7 @@ def test_enter_on_the_drawing_finds_the_card_and_chooses_nothing(page, browser):
 
 
 def test_the_most_probable_combination_is_that_of_python(page, models):
-    found = page("return [...explorer.model.engine.mostProbable(explorer.model.given({health: 'poor'})).found]")
+    found = page("return [...explorer.model.engine.own.mostProbable(explorer.model.given({health: 'poor'})).found]")
     schema = models["rules"]._fitted()
     named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
     assert named == {"health": "poor", **models["rules"].map_query(None, {"health": "poor"})}
@@ -302,8 +302,10 @@ def test_the_most_probable_combination_of_a_mixture_is_that_of_python(models, op
     model = models["mixture"]
     page, schema = opened(model), models["mixture"]._fitted()
     for _, given in questions(model, 10):
-        answer = page("return explorer.model.engine.mostProbable(explorer.model.given(arguments[0])).proven", given)
-        found = page("return [...explorer.model.engine.mostProbable(explorer.model.given(arguments[0])).found]", given)
+        answer = page("return explorer.model.engine.own.mostProbable(explorer.model.given(arguments[0])).proven", given)
+        found = page(
+            "return [...explorer.model.engine.own.mostProbable(explorer.model.given(arguments[0])).found]", given
+        )
         named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
         assert answer
         assert named == {**given, **model.map_query(None, given)}

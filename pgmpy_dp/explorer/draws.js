@@ -1,0 +1,55 @@
+// Answers of a network by its junction tree: exact, or from its draws (`models/trees/answers.py`).
+
+class TreeEngine {
+  constructor(tree, possible) {
+    Object.assign(this, { possible, own: new Networks(tree, tree.own, 1), totals: tree.totals });
+    this.whole = this.own.answer(new Map()).shares[0];
+    if (!tree.totals) return;
+    this.banks = [tree.population, tree.records].map((bank) => new Networks(tree, bank, tree.totals.length));
+    this.deviations = new Deviations(tree.deviations, tree.cards);
+  }
+
+  /** An answer; `of` gives the distribution of a variable. */
+  exact(given) {
+    const found = this.own.answer(given);
+    if (!found) return null;
+    found.of.forEach(normaliseLogs);
+    const of = (variable) => found.of[variable].map(([value]) => ({ value }));
+    return { given, share: found.shares[0] / this.whole, of };
+  }
+
+  uncertain(given, ofRecords, stream) {
+    const found = this.banks[+ofRecords].answer(given);
+    if (!found) return null;
+    const counts = this.totals.map((total, d) => given.size ? total * found.shares[d] : total);
+    const { value: records, lower, upper } = summary(counts), least = quantile(counts.sort(), LOWER, 'linear');
+    const at = { given, ofRecords, stream, records, lower, upper, least, draws: found.of, widened: new Set() };
+    const of = (variable) => this.drawn(at, variable).map((draws) => within(summary(draws), records));
+    return Object.assign(at, { exact: this.exact(given), of });
+  }
+
+  /** Draws of a variable's distribution by state. */
+  drawn(at, variable) {
+    const states = at.draws[variable];
+    if (at.widened.has(variable)) return states;
+    at.widened.add(variable);
+    this.deviations.apply(states, variable, at); // which ignores rules
+    this.possible(variable, at.given).forEach((may, s) => may || states[s].fill(0));
+    normalise(states);
+    return states;
+  }
+
+  /** The difference of a variable's distribution between two evidences, draw by draw. */
+  difference(now, before, variable) {
+    const others = this.drawn(before, variable);
+    return this.drawn(now, variable).map((draws, s) => summary(draws.map((draw, d) => draw - others[s][d])));
+  }
+
+  /** The mean of a number for each state. */
+  mean(at, variable, numbers) {
+    const states = this.drawn(at, variable);
+    return summary(states[0].map((_, d) => states.reduce((sum, own, s) => sum + numbers[s] * own[d], 0)));
+  }
+
+  tells(variable, given) { return this.deviations.tells(variable, given); }
+}

@@ -1,0 +1,236 @@
+// The page: what is given and compared, and its answers.
+
+const UNMEASURED = 'Not measured together with what is given: these bounds hold if the network is right.';
+const GUESSED = ' How far the widest bin reaches, and so the mean, is mostly a guess.';
+const IMPOSSIBLE = 'No record can have all of that: take a part of it back first.';
+const UNKNOWN = 'The link names what this page does not have; that was left out.';
+
+class Page {
+  constructor(model) {
+    const { hash } = location, nothing = { given: new Map(), pinned: null };
+    Object.assign(this, { model, past: [], now: nothing, boxes: document.querySelectorAll('#graph a') });
+    this.first = this.answers(nothing.given);
+    this.cards = new Map(model.shown.map((v) =>
+      [v, new Card(model.variables[v], this.first.of.get(v), (s) => this.choose(v, s))]));
+    document.body.classList.toggle('no-bounds', !model.bounded);
+    this.listen();
+    this.go(nothing, false);
+    this.read(hash);
+  }
+
+  get target() { return byId('target').value; }
+
+  listen() {
+    const clicks = {
+      undo: () => this.undo(), reset: () => this.go({ given: new Map(), pinned: null }), pin: () => this.pin(),
+      link: () => this.copy(location.href, 'The link'), python: () => this.copy(this.python(), 'The line of Python'),
+      csv: () => this.download(), print: () => print(),
+    };
+    for (const [id, act] of Object.entries(clicks)) byId(id).onclick = act;
+    byId('explanation').onbeforetoggle = ({ newState }) => newState === 'open' && this.explain();
+    byId('target').onchange = () => {
+      this.first = this.answers(new Map());
+      this.show(this.asked(this.now));
+    };
+    byId('order').onchange = () => this.arrange();
+    byId('search').oninput = () => this.filter();
+    for (const box of this.boxes) {
+      box.onclick = () => this.find(+box.dataset.variable);
+      box.onkeydown = (event) => {
+        if (event.key !== 'Enter') return;
+        event.preventDefault(); // or it would choose the state that is focused next
+        box.onclick();
+      };
+    }
+    addEventListener('hashchange', () => location.hash === this.hash() || this.read(location.hash));
+    addEventListener('keydown', (event) => {
+      if (/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
+      if ((event.ctrlKey || event.metaKey) && event.key === 'z') this.undo();
+      else if (event.key === '/') byId('search').focus();
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
+  answers(given, stream) {
+    const { bounded, shown, variables } = this.model;
+    const at = this.model.ask(given, bounded, this.target === 'records', stream);
+    const certain = (v) => variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }));
+    return at && { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
+  }
+
+  /** The answers to a question and to the one that it is compared with; null if one is impossible. */
+  asked({ given, pinned }) {
+    const now = given.size ? this.answers(given) : this.first, before = pinned && this.answers(pinned, 1);
+    return now && (before || !pinned) ? { now, before } : null;
+  }
+
+  /** Ask another question; one that is impossible is refused, and said so. */
+  go(next, keep = true) {
+    const found = this.asked(next);
+    if (found) {
+      if (keep) this.past.push(this.now);
+      this.now = next;
+      this.show(found);
+    } else this.say(IMPOSSIBLE);
+    byId('undo').disabled = this.past.length === 0;
+    try {
+      history.replaceState(null, '', this.hash() || '#');
+    } catch { /* a page without an address, as in a notebook */ }
+  }
+
+  undo() {
+    if (this.past.length) this.go(this.past.pop(), false);
+  }
+
+  choose(variable, state) {
+    const { given, pinned } = this.now, others = new Map(given);
+    if (given.get(variable) === state) others.delete(variable);
+    else others.set(variable, state);
+    this.go({ given: others, pinned });
+  }
+
+  pin() {
+    const { given, pinned } = this.now;
+    this.go({ given, pinned: pinned ? null : given });
+    if (!pinned) this.say('Now click another state: its answers are compared with these.');
+  }
+
+  /** Ask what the address says. */
+  read(hash) {
+    const { given, pinned, unknown } = questionOf(this.model, hash);
+    if (given.size || pinned) this.go({ given, pinned }, false);
+    if (unknown) this.say(UNKNOWN);
+  }
+
+  show({ now, before }) {
+    const { given, pinned } = this.now, { bounded } = this.model;
+    for (const [variable, card] of this.cards) card.fill(this.answer(variable, now, before));
+    const hidden = bounded && given.size > 0 && now.at.least < 1;
+    const known = { 'hidden-by-noise': hidden, comparing: pinned && bounded, pinned, asking: given.size };
+    for (const [name, holds] of Object.entries(known)) document.body.classList.toggle(name, Boolean(holds));
+    this.tell(now.at, before?.at);
+    this.arrange();
+    for (const box of this.boxes) {
+      const variable = +box.dataset.variable, moved = this.cards.get(variable)?.distance > 0.05;
+      box.setAttribute('class', given.has(variable) ? 'given' : moved ? 'moved' : '');
+    }
+    this.say('');
+  }
+
+  /** What a card shows. */
+  answer(variable, now, before) {
+    const { model, now: { given, pinned } } = this, { bounded, engine, variables } = model;
+    const asked = !given.has(variable), both = before && asked && !pinned.has(variable);
+    const { shape, kind } = variables[variable], guessed = shape?.guess ? GUESSED : '';
+    const mean = ({ at }) => meanOf(model.mean(at, variable), kind);
+    return {
+      chosen: given.get(variable), states: now.of.get(variable),
+      base: this.first.of.get(variable), against: (before ?? this.first).of.get(variable),
+      differences: both && bounded ? engine.difference(now.at, before.at, variable) : null,
+      mean: asked && shape ? `Mean ${[now, ...(both ? [before] : [])].map(mean).join(', against ')}.${guessed}` : '',
+      note: bounded && asked && !engine.tells(variable, given) ? UNMEASURED : '',
+    };
+  }
+
+  /** Tell the question, and the one that it is compared with, as sentences. */
+  tell(now, before) {
+    const { given, pinned } = this.now, { bounded, total } = this.model;
+    const counted = ({ given: { size }, share, records = total && total * share, lower, upper }) => {
+      if (records === null) return `${percent(share)} of the records.`;
+      const of = size ? ` of ${whole(this.first.at.records ?? total)}` : '';
+      return `about ${whole(records)}${of} records${bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : ''}.`;
+    };
+    const facts = (own, write) => [...own].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)].flat());
+    const chips = facts(given, (v, s) => element('button', {
+      type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
+    }, ...this.fact(v, s)));
+    const own = given.size ? ['Given ', ...chips, ': '] : ['Nothing given: all '];
+    byId('question').replaceChildren(...own, counted(now));
+    byId('pin').ariaPressed = Boolean(pinned);
+    byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
+    byId('reset').disabled = !given.size && !pinned;
+    if (!pinned) return;
+    const others = pinned.size ? facts(pinned, (v, s) => this.fact(v, s)) : ['nothing given'];
+    const units = bounded ? ' Differences are in percentage points, with 90 % bounds.' : '';
+    byId('against').replaceChildren('Compared with ', ...others, `: ${counted(before)}${units}`);
+  }
+
+  fact(variable, state) {
+    const { name, states } = this.model.variables[variable];
+    return [named(name), ' = ', named(states[state])];
+  }
+
+  /** Order the cards: what is given first, then what moved most. */
+  arrange() {
+    const { given, pinned } = this.now, cards = [...this.cards], places = [...given.keys()];
+    const distance = ([v, card]) => given.has(v) ? 2 + places.length - places.indexOf(v) : card.distance;
+    if (byId('order').value === 'moved' && (given.size || pinned)) cards.sort((a, b) => distance(b) - distance(a));
+    const focused = document.activeElement, roots = cards.map(([, { root }]) => root);
+    if (roots.some((root, n) => byId('cards').children[n] !== root)) byId('cards').replaceChildren(...roots);
+    focused.focus({ preventScroll: true });
+  }
+
+  /** Show the cards whose variable or state has the text that is searched for. */
+  filter() {
+    const wanted = byId('search').value.trim().toLowerCase(), cards = [...this.cards.values()];
+    byId('cards').classList.toggle('searching', Boolean(wanted));
+    const shown = cards.filter((card) => card.search(wanted)).length;
+    this.say(wanted ? `${shown} of ${cards.length} variables have that in their name or a state.` : '');
+  }
+
+  /** Show the card of a variable of the graph. */
+  find(variable) {
+    const { root } = this.cards.get(variable) ?? {};
+    if (!root) return;
+    root.hidden = false;
+    root.scrollIntoView({ block: 'center' });
+    root.animate({ boxShadow: ['0 0 0 3px var(--accent)', 'none'] }, 1200);
+    root.querySelector('[tabindex="0"]').focus({ preventScroll: true });
+  }
+
+  explain() {
+    const { model: { engine, shown }, now: { given } } = this, { found, proven } = engine.own.mostProbable(given);
+    const facts = [...found].filter(([v]) => !given.has(v) && shown.includes(v));
+    const share = engine.exact(found).share / engine.exact(given).share;
+    const head = proven ? 'The most probable combination' : 'The most probable combination that a search found';
+    const text = `${head}: ${rounded(100 * share)} % of ${given.size ? 'these' : 'all'} records have it exactly.`;
+    const lines = facts.map((own) => element('li', {}, ...this.fact(...own)));
+    byId('explanation').replaceChildren(element('p', {}, text), element('ul', {}, ...lines));
+  }
+
+  hash() { return addressOf(this.model, this.now); }
+
+  python() {
+    const asked = [...this.cards].filter(([v, { root }]) => !this.now.given.has(v) && !root.hidden).map(([v]) => v);
+    return pythonOf(this.model, this.now, asked, this.target);
+  }
+
+  csv() { return csvOf([...this.cards.values()], this.now.pinned); }
+
+  download() {
+    const href = URL.createObjectURL(new Blob([this.csv()], { type: 'text/csv' }));
+    element('a', { href, download: 'answers.csv' }).click();
+    this.say('Saved as answers.csv.');
+  }
+
+  async copy(text, what) {
+    const copied = await navigator.clipboard?.writeText(text).then(() => ' is copied', () => '') ?? '';
+    this.say(`${what}${copied}: ${text}`);
+  }
+
+  say(text) {
+    byId('said').textContent = byId('said').title = text;
+  }
+}
+
+window.explorer = {};
+window.explorer.ready = openModel(byId('head').textContent, byId('arrays').textContent).then((model) => {
+  byId('arrays').remove();
+  const calls = ['query', 'compare', 'expectation'].map((name) => [name, (...asked) => model[name](...asked)]);
+  return Object.assign(window.explorer, Object.fromEntries(calls), { model, page: new Page(model) });
+}).catch((error) => {
+  byId('question').textContent = `This page could not be opened: ${error.message}`;
+  throw error;
+});
