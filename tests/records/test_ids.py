@@ -1,4 +1,4 @@
-"""Cells and ids are compared one by one: whether two are the same hangs on no other, of whatever kind."""
+"""Cells and ids are compared one by one: whether two are the same depends on no other, of any kind."""
 
 from __future__ import annotations
 
