@@ -126,7 +126,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The number of records (of units, if weighted), estimated if it is private; at least 1.
 
