@@ -916,9 +916,22 @@ def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia)
     assert "leave it out" in refused(
         *call[:1], "--model", "asia.json", *pairs[:2], "--epsilon", 1, "--records", 50, "--error", 0.1
     )
-    assert "are for --dry-run" in run(
-        "synthesize", "records.csv", *pairs, "--epsilon", 1, "--out", "m.csv", "--records", 9, code=2
-    )
+    for call, out, option in (("synthesize", "m.csv", "--error"), ("structure", "edges.txt", "--records")):
+        asked = [call, "records.csv", *pairs, "--epsilon", 1, "--out", out, option, 0.1]
+        assert f"For --dry-run alone: {option}" in run(*asked, code=2)
+
+
+def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records(asia):
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 0.1, "--delta", 1e-9]
+    noise = {}
+    for guess in ((), ("--records", 40)):
+        tables = json.loads(run(*call, *guess, "--dry-run", "--json"))["tables"]
+        noise[guess] = {tuple(table["variables"]): table["noise"] for table in tables}
+    few, most = noise["--records", 40], noise[()]
+    assert all((few[clique] < most[clique]) == (len(clique) == 1) for clique in most)
+    run(*call, "--records", 40, "--no-ledger", "--out", "synthetic.csv", "--release", "release.zip")
+    paid = dp.NoisyMarginals.load("release.zip").variances
+    assert paid == pytest.approx({clique: deviation**2 for clique, deviation in few.items()})
 
 
 def test_every_command_says_that_most_of_a_release_is_noise(tmp_path, monkeypatch):

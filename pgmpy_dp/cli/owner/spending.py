@@ -45,9 +45,10 @@ class Spending:
     error: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.records is not None or self.error is not None) and not self.dry_run:
+        given = [f"--{name}" for name in ("records", "error") if getattr(self, name) is not None]
+        if given and not self.dry_run:
             raise click.UsageError(
-                "--records and --error are for --dry-run: add it. A release estimates their number itself."
+                f"For --dry-run alone: {', '.join(given)}. Add it; a release estimates the number of records itself."
             )
 
     def schema(self) -> Schema:

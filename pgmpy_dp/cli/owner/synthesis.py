@@ -87,6 +87,7 @@ def synthesize(
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
+    records: float | None,
     **options: Any,
 ) -> None:
     """Write synthetic records that resemble those of DATA, without a network.
@@ -94,7 +95,8 @@ def synthesize(
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
     files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
-    weight, in a column of that name, and the weights add up to the estimated total.
+    weight, in a column of that name, and the weights add up to the estimated total. With --records, more is spent on
+    single variables where noise would drown the pairs of so few.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
@@ -110,15 +112,15 @@ def synthesize(
         schema = spending.schema()
         _require_numbers([schema], numbers)
         if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
-            plan = PairwiseMixture(epsilon, delta, target=target).plan(spending.public(schema))
-            spending.emit_plan(*foreseen(plan.quote, schema, spending.records, spending.error))
+            plan = PairwiseMixture(epsilon, delta, target=target, records=records).plan(spending.public(schema))
+            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error))
             return
         assert out is not None
         budget = spending.budget()
         begin("Reading the records")
         dataset = spending.dataset(data, schema, budget)
         begin("Measuring pairs, and fitting a mixture")
-        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target).fit(dataset)
+        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records).fit(dataset)
         network = estimator.network_
         with charged_already():
             _save((estimator.release_, release_path), (network, model))
