@@ -142,12 +142,11 @@ class ExponentialMAP(_DrawnRows):
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
-    >>> from pgmpy.models import DiscreteBayesianNetwork
-    >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
-    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
-    >>> network = DiscreteBayesianNetwork([("smoke", "lung")])
+    >>> records, schema = pd.DataFrame({"smoke": ["yes", "no"] * 500}), dp.Schema({"smoke": ["yes", "no"]})
+    >>> network = dp.PrivateBayesianNetwork()
+    >>> network.add_node("smoke")
     >>> _ = network.fit(records, estimator=dp.papers.ExponentialMAP(epsilon=10.0, state_names=schema))
-    >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
+    >>> bool(0.4 < network.get_cpds("smoke").get_value(smoke="yes") < 0.6)
     True
     """
 
