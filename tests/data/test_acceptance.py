@@ -176,6 +176,7 @@ def test_units_of_several_rows_have_their_sensitivity():
         ([], SYNTHETIC, "at least one criterion"),
         ([acceptance.LargestError([("a", "z")], 0.1)], SYNTHETIC, "'z'"),
         ([acceptance.LargestError([("a",)], 0.0)], SYNTHETIC, "most"),
+        ([acceptance.LargestError([("a",)], 1.5)], SYNTHETIC, "most"),
         ([acceptance.PredictionError("z", BernoulliNB(), 0.1)], SYNTHETIC, "'z'"),
         ([acceptance.UniqueMatches(-1)], SYNTHETIC, "most"),
         ([acceptance.UniqueMatches(1)], [], "no synthetic records"),
