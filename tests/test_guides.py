@@ -83,6 +83,8 @@ def test_links_lead_somewhere(path):
         found = (path.parent / target).resolve() if target else path
         if found.parent.name == "project":  # copied there when the site is built
             found = ROOT / found.name
+        if found.parent.name == "tutorials":  # likewise
+            found = ROOT / "tutorials" / f"{found.name}.ipynb"
         # Figures are drawn when the site is built: the papers' from the CSVs beside them.
         if found.parent.name == "drawn":
             assert f'"{found.stem}' in (ROOT / "docs" / "drawings.py").read_text(), link
