@@ -240,6 +240,15 @@ def test_rows_of_several_laws_are_taken_in_any_order():
     assert [rows.tolist() for rows in taken.rows] == [[1, 2], [0, 3]]
 
 
+def test_noise_of_a_sum_is_taken_for_the_law_that_is_nearer_in_kurtosis():
+    """Equal Laplace noise of k parts has an excess kurtosis of 3 / k; noise of which one part has most is its."""
+    for scales, law in (((4, 4), LaplaceNoise), ((4, 4, 4), GaussianNoise), ((4, 4, 40), LaplaceNoise)):
+        parts = {str(place): part([("a",)], place, scale=scale) for place, scale in enumerate(scales)}
+        assert type(dp.union(parts).observe(["a"]).noise) is law
+    mixed = {"north": part([("a",)]), "south": part([("a",)], 1, GAUSSIAN, 3.0)}
+    assert type(dp.union(mixed).observe(["a"]).noise) is GaussianNoise
+
+
 # What is refused
 
 
