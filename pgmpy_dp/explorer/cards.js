@@ -25,7 +25,7 @@ const visible = (text) => {
 };
 
 const css = (p) => `${100 * p}%`;
-const percent = (p, digits = 1) => `${(100 * p).toFixed(digits)} %`;
+const percent = (p) => `${(100 * p).toFixed(1)} %`;
 const range = ({ lower, upper }) => `${(100 * lower).toFixed(1)} to ${(100 * upper).toFixed(1)}`;
 const signed = (p) => `${p < -5e-4 ? '−' : p < 5e-4 ? '±' : '+'}${Math.abs(100 * p).toFixed(1)}`;
 const apart = ({ value, lower, upper }) =>
@@ -33,15 +33,14 @@ const apart = ({ value, lower, upper }) =>
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
 const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
-const meanOf = ({ value, lower, upper }, kind) => {
-  const shown = kind === 'date' ? day : rounded;
-  return shown(value) + (lower === undefined ? '' : ` (${shown(lower)} to ${shown(upper)})`);
-};
+const meanOf = ({ value, lower, upper }, shown) =>
+  shown(value) + (lower === undefined ? '' : ` (${shown(lower)} to ${shown(upper)})`);
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
-  constructor({ name, states, edges }, base, choose) {
-    Object.assign(this, { name, states, choose, rows: new Map() }, copied('card-template'));
+  constructor({ name, states, edges, kind, shape }, base, choose) {
+    Object.assign(this, { name, states, kind, choose, rows: new Map() }, copied('card-template'));
+    this.guess.hidden = !shape?.guess;
     this.list.ariaLabel = visible(name);
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));
@@ -89,15 +88,24 @@ class Card {
     return found;
   }
 
+  /** Move to the card. */
+  find() {
+    this.root.hidden = false;
+    this.root.scrollIntoView({ block: 'center' });
+    this.root.animate({ boxShadow: ['0 0 0 3px var(--accent)', 'none'] }, 1200);
+    this.root.querySelector('[tabindex="0"]').focus({ preventScroll: true });
+  }
+
   /** Show an answer: states with bounds, the chosen state, the mean, and differences from a pinned question. */
   fill(answer) {
-    const { chosen, states, base, note, mean } = answer, given = chosen !== undefined;
+    const { chosen, states, against, means, unmeasured } = answer, given = chosen !== undefined;
     this.last = answer;
-    this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - base[s].value) / 2, 0);
+    this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - against[s].value) / 2, 0);
     this.root.classList.toggle('given', given);
     this.moved.textContent = given ? 'given' : this.distance >= 5e-4 ? `moved ${percent(this.distance)}` : '';
-    this.note.textContent = note;
-    this.mean.textContent = mean;
+    this.note.hidden = !unmeasured;
+    this.mean.hidden = !means.length;
+    this.means.textContent = means.map((mean) => meanOf(mean, this.kind === 'date' ? day : rounded)).join(', against ');
     if (given) this.row(chosen);
     for (const [state, row] of this.rows) this.fillRow(state, row);
   }

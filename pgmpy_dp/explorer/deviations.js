@@ -1,6 +1,9 @@
 // Deviations of records from a network (`models/trees/deviations.py`): the same effects from the same random numbers.
 
 const LEAST_COUNT_KEPT = 0.25, TINY = 1e-12;
+/** The place of the cell of a state of a variable, and given states of the others, in a table. */
+const placeOf = (scope, cards, given, variable, state) =>
+  scope.reduce((at, v) => at * cards[v] + (v === variable ? state : given.get(v)), 0);
 const ordered = (variables) => [...variables].sort((a, b) => a - b);
 
 /** Log-likelihood of a variance of effects, which are normal and truncated at `least`. */
@@ -24,10 +27,6 @@ class Deviations {
     return this.outside !== null || this.effects.has(ordered([variable, ...given.keys()]).join());
   }
 
-  joins(scope) {
-    return scope.every((a, i) => scope.slice(i + 1).every((b) => this.joined.has(`${a},${b}`)));
-  }
-
   /**
    * Shift and widen draws of a variable's distribution, in place: logarithms by state, then draw, become probabilities.
    *
@@ -38,9 +37,11 @@ class Deviations {
     const scope = ordered([variable, ...others]), whole = this.effects.has(scope.join());
     const open = !whole && this.outside !== null;
     for (const part of whole ? [scope] : others.map((other) => ordered([variable, other]))) {
-      const effect = this.effects.get(part.join()), joins = this.joins(part);
+      const effect = this.effects.get(part.join()), joins = effect ? effect.joins : this.joined.has(part.join());
       const sampled = ofRecords && scope.length === part.length && !joins;
-      if (effect) this.add(states, effect, this.cells(effect, variable, given, sampled, ofRecords), next);
+      const place = (state) => placeOf(part, this.cards, given, variable, state);
+      const cell = (_, state) => this.cell(effect, place(state), sampled, ofRecords);
+      if (effect) this.add(states, effect, states.map(cell), next);
       else if (joins || open) this.addNew(states, joins ? this.inside : this.beside, 1, next);
     }
     for (let size = 2; open && size < scope.length; size++) this.addNew(states, this.outside, this.higher, next);
@@ -71,14 +72,7 @@ class Deviations {
     }));
   }
 
-  /** The cells of a measured table given states of its other variables, with a choice of factors for each scale. */
-  cells(effect, variable, given, sampled, ofRecords) {
-    return Array.from({ length: this.cards[variable] }, (_, s) => {
-      const place = effect.scope.reduce((at, v) => at * this.cards[v] + (v === variable ? s : given.get(v)), 0);
-      return this.cell(effect, place, sampled, ofRecords);
-    });
-  }
-
+  /** A cell of a measured table, with a choice of factors for each scale. */
   cell({ expected, ratio, freedom, variance }, place, sampled, ofRecords) {
     const sampling = 1 / expected[place], noise = variance * sampling ** 2 + (ofRecords ? 0 : sampling);
     const least = Math.min(LEAST_COUNT_KEPT * sampling, 0.5);

@@ -50,7 +50,7 @@ def drawing(model: Any, schema: Schema) -> str:
 def _box(box: Box, number: int) -> str:
     title, text = (html.escape(printable(name).strip() or repr(name)) for name in (box.name, box.short))
     return (
-        f'<a tabindex="0" role="button" data-variable="{number}"><title>{title}</title>'
+        f'<a href="#" data-variable="{number}"><title>{title}</title>'
         f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
         f'<text x="{box.x + WIDTH / 2:.1f}" y="{box.y + 21.5:.1f}">{text}</text></a>'
     )

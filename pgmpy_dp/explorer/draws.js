@@ -51,5 +51,4 @@ class TreeEngine {
     return summary(states[0].map((_, d) => states.reduce((sum, own, s) => sum + numbers[s] * own[d], 0)));
   }
 
-  tells(variable, given) { return this.deviations.tells(variable, given); }
 }

@@ -25,18 +25,15 @@ class Mixture {
     this.tables = tables.map((table) => unpackedTable(table, weights.length));
   }
 
-  /** Cells that agree with the evidence by block, and the share of its finer states, 0 if they exclude each other. */
+  /** Cells that agree with the evidence by block, and the share of its finer states within them. */
   evidence(given) {
-    const coarse = new Map(), cells = this.widths.map((width) => [...Array(width).keys()]);
+    const cells = this.widths.map((width) => [...Array(width).keys()]);
     let share = 1;
     for (const [variable, state] of given) {
       const { coarser: root = variable, groups, shares } = this.variables[variable], own = groups?.[state] ?? state;
-      share *= (coarse.get(root) ?? own) === own ? shares?.[state] ?? 1 : 0;
-      coarse.set(root, own);
-    }
-    for (const [variable, state] of coarse) {
-      const { block, states } = this.variables[variable];
-      cells[block] = cells[block].filter((cell) => states[cell] === state);
+      const { block, states } = this.variables[root];
+      cells[block] = cells[block].filter((cell) => states[cell] === own);
+      share *= shares?.[state] ?? 1;
     }
     return { cells, share };
   }

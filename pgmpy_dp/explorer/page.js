@@ -1,10 +1,5 @@
 // The page: what is given and compared, and its answers.
 
-const UNMEASURED = 'Not measured together with what is given: these bounds hold if the network is right.';
-const GUESSED = ' How far the widest bin reaches, and so the mean, is mostly a guess.';
-const IMPOSSIBLE = 'No record can have all of that: take a part of it back first.';
-const UNKNOWN = 'The link names what this page does not have; that was left out.';
-
 class Page {
   constructor(model) {
     const { hash } = location, nothing = { given: new Map(), pinned: null };
@@ -12,17 +7,15 @@ class Page {
     this.first = this.answers(nothing.given);
     this.cards = new Map(model.shown.map((v) =>
       [v, new Card(model.variables[v], this.first.of.get(v), (s) => this.choose(v, s))]));
-    document.body.classList.toggle('no-bounds', !model.bounded);
     this.listen();
     this.go(nothing, false);
     this.read(hash);
   }
 
-  get target() { return byId('target').value; }
-
   listen() {
     const clicks = {
-      undo: () => this.undo(), reset: () => this.go({ given: new Map(), pinned: null }), pin: () => this.pin(),
+      undo: () => this.go(this.past.pop(), false), reset: () => this.go({ given: new Map(), pinned: null }),
+      pin: () => this.compare(this.now.given), unpin: () => this.compare(null),
       link: () => this.copy(location.href, 'The link'), python: () => this.copy(this.python(), 'The line of Python'),
       csv: () => this.download(), print: () => print(),
     };
@@ -34,18 +27,15 @@ class Page {
     };
     byId('order').onchange = () => this.arrange();
     byId('search').oninput = () => this.filter();
-    for (const box of this.boxes) {
-      box.onclick = () => this.find(+box.dataset.variable);
-      box.onkeydown = (event) => {
-        if (event.key !== 'Enter') return;
-        event.preventDefault(); // or it would choose the state that is focused next
-        box.onclick();
-      };
-    }
+    for (const box of this.boxes) box.onclick = (event) => {
+      event.preventDefault();
+      const card = this.cards.get(+box.dataset.variable);
+      setTimeout(() => card?.find()); // or Enter would choose the state that is focused next
+    };
     addEventListener('hashchange', () => location.hash === this.hash() || this.read(location.hash));
     addEventListener('keydown', (event) => {
       if (/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) return;
-      if ((event.ctrlKey || event.metaKey) && event.key === 'z') this.undo();
+      if ((event.ctrlKey || event.metaKey) && event.key === 'z') byId('undo').click();
       else if (event.key === '/') byId('search').focus();
       else return;
       event.preventDefault();
@@ -55,15 +45,16 @@ class Page {
   /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
   answers(given, stream) {
     const { bounded, shown, variables } = this.model;
-    const at = this.model.ask(given, bounded, this.target === 'records', stream);
+    const at = this.model.ask(given, bounded, byId('target').value === 'records', stream);
     const certain = (v) => variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }));
     return at && { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
   }
 
-  /** The answers to a question and to the one that it is compared with; null if one is impossible. */
+  /** The answers to a question and to another one that it is compared with; null if one is impossible. */
   asked({ given, pinned }) {
-    const now = given.size ? this.answers(given) : this.first, before = pinned && this.answers(pinned, 1);
-    return now && (before || !pinned) ? { now, before } : null;
+    const other = pinned && pinned !== given, now = given.size ? this.answers(given) : this.first;
+    const before = other ? this.answers(pinned, 1) : null;
+    return now && (before || !other) ? { now, before } : null;
   }
 
   /** Ask another question; one that is impossible is refused, and said so. */
@@ -73,15 +64,11 @@ class Page {
       if (keep) this.past.push(this.now);
       this.now = next;
       this.show(found);
-    } else this.say(IMPOSSIBLE);
+    } else this.say('No record can have all of that: take a part of it back first.');
     byId('undo').disabled = this.past.length === 0;
     try {
       history.replaceState(null, '', this.hash() || '#');
     } catch { /* a page without an address, as in a notebook */ }
-  }
-
-  undo() {
-    if (this.past.length) this.go(this.past.pop(), false);
   }
 
   choose(variable, state) {
@@ -91,26 +78,25 @@ class Page {
     this.go({ given: others, pinned });
   }
 
-  pin() {
-    const { given, pinned } = this.now;
-    this.go({ given, pinned: pinned ? null : given });
-    if (!pinned) this.say('Now click another state: its answers are compared with these.');
+  compare(pinned) {
+    this.go({ given: this.now.given, pinned });
+    if (pinned) this.say('Now click another state: its answers are compared with these.');
   }
 
   /** Ask what the address says. */
   read(hash) {
     const { given, pinned, unknown } = questionOf(this.model, hash);
-    if (given.size || pinned) this.go({ given, pinned }, false);
-    if (unknown) this.say(UNKNOWN);
+    this.go({ given, pinned }, false);
+    if (unknown) this.say('The link names what this page does not have; that was left out.');
   }
 
   show({ now, before }) {
     const { given, pinned } = this.now, { bounded } = this.model;
     for (const [variable, card] of this.cards) card.fill(this.answer(variable, now, before));
     const hidden = bounded && given.size > 0 && now.at.least < 1;
-    const known = { 'hidden-by-noise': hidden, comparing: pinned && bounded, pinned, asking: given.size };
+    const known = { 'hidden-by-noise': hidden, comparing: before, pinned, asking: given.size };
     for (const [name, holds] of Object.entries(known)) document.body.classList.toggle(name, Boolean(holds));
-    this.tell(now.at, before?.at);
+    this.tell(now, before);
     this.arrange();
     for (const box of this.boxes) {
       const variable = +box.dataset.variable, moved = this.cards.get(variable)?.distance > 0.05;
@@ -121,16 +107,14 @@ class Page {
 
   /** What a card shows. */
   answer(variable, now, before) {
-    const { model, now: { given, pinned } } = this, { bounded, engine, variables } = model;
+    const { model, first, now: { given, pinned } } = this, { bounded, engine, variables } = model;
     const asked = !given.has(variable), both = before && asked && !pinned.has(variable);
-    const { shape, kind } = variables[variable], guessed = shape?.guess ? GUESSED : '';
-    const mean = ({ at }) => meanOf(model.mean(at, variable), kind);
+    const meant = asked && variables[variable].shape ? [now, before].slice(0, both ? 2 : 1) : [];
     return {
-      chosen: given.get(variable), states: now.of.get(variable),
-      base: this.first.of.get(variable), against: (before ?? this.first).of.get(variable),
+      chosen: given.get(variable), states: now.of.get(variable), against: (before ?? first).of.get(variable),
       differences: both && bounded ? engine.difference(now.at, before.at, variable) : null,
-      mean: asked && shape ? `Mean ${[now, ...(both ? [before] : [])].map(mean).join(', against ')}.${guessed}` : '',
-      note: bounded && asked && !engine.tells(variable, given) ? UNMEASURED : '',
+      means: meant.map(({ at }) => model.mean(at, variable)),
+      unmeasured: asked && engine.deviations?.tells(variable, given) === false,
     };
   }
 
@@ -146,15 +130,12 @@ class Page {
     const chips = facts(given, (v, s) => element('button', {
       type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
     }, ...this.fact(v, s)));
-    const own = given.size ? ['Given ', ...chips, ': '] : ['Nothing given: all '];
-    byId('question').replaceChildren(...own, counted(now));
-    byId('pin').ariaPressed = Boolean(pinned);
-    byId('pin').textContent = pinned ? 'Stop comparing' : 'Compare with this';
+    const own = given.size ? ['Given ', ...chips] : ['Nothing given'];
+    byId('question').replaceChildren(...own, `: ${counted(now.at)}`);
     byId('reset').disabled = !given.size && !pinned;
     if (!pinned) return;
     const others = pinned.size ? facts(pinned, (v, s) => this.fact(v, s)) : ['nothing given'];
-    const units = bounded ? ' Differences are in percentage points, with 90 % bounds.' : '';
-    byId('against').replaceChildren('Compared with ', ...others, `: ${counted(before)}${units}`);
+    byId('other').replaceChildren(...others, `: ${counted((before ?? now).at)}`);
   }
 
   fact(variable, state) {
@@ -164,9 +145,8 @@ class Page {
 
   /** Order the cards: what is given first, then what moved most. */
   arrange() {
-    const { given, pinned } = this.now, cards = [...this.cards], places = [...given.keys()];
-    const distance = ([v, card]) => given.has(v) ? 2 + places.length - places.indexOf(v) : card.distance;
-    if (byId('order').value === 'moved' && (given.size || pinned)) cards.sort((a, b) => distance(b) - distance(a));
+    const { given } = this.now, cards = [...this.cards], distance = ([v, card]) => given.has(v) ? 2 : card.distance;
+    if (byId('order').value === 'moved') cards.sort((a, b) => distance(b) - distance(a));
     const focused = document.activeElement, roots = cards.map(([, { root }]) => root);
     if (roots.some((root, n) => byId('cards').children[n] !== root)) byId('cards').replaceChildren(...roots);
     focused.focus({ preventScroll: true });
@@ -180,31 +160,21 @@ class Page {
     this.say(wanted ? `${shown} of ${cards.length} variables have that in their name or a state.` : '');
   }
 
-  /** Show the card of a variable of the graph. */
-  find(variable) {
-    const { root } = this.cards.get(variable) ?? {};
-    if (!root) return;
-    root.hidden = false;
-    root.scrollIntoView({ block: 'center' });
-    root.animate({ boxShadow: ['0 0 0 3px var(--accent)', 'none'] }, 1200);
-    root.querySelector('[tabindex="0"]').focus({ preventScroll: true });
-  }
-
   explain() {
     const { model: { engine, shown }, now: { given } } = this, { found, proven } = engine.own.mostProbable(given);
     const facts = [...found].filter(([v]) => !given.has(v) && shown.includes(v));
     const share = engine.exact(found).share / engine.exact(given).share;
     const head = proven ? 'The most probable combination' : 'The most probable combination that a search found';
     const text = `${head}: ${rounded(100 * share)} % of ${given.size ? 'these' : 'all'} records have it exactly.`;
-    const lines = facts.map((own) => element('li', {}, ...this.fact(...own)));
-    byId('explanation').replaceChildren(element('p', {}, text), element('ul', {}, ...lines));
+    const list = element('ul', {}, ...facts.map((own) => element('li', {}, ...this.fact(...own))));
+    byId('explanation').replaceChildren(element('p', {}, text), list);
   }
 
   hash() { return addressOf(this.model, this.now); }
 
   python() {
     const asked = [...this.cards].filter(([v, { root }]) => !this.now.given.has(v) && !root.hidden).map(([v]) => v);
-    return pythonOf(this.model, this.now, asked, this.target);
+    return pythonOf(this.model, this.now, asked, byId('target').value);
   }
 
   csv() { return csvOf([...this.cards.values()], this.now.pinned); }
@@ -212,7 +182,6 @@ class Page {
   download() {
     const href = URL.createObjectURL(new Blob([this.csv()], { type: 'text/csv' }));
     element('a', { href, download: 'answers.csv' }).click();
-    this.say('Saved as answers.csv.');
   }
 
   async copy(text, what) {

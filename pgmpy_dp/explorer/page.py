@@ -68,6 +68,7 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
     promise, notices = _promised(model, content["bounded"])
     parts |= {"drawing": drawing(model, schema), "promise": promise, "notices": notices}
+    parts["bounds"] = "" if content["bounded"] else "no-bounds"
     # In one pass: names and titles may hold what looks like a placeholder.
     return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda found: parts[found[1]], _source("page.html")))
 

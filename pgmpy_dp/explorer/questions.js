@@ -11,15 +11,14 @@ function within({ value, lower, upper }, records) {
 /** A function of a variable and evidence: which of its states the rules about them alone allow. */
 const possibleBy = (rules, sizes) => (variable, given) => {
   const own = rules.filter(({ scope }) => scope.every((v) => v === variable || given.has(v)));
-  return Array.from({ length: sizes[variable] }, (_, s) => own.every(({ scope, allowed }) =>
-    allowed[scope.reduce((at, v) => at * sizes[v] + (v === variable ? s : given.get(v)), 0)]));
+  return Array.from({ length: sizes[variable] }, (_, s) =>
+    own.every(({ scope, allowed }) => allowed[placeOf(scope, sizes, given, variable, s)]));
 };
 
 /** A published model. */
 class Model {
   constructor(head) {
     Object.assign(this, head);
-    this.shapes = head.variables.map(({ shape }) => shape && new Shape(shape));
     const { tree, mixture, rules, total } = head, sizes = head.variables.map(({ states }) => states.length);
     const possible = possibleBy(rules, sizes);
     this.engine = tree ? new TreeEngine(tree, possible) : new MixtureEngine(mixture, possible, total);
@@ -31,23 +30,21 @@ class Model {
     return found;
   }
 
-  /** The place of a state, of the bin that holds a number. */
-  state(variable, value) {
-    const { name, states, edges, kind } = this.variables[variable], found = states.indexOf(String(value));
-    if (found >= 0) return found;
+  /** The places of a variable and of its state, or of the bin that holds a number. */
+  fact(name, value) {
+    const variable = this.variable(name), { states, edges, kind } = this.variables[variable];
+    const found = states.indexOf(String(value));
+    if (found >= 0) return [variable, found];
     const number = kind === 'date' ? Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5 : value;
     const holds = (edge, s) => edge <= number && number < edges[s + 1];
     const bin = typeof number === 'number' ? edges?.findIndex(holds) : -1;
-    if (bin >= 0) return bin;
+    if (bin >= 0) return [variable, bin];
     const known = states.slice(0, 20).join(', ');
     throw new Error(`Variable ${JSON.stringify(name)} has no state ${JSON.stringify(value)}; it has ${known}.`);
   }
 
   given(evidence) {
-    return new Map(Object.entries(evidence ?? {}).map(([name, value]) => {
-      const variable = this.variable(name);
-      return [variable, this.state(variable, value)];
-    }));
+    return new Map(Object.entries(evidence ?? {}).map((own) => this.fact(...own)));
   }
 
   /** Distributions of variables given evidence, with bounds unless `interval` is null. */
@@ -58,7 +55,7 @@ class Model {
   /** Means of numbers in bins given evidence, with bounds unless `interval` is null. */
   expectation(names, evidence, options) {
     return this.byName(names, this.answered(evidence, options), (variable, at) => {
-      if (this.shapes[variable]) return this.mean(at, variable);
+      if (this.variables[variable].shape) return this.mean(at, variable);
       throw new Error(`Variable ${JSON.stringify(this.variables[variable].name)} has no bins.`);
     });
   }
@@ -80,7 +77,7 @@ class Model {
   /** The mean of a variable's numbers in an answer: with bounds, those of the bins and of the means within them. */
   mean(at, variable) {
     const exact = (at.exact ?? at).of(variable).map(({ value }) => value);
-    const { value, known, numbers, low, high } = this.shapes[variable].mean(exact, at.given.size > 0);
+    const { value, known, numbers, low, high } = meanWithin(this.variables[variable].shape, exact, at.given.size > 0);
     if (!at.exact) return { value };
     const found = this.engine.mean(at, variable, numbers), least = Math.min(...numbers), most = Math.max(...numbers);
     const mean = value + found.value / known;
@@ -116,8 +113,7 @@ const keyed = (pairs) => Object.setPrototypeOf(Object.fromEntries(pairs), null);
 
 /** Read the page's head, in which packed arrays have places, and the arrays. */
 async function openModel(head, text) {
-  const letters = atob(text), packed = new Uint8Array(letters.length);
-  for (let place = 0; place < packed.length; place++) packed[place] = letters.charCodeAt(place);
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   const bytes = await new Response(stream).arrayBuffer();
   const kinds = { Float64Array, Float32Array, Int32Array, Int16Array, Uint16Array, Uint8Array };

@@ -38,10 +38,10 @@ class MixtureEngine {
   }
 
   answer(at, variable) {
-    const deviations = this.deviations([at], variable), hidden = this.width * this.noise[variable];
+    const spreads = this.spreads([at], variable), hidden = this.width * this.noise[variable];
     const possible = this.possible(variable, at.given);
     return Array.from(at.values[variable], (share, s) => {
-      const { value, lower, upper } = around(share, this.width * deviations[s]);
+      const { value, lower, upper } = around(share, this.width * spreads[s]);
       return within({ value, lower, upper: possible[s] ? Math.max(upper, hidden) : 0 }, at.records);
     });
   }
@@ -74,7 +74,7 @@ class MixtureEngine {
    * Standard deviations of the errors of a variable's distribution, or of the sum of independent parts of several; with
    * a number for each state, of the error of their mean.
    */
-  deviations(answers, variable, { refits, members } = this.errorsOf(answers[0], variable), numbers) {
+  spreads(answers, variable, { refits, members } = this.errorsOf(answers[0], variable), numbers) {
     const sum = (parts) => parts.reduce((one, other) => one.map((own, s) => own + other[s]));
     const units = answers.map((at) => at.values[variable].map((p) => Math.max(p * (1 - p), 0)));
     const spread = (values) => [dot(values, numbers.map((x) => (x - dot(values, numbers)) ** 2))];
@@ -99,20 +99,17 @@ class MixtureEngine {
 
   /** The mean of a number for each state. */
   mean(at, variable, numbers) {
-    const value = dot(at.values[variable], numbers), [deviation] = this.deviations([at], variable, undefined, numbers);
-    return around(value, this.width * deviation);
+    const value = dot(at.values[variable], numbers), [spread] = this.spreads([at], variable, undefined, numbers);
+    return around(value, this.width * spread);
   }
 
   /** The difference of a variable's distribution between two evidences: errors are subtracted refit by refit. */
   difference(now, before, variable) {
     const [one, other] = [now, before].map((at) => this.errorsOf(at, variable));
     const apart = (key) => one[key].map((error, j) => error.map((e, s) => e - other[key][j][s]));
-    const deviations = this.deviations([now, before], variable, { refits: apart('refits'), members: apart('members') });
-    return Array.from(now.values[variable], (p, s) =>
-      around(p - before.values[variable][s], this.width * deviations[s]));
+    const spreads = this.spreads([now, before], variable, { refits: apart('refits'), members: apart('members') });
+    return Array.from(now.values[variable], (p, s) => around(p - before.values[variable][s], this.width * spreads[s]));
   }
-
-  tells() { return true; }
 
   /** The share of sampling variance that tables of pairs leave open: that of sets of two or more of the evidence. */
   beyondPairs(given) {

@@ -3,40 +3,35 @@
 const LEAST_CHANCE = 1e-12, MOST_TILT = 50;
 const clip = (value, most) => Math.min(Math.max(value, -most), most);
 
-class Shape {
-  constructor(held) { Object.assign(this, held); }
+/** The slope of the log-density in each bin: that of the bins' probabilities, relative to those without evidence. */
+function leanings({ knots, centres, logs, most }, chances) {
+  const found = most.map(() => 0), log = (chance) => chance > 0 ? Math.log(Math.max(chance, LEAST_CHANCE)) : NaN;
+  const heights = knots.map((bin, k) => log(chances[bin]) - logs[k]);
+  const slopes = heights.slice(1).map((height, k) =>
+    (height - heights[k]) / Math.max(centres[k + 1] - centres[k], LEAST_CHANCE));
+  knots.forEach((bin, k) => {
+    const below = slopes[k - 1] ?? slopes[k], above = slopes[k] ?? below;
+    found[bin] = clip(((below || 0) + (above || 0)) / 2, most[bin]);
+  });
+  return found;
+}
 
-  /** The slope of the log-density in each bin: that of the bins' probabilities, relative to those without evidence. */
-  leanings(chances) {
-    const { knots, centres, logs, most } = this, found = most.map(() => 0);
-    const log = (chance) => chance > 0 ? Math.log(Math.max(chance, LEAST_CHANCE)) : NaN;
-    const heights = knots.map((bin, k) => log(chances[bin]) - logs[k]);
-    const slopes = heights.slice(1).map((height, k) =>
-      (height - heights[k]) / Math.max(centres[k + 1] - centres[k], LEAST_CHANCE));
-    knots.forEach((bin, k) => {
-      const below = slopes[k - 1] ?? slopes[k], above = slopes[k] ?? below;
-      found[bin] = clip(((below || 0) + (above || 0)) / 2, most[bin]);
+/** The mean of all numbers, bounds of it, the share of records that have one, and means of states relative to it. */
+function meanWithin(shape, chances, leaning) {
+  const { owners, offsets, middles, most, rows } = shape;
+  const slopes = leaning ? leanings(shape, chances) : most.map(() => 0);
+  const tilt = offsets.map((offset, cell) => Math.exp(clip(slopes[owners[cell]] * offset, MOST_TILT)));
+  const known = Math.max(most.reduce((sum, _, bin) => sum + chances[bin], 0), LEAST_CHANCE);
+  const means = rows.map((row) => {
+    const masses = most.map(() => 0), sums = most.map(() => 0);
+    row.forEach((share, cell) => {
+      masses[owners[cell]] += share * tilt[cell];
+      sums[owners[cell]] += share * tilt[cell] * middles[cell];
     });
-    return found;
-  }
-
-  /** The mean of all numbers, bounds of it, the share of records that have one, and means of states relative to it. */
-  mean(chances, leaning) {
-    const { owners, offsets, middles, most, rows } = this;
-    const slopes = leaning ? this.leanings(chances) : most.map(() => 0);
-    const tilt = offsets.map((offset, cell) => Math.exp(clip(slopes[owners[cell]] * offset, MOST_TILT)));
-    const known = Math.max(most.reduce((sum, _, bin) => sum + chances[bin], 0), LEAST_CHANCE);
-    const means = rows.map((row) => {
-      const masses = most.map(() => 0), sums = most.map(() => 0);
-      row.forEach((share, cell) => {
-        masses[owners[cell]] += share * tilt[cell];
-        sums[owners[cell]] += share * tilt[cell] * middles[cell];
-      });
-      return sums.map((sum, bin) => sum / masses[bin]);
-    });
-    const [value, ...drawn] = means.map((own) => own.reduce((sum, mean, bin) => sum + mean * chances[bin], 0) / known);
-    const { lower, upper } = summary(Float64Array.from(drawn));
-    const numbers = chances.map((_, s) => (s < most.length ? means[0][s] - value : 0));
-    return { value, known, numbers, low: Math.min(lower, value), high: Math.max(upper, value) };
-  }
+    return sums.map((sum, bin) => sum / masses[bin]);
+  });
+  const [value, ...drawn] = means.map((own) => own.reduce((sum, mean, bin) => sum + mean * chances[bin], 0) / known);
+  const { lower, upper } = summary(Float64Array.from(drawn));
+  const numbers = chances.map((_, s) => (s < most.length ? means[0][s] - value : 0));
+  return { value, known, numbers, low: Math.min(lower, value), high: Math.max(upper, value) };
 }

@@ -8,18 +8,11 @@ function addressOf({ variables }, { given, pinned }) {
 
 /** The question of an address, and whether it names what the model does not have, which is left out. */
 function questionOf(model, hash) {
-  let unknown = false;
-  const known = (fact) => {
-    try {
-      return [...model.given(keyed([fact]))];
-    } catch {
-      unknown = true;
-      return [];
-    }
-  };
-  const read = (words) => new Map([...new URLSearchParams(words)].flatMap(known));
-  const [given, pinned = null] = hash.slice(1).split('|').map(read);
-  return { given, pinned, unknown };
+  const known = ([name, state]) => model.variables.find((own) => own.name === name)?.states.includes(state);
+  const parts = hash.slice(1).split('|').map((words) => [...new URLSearchParams(words)]);
+  const read = (facts) => new Map(facts.filter(known).map((own) => model.fact(...own)));
+  const [given, pinned = null] = parts.map(read);
+  return { given, pinned, unknown: !parts.flat().every(known) };
 }
 
 /** The line of Python that asks a question about some variables. */

@@ -1,7 +1,7 @@
 // The junction tree's program (`inference/trees/kernel.py`) on logarithms, for many networks at a time: a cell of the
-// buffer has a lane for each network. Nothing is normalised.
+// buffer has a lane for each network. Nothing is normalised, and what is to be filled with 1 is 0 from the start.
 
-const [ASSIGN, MULTIPLY, , , SUM_OUT, FILL, , , DIVIDE] = Array(9).keys();
+const [ASSIGN, MULTIPLY, , , SUM_OUT, , , , DIVIDE] = Array(9).keys();
 
 /** Calibrate a buffer that begins with log-potentials; marginals follow them. With `most`, sums are maxima. */
 function calibrate({ program, maps }, x, lanes, most) {
@@ -23,7 +23,6 @@ function calibrate({ program, maps }, x, lanes, most) {
     };
     if (operation === ASSIGN) over(assign);
     else if (operation === MULTIPLY) over(add);
-    else if (operation === FILL) x.fill(0, from, from + cells * lanes);
     else if (operation === DIVIDE) {
       for (let k = 0; k < cells * lanes; k++) if (x[first + k] > -Infinity) x[first + k] = x[from + k] - x[first + k];
     } else if (operation <= SUM_OUT) {
@@ -40,47 +39,46 @@ function calibrate({ program, maps }, x, lanes, most) {
 /** Networks that share a tree. The first tables of its layout are those of its variables, in their order. */
 class Networks {
   constructor(tree, potentials, count) {
-    Object.assign(this, { tree, potentials, count, starts: [0] }); // potentials by cell, then network
-    for (const states of tree.cards) this.starts.push(this.starts.at(-1) + states);
+    Object.assign(this, { tree, potentials, count }); // potentials by cell, then network
   }
 
-  /** A calibrated buffer for some of the networks, given states by variable: the cells of all variables' states. */
+  /** Logarithms of calibrated marginals of some of the networks, given some states: by variable, state and lane. */
   calibrated(given, first, lanes, most = false) {
-    const { tree, count, potentials, starts } = this, x = new Float64Array(tree.buffer * lanes);
+    const { tree, count, potentials } = this, x = new Float64Array(tree.buffer * lanes);
     for (let cell = 0, at = first; cell < tree.size; cell++, at += count)
       x.set(potentials.subarray(at, at + lanes), cell * lanes);
-    for (const [variable, state] of given)
-      for (let cell = starts[variable]; cell < starts[variable + 1]; cell++)
-        if (cell !== starts[variable] + state) x.fill(-Infinity, cell * lanes, (cell + 1) * lanes);
+    let cell = 0;
+    const found = tree.cards.map((states, variable) => Array.from({ length: states }, (_, state) => {
+      if ((given.get(variable) ?? state) !== state) x.fill(-Infinity, cell * lanes, (cell + 1) * lanes);
+      const at = (tree.size + cell++) * lanes;
+      return x.subarray(at, at + lanes);
+    }));
     calibrate(tree, x, lanes, most);
-    return Array.from({ length: starts.at(-1) }, (_, cell) =>
-      x.subarray((tree.size + cell) * lanes, (tree.size + cell + 1) * lanes));
+    return found;
   }
 
   /** Logarithms of probabilities of the evidence and a state, by variable, state and network, and of the evidence's. */
   answer(given) {
-    const { tree, count, starts } = this, most = Math.max(1, Math.min(Math.floor(262144 / tree.buffer), 64));
-    const cells = Array.from({ length: starts.at(-1) }, () => new Float64Array(count));
-    for (let first = 0; first < count; first += most) {
-      const found = this.calibrated(given, first, Math.min(most, count - first));
-      cells.forEach((own, cell) => own.set(found[cell], first));
-    }
-    const of = tree.cards.map((_, variable) => cells.slice(starts[variable], starts[variable + 1]));
+    const { tree, count } = this, most = Math.max(1, Math.min(Math.floor(262144 / tree.buffer), 64));
+    const of = tree.cards.map((states) => Array.from({ length: states }, () => new Float64Array(count)));
+    for (let first = 0; first < count; first += most)
+      this.calibrated(given, first, Math.min(most, count - first)).forEach((states, variable) =>
+        states.forEach((own, state) => of[variable][state].set(own, first)));
     // Variables of different components of the tree are independent.
-    const shares = cells[0].map((_, d) => tree.components.reduce((product, variable) =>
+    const shares = of[0][0].map((_, d) => tree.components.reduce((product, variable) =>
       product * of[variable].reduce((sum, own) => sum + Math.exp(own[d]), 0), 1));
     return shares.includes(0) ? null : { of, shares };
   }
 
   /** The most probable joint state of all variables; among equals the first, in their order. */
   mostProbable(given) {
-    const found = new Map(given), { starts } = this;
-    for (let variable = 0; variable < this.tree.cards.length; variable++) {
-      if (found.has(variable)) continue;
-      const own = this.calibrated(found, 0, 1, true).slice(starts[variable], starts[variable + 1]).map(([log]) => log);
+    const found = new Map(given);
+    this.tree.cards.forEach((_, variable) => {
+      if (found.has(variable)) return;
+      const own = this.calibrated(found, 0, 1, true)[variable].map(([log]) => log);
       const top = own.reduce((a, b) => Math.max(a, b));
       found.set(variable, own.findIndex((value) => value >= top - 1e-9));
-    }
+    });
     return { found, proven: true };
   }
 }

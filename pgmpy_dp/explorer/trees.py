@@ -117,6 +117,7 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
             "expected": table(found.expected),
             "ratio": table(found.ratio),
             "freedom": table(found.freedom),
+            "joins": held.joins(scope),
             "variance": float((found.noise * found.expected**2).flat[0]),
             "weights": held.weights(scope).tolist(),
         }

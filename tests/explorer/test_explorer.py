@@ -215,6 +215,9 @@ def test_a_person_asks_and_compares(page, browser, models):
     assert browser.current_url.endswith("#health=poor")
 
     page("document.getElementById('pin').click()")
+    told = page("return document.getElementById('said').textContent")
+    assert told == "Now click another state: its answers are compared with these."
+    assert page("return document.querySelector('.comparing')") is None  # there is no difference from itself
     page(f"{card('health', 'good')}.click()")
     compared = page("return explorer.compare(['age'], {health: 'good'}, {health: 'poor'}).age['60_to_80']")
     assert page("return document.getElementById('against').textContent").startswith(
@@ -223,6 +226,8 @@ def test_a_person_asks_and_compares(page, browser, models):
     shown = page(f"return {card('age', '60_to_80')}.querySelector('.bounds').textContent")
     assert shown.startswith(f"−{-100 * compared['value']:.1f} (")
     assert browser.current_url.endswith("#health=good|health=poor")
+    moved = page("return [...document.querySelectorAll('.card:not(.given) .moved')].map((own) => own.textContent)")
+    assert moved[0] == "moved 100.0 %"  # "well" follows from health
 
     page("document.getElementById('undo').click()")
     assert page("return document.getElementById('question').textContent") == question
@@ -251,7 +256,7 @@ def test_links_files_and_keys(opened, models, browser):
     rows = page("return explorer.page.csv()").split("\r\n")
     assert rows[0] == "variable,state,value,lower,upper,difference,difference_lower,difference_upper"
     assert len(rows) == 2 + 4 + 2 + 3 + 2
-    page("document.getElementById('pin').click()")
+    page("document.getElementById('unpin').click()")
     line = page("return explorer.page.python()")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -266,7 +271,7 @@ def test_links_files_and_keys(opened, models, browser):
     browser.switch_to.active_element.send_keys("marr")
     visible = "return [...document.querySelectorAll('.card:not([hidden]) h2')].map((head) => head.textContent)"
     assert page(visible) == ["married"]
-    page("explorer.page.find(explorer.model.variable('age'))")
+    page("explorer.page.cards.get(explorer.model.variable('age')).find()")
     browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert "age = 18_to_40" in page("return document.getElementById('question').textContent")
@@ -284,10 +289,11 @@ def test_an_impossible_link_shows_the_page_and_says_so(opened, models):
 
 def test_enter_on_the_drawing_finds_the_card_and_chooses_nothing(page, browser):
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.wait import WebDriverWait
 
     page("document.querySelector('#graph').open = true; document.querySelector('#graph a').focus()")
     browser.switch_to.active_element.send_keys(Keys.ENTER)
-    assert page("return document.activeElement.className") == "state"
+    WebDriverWait(browser, 5).until(lambda _: page("return document.activeElement.className") == "state")
     assert page("return document.getElementById('question').textContent").startswith("Nothing given")
 
 
