@@ -33,7 +33,9 @@ _MARGIN = 10.0  # nats by which one choice must predict better than another; les
 # Penalties tried: powers of a factor times the first one, and the most steps of that search.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _MORE = 1.5
-_LONGEST = 4  # most steps, as a multiple of those asked for: little noise leaves more to fit
+# Most steps, as a multiple of those asked for: little noise leaves more to fit. Still more hardly bring pairs closer,
+# but move what three variables do together away from the records, which pairs of the thinned release do not show.
+_LONGEST = 2
 _THINNING = 0.5  # share of noise added for thinning
 _TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
 _LEAST_SHARE = 1e-9
@@ -125,7 +127,7 @@ def fit_mixture(
     components, members, steps : int
         Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
         half the steps, are used if they predict the thinned release better; a single component, a product of
-        independent blocks, unless others clearly do; up to four times the steps where they clearly do.
+        independent blocks, unless others clearly do; up to twice the steps where they clearly do.
     known_total : float, optional
         The number of records, if it is known.
     rules : Rules, optional
