@@ -380,8 +380,8 @@ class Model(ABC):
         Returns
         -------
         DataFrame
-            The rows and columns of `data`, sorted by the index, followed by a column for each other variable. Latent
-            variables are summed out.
+            The rows of `data`, sorted by its index: first its columns, unchanged, then one for each other variable.
+            Latent variables are summed out.
 
         Raises
         ------
@@ -524,9 +524,9 @@ class Model(ABC):
         Returns
         -------
         FitCheck
-            `p_value`, `z2`, the frames `tables` and `pairs` of discrepancies, and `fails`, which is true for at most
-            one release in a hundred if the model is correct. If the model describes the records of a union of releases
-            together, `unlike` names the variables in which these differ.
+            `p_value`, `z2`, the frames `tables` and `pairs` of discrepancies, and `fails`, which is true if the p-value
+            is below 0.01: for at most one release in a hundred if the model is correct. If the model describes the
+            records of a union of releases together, `unlike` names the variables in which these differ.
 
         Raises
         ------

@@ -282,7 +282,7 @@ class PrivateNetwork(Model, Provenance):
         show_progress: bool = True,
         data_sets: int | None = None,
     ) -> Any:
-        """Draw independent synthetic records exactly; see `Model.simulate`.
+        """Draw independent synthetic records exactly; see :meth:`.Model.simulate`.
 
         Parameters
         ----------

@@ -178,8 +178,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
 
     def simulate(self, n_samples: int | None = None, *, seed: int | None = None, **options: Any) -> Any:
-        """Draw independent synthetic records; see `Model.simulate` and `PrivateNetwork.simulate`.
+        """Draw independent synthetic records; :meth:`.Model.simulate` describes `evidence`, `numbers` and `predicting`.
 
+        With `data_sets`, a list of as many data frames is returned, each drawn from a different network of `draws_`.
         All options of pgmpy are supported. pgmpy's method is used if ``do``, ``virtual_evidence``,
         ``virtual_intervention``, ``missing_prob``, ``partial_samples`` or ``return_full`` is given, or a junction tree
         does not fit in memory; otherwise records are drawn exactly. The state of numpy's global generator is not
