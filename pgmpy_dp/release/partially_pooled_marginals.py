@@ -102,7 +102,7 @@ class PartiallyPooledMarginals(
     @cached_property
     def _interactions(self) -> dict[Clique, _Shrunk]:
         """The parts' interactions in shares, for each subset of measured cliques."""
-        order, totals = _order(self.schema), self._totals
+        order, totals = _order(self.schema), self.totals
         sums: dict[Clique, list[Any]] = {}
         precisions: dict[Clique, Vector] = {}
         for number, part in enumerate(self.parts.values()):
@@ -148,7 +148,7 @@ class PartiallyPooledMarginals(
 
     @cached_property
     def _slices(self) -> dict[Clique, tuple[Vector, Vector]]:
-        return self._counts(self._totals)
+        return self._counts(self.totals)
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
@@ -168,7 +168,7 @@ class PartiallyPooledMarginals(
     @property
     def apart_releases(self) -> Sequence[Any]:
         """The tables that models of each part by itself are fitted to."""
-        effects, totals = self._interactions.values(), self._totals
+        effects, totals = self._interactions.values(), self.totals
         one, drawn = sum(effect.chance for effect in effects), np.asarray(sum(effect.drawn for effect in effects))
         records = np.divide(one, drawn, out=totals.copy(), where=drawn > 0)
         slices = self._counts(records)
@@ -204,7 +204,7 @@ class PartiallyPooledMarginals(
         seen = IndependentTables.observe(self, variables)
         if (self.variable,) in seen.cliques:
             return seen
-        totals = self.law(self._totals, self._total_variances)
+        totals = self.law(self.totals, self._total_variances)
         owners = np.append(seen.owners, np.full(len(self.parts), len(seen.cliques)))
         return LinearObservations((*seen.cliques, (self.variable,)), end_to_end([seen.noise, totals]), owners, None)
 

@@ -153,9 +153,14 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return None if None in totals else sum(totals)  # type: ignore[arg-type]
 
     @property
+    def totals(self) -> Vector:
+        """The number of records of each part."""
+        return np.array([part.total for part in self.parts.values()])
+
+    @property
     def total(self) -> float:
         """The number of records of all parts, estimated if it is private."""
-        return sum(part.total for part in self.parts.values())
+        return float(sum(self.totals))
 
     @property
     def total_variance(self) -> float:
@@ -257,7 +262,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         held = [each for each in slices if each is not None]
         if not held:
             self.holding_clique(clique)  # raises, with advice
-        totals = self._totals
+        totals = self.totals
         seen = totals[[each is not None for each in slices]].sum()
         shares = sum(table for table, _ in held) / seen
         if self.variable not in clique:
@@ -298,7 +303,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
             return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
-        totals: Noise = self.law(self._totals, self._total_variances)
+        totals: Noise = self.law(self.totals, self._total_variances)
         found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
         cliques = tuple((self.variable, *name) for name in found)
         slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
@@ -317,7 +322,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         """Return the axis of the new variable and the parts' numbers of records, if the clique has the variable."""
         if self.variable not in clique:
             return None
-        return clique.index(self.variable), [part.total for part in self.parts.values()]
+        return clique.index(self.variable), self.totals.tolist()
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
         """List the tables of these variables; without the new variable among them, sums over the parts."""
@@ -365,16 +370,12 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return found
 
     @property
-    def _totals(self) -> Vector:
-        return np.array([part.total for part in self.parts.values()])
-
-    @property
     def _total_variances(self) -> Vector:
         return np.maximum([part.total_variance for part in self.parts.values()], LEAST_VARIANCE)
 
     def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""
-        seen = self._totals[list(held)].sum()
+        seen = self.totals[list(held)].sum()
         observed = np.sum([noise.observed for noise in held.values()], axis=0) * (self.total / seen)
         each = np.array([noise.variance for noise in held.values()])
         variance = each.sum(axis=0)

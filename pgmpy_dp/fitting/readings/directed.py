@@ -210,12 +210,11 @@ def _fit_apart(union: UnitedMarginals, scopes: Sequence[Clique], max_iter: int, 
     """Fit each part of a union by itself, and put the CPDs side by side."""
     own = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes if len(scope) > 1}
     fits = [fit_releases([part], list(own.values()), max_iter, inference) for part in union.apart_releases]
-    totals = np.array([part.total for part in union.parts.values()])
     tables = {
         scope: np.stack([fit.tables[rest] for fit in fits], scope.index(union.variable)) for scope, rest in own.items()
     }
     return DirectedFit(
-        {scope: tables.get(scope, totals / totals.sum()) for scope in scopes},
+        {scope: tables.get(scope, union.totals / union.totals.sum()) for scope in scopes},
         sum(fit.objective for fit in fits),
         float(np.mean([fit.squared_residual for fit in fits])),
         all(fit.finished for fit in fits),
