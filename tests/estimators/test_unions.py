@@ -167,6 +167,11 @@ def test_numbers_of_partially_pooled_unions_have_the_shape_of_all_records():
         data = dp.PrivateDataset(rows, schema, dp.PrivacyBudget(5.0), noise=dp.SimulatedNoise(number))
         parts[site] = data.measure(cliques, 5.0, weights=weights)
     both = dp.union(parts)
+    (detail,) = both.details
+    scale, deviation = both.noise(detail)
+    assert deviation**2 == pytest.approx(sum(part.variances[detail] for part in parts.values()))
+    assert 2 * scale**2 == pytest.approx(deviation**2)  # Laplace noise
+    assert dp.PartiallyPooledMarginals.of(both).noise(detail) == (deviation, deviation)  # taken for Gaussian
     own, borrowed = (
         both.apart(network).fit(read).expectation(["age"], {"site": "north"})
         for read in (both, dp.PartiallyPooledMarginals.of(both))
