@@ -1,7 +1,7 @@
 // Cards of bars: the distributions of variables.
 
 const byId = (id) => document.getElementById(id);
-const MOST_ROWS = 12, MOST_SHOWN = 400; // states of a card before and after "more"
+const MOST_ROWS = 12; // of a card before "more"
 
 /** Make an element; children are elements or texts, which are never markup. */
 function element(tag, properties = {}, ...children) {
@@ -24,45 +24,35 @@ const visible = (text) => {
   return short.trim() ? short : `(blank) ${JSON.stringify(text)}`;
 };
 
-const css = (p) => `${100 * p}%`;
-const percent = (p) => `${(100 * p).toFixed(1)} %`;
-const range = ({ lower, upper }) => `${(100 * lower).toFixed(1)} to ${(100 * upper).toFixed(1)}`;
-const signed = (p) => `${p < -5e-4 ? '−' : p < 5e-4 ? '±' : '+'}${Math.abs(100 * p).toFixed(1)}`;
-const apart = ({ value, lower, upper }) =>
-  `${signed(value)} (${signed(Math.max(lower, -1))}, ${signed(Math.min(upper, 1))})`;
+const points = (p) => (100 * p).toFixed(1);
+const percent = (p) => `${points(p)} %`;
+const range = ({ lower, upper }) => `${points(lower)} to ${points(upper)}`;
+const signed = (p) => (Math.abs(p) < 5e-4 ? '' : p < 0 ? '−' : '+') + points(Math.min(Math.abs(p), 1));
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
 const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
-const meanOf = ({ value, lower, upper }, shown) =>
-  shown(value) + (lower === undefined ? '' : ` (${shown(lower)} to ${shown(upper)})`);
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
   constructor({ name, states, edges, kind, shape }, base, choose) {
-    Object.assign(this, { name, states, kind, choose, rows: new Map() }, copied('card-template'));
+    Object.assign(this, { name, states, shown: kind === 'date' ? day : rounded }, copied('card-template'));
     this.guess.hidden = !shape?.guess;
     this.list.ariaLabel = visible(name);
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));
-    this.words = [name, ...states].join('\n').toLowerCase();
-    const order = [...states.keys()], shown = Math.min(states.length, MOST_SHOWN);
+    const order = [...states.keys()];
     if (!edges) order.sort((a, b) => base[b].value - base[a].value);
-    for (const state of order.slice(0, MOST_SHOWN)) this.row(state);
+    this.rows = order.map((state, place) => {
+      const row = copied('state-template');
+      row.label.append(named(states[state]));
+      row.root.tabIndex = place ? -1 : 0;
+      row.root.onclick = () => choose(state);
+      return { state, ...row };
+    });
+    this.list.append(...this.rows.map(({ root }) => root));
     this.root.classList.toggle('short', states.length > MOST_ROWS + 2);
-    const beyond = states.length > shown ? `; find the other ${whole(states.length - shown)} by the search box` : '';
-    this.rest.textContent = `${whole(shown - MOST_ROWS)} more${beyond}`;
+    this.rest.textContent = `${whole(states.length - MOST_ROWS)} more`;
     this.rest.onclick = () => this.root.classList.remove('short');
-  }
-
-  /** The row of a state, which is made where it is the first time that it is needed. */
-  row(state) {
-    if (this.rows.has(state)) return;
-    const row = copied('state-template');
-    row.label.append(named(this.states[state]));
-    row.root.tabIndex = this.rows.size ? -1 : 0;
-    row.root.onclick = () => this.choose(state);
-    this.rows.set(state, row);
-    this.list.append(row.root);
   }
 
   /** Move between states by the arrows. */
@@ -71,21 +61,17 @@ class Card {
     if (!by) return;
     const buttons = [...this.list.children].filter((button) => button.offsetParent), now = document.activeElement;
     const next = buttons[Math.min(Math.max(buttons.indexOf(now) + by, 0), buttons.length - 1)];
-    for (const button of this.list.children) button.tabIndex = button === next ? 0 : -1;
+    for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
     event.preventDefault();
   }
 
   /** Show the card if its name or a state has a text, with the states that have it; return whether it has. */
   search(wanted) {
-    const found = this.words.includes(wanted);
-    this.root.hidden = !found;
-    if (found && this.rows.size < this.states.length) {
-      const states = [...this.states.keys()].filter((s) => this.states[s].toLowerCase().includes(wanted));
-      for (const s of states.slice(0, MOST_SHOWN)) this.row(s);
-      this.fill(this.last);
-    }
-    return found;
+    const has = (text) => text.toLowerCase().includes(wanted);
+    for (const { root, state } of this.rows) root.classList.toggle('found', wanted && has(this.states[state]));
+    this.root.hidden = ![this.name, ...this.states].some(has);
+    return !this.root.hidden;
   }
 
   /** Move to the card. */
@@ -96,34 +82,34 @@ class Card {
     this.root.querySelector('[tabindex="0"]').focus({ preventScroll: true });
   }
 
-  /** Show an answer: states with bounds, the chosen state, the mean, and differences from a pinned question. */
+  /** Show an answer: states with bounds, the chosen state, the mean, and the answer that it is compared with. */
   fill(answer) {
     const { chosen, states, against, means, unmeasured } = answer, given = chosen !== undefined;
     this.last = answer;
     this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - against[s].value) / 2, 0);
     this.root.classList.toggle('given', given);
-    this.moved.textContent = given ? 'given' : this.distance >= 5e-4 ? `moved ${percent(this.distance)}` : '';
+    this.differs.textContent = given ? 'given' : this.distance >= 5e-4 ? `differs ${percent(this.distance)}` : '';
     this.note.hidden = !unmeasured;
     this.mean.hidden = !means.length;
-    this.means.textContent = means.map((mean) => meanOf(mean, this.kind === 'date' ? day : rounded)).join(', against ');
-    if (given) this.row(chosen);
-    for (const [state, row] of this.rows) this.fillRow(state, row);
+    this.means.textContent = means.map(({ value, lower, upper }) => this.shown(value)
+      + (lower === undefined ? '' : ` (${this.shown(lower)} to ${this.shown(upper)})`)).join(', against ');
+    for (const row of this.rows) this.fillRow(row);
   }
 
-  fillRow(state, { root, bar, base, whisker, value, bounds }) {
-    const { chosen, states, differences, against } = this.last, { value: share, lower, upper } = states[state];
-    const never = chosen === undefined && share === 0 && !(upper > 0), name = visible(this.states[state]);
-    const known = lower !== undefined, reach = known ? range(states[state]) : '', difference = differences?.[state];
-    bar.style.width = css(share);
-    base.style.left = css(against[state].value);
-    whisker.style = known ? `left: ${css(lower)}; width: ${css(upper - lower)}` : 'display: none';
-    value.textContent = percent(share);
-    bounds.textContent = difference ? apart(difference) : reach;
+  fillRow({ state, root, value, bounds }) {
+    const { chosen, states, against, compared, differences } = this.last, difference = differences?.[state];
+    const { value: share, lower, upper } = states[state], other = against[state].value;
+    const reach = lower === undefined ? '' : range({ lower, upper });
+    const never = chosen === undefined && share === 0 && !(upper > 0);
+    root.style = `--share: ${share}; --other: ${other}; --lower: ${lower}; --upper: ${upper}`;
+    value.textContent = compared ? `${points(share)} against ${percent(other)}` : percent(share);
+    bounds.textContent = difference
+      ? `${signed(difference.value)} (${signed(difference.lower)}, ${signed(difference.upper)})` : reach;
     bounds.classList.toggle('apart', difference?.lower * difference?.upper > 0);
     root.ariaPressed = state === chosen;
     root.ariaDisabled = never;
+    root.title = never ? 'This cannot occur together with what is given.' : '';
     const told = never ? 'cannot occur' : percent(share) + (reach && `, between ${reach} %`);
-    root.ariaLabel = `${visible(this.name)}: ${name}, ${told}`;
-    root.title = never ? 'This cannot occur together with what is given.' : this.states[state];
+    root.ariaLabel = `${visible(this.name)}: ${visible(this.states[state])}, ${told}`;
   }
 }

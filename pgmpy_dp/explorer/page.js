@@ -15,7 +15,7 @@ class Page {
   listen() {
     const clicks = {
       undo: () => this.go(this.past.pop(), false), reset: () => this.go({ given: new Map(), pinned: null }),
-      pin: () => this.compare(this.now.given), unpin: () => this.compare(null),
+      pin: () => this.go({ ...this.now, pinned: this.now.given }), unpin: () => this.go({ ...this.now, pinned: null }),
       link: () => this.copy(location.href, 'The link'), python: () => this.copy(this.python(), 'The line of Python'),
       csv: () => this.download(), print: () => print(),
     };
@@ -72,35 +72,33 @@ class Page {
   }
 
   choose(variable, state) {
-    const { given, pinned } = this.now, others = new Map(given);
-    if (given.get(variable) === state) others.delete(variable);
-    else others.set(variable, state);
-    this.go({ given: others, pinned });
-  }
-
-  compare(pinned) {
-    this.go({ given: this.now.given, pinned });
-    if (pinned) this.say('Now click another state: its answers are compared with these.');
+    const given = new Map(this.now.given).set(variable, state);
+    if (this.now.given.get(variable) === state) given.delete(variable);
+    this.go({ ...this.now, given });
   }
 
   /** Ask what the address says. */
   read(hash) {
-    const { given, pinned, unknown } = questionOf(this.model, hash);
-    this.go({ given, pinned }, false);
+    const { unknown, ...asked } = questionOf(this.model, hash);
+    this.go(asked, false);
     if (unknown) this.say('The link names what this page does not have; that was left out.');
   }
 
   show({ now, before }) {
-    const { given, pinned } = this.now, { bounded } = this.model;
+    const { given, pinned } = this.now;
     for (const [variable, card] of this.cards) card.fill(this.answer(variable, now, before));
-    const hidden = bounded && given.size > 0 && now.at.least < 1;
+    const hidden = this.model.bounded && given.size && now.at.least < 1;
     const known = { 'hidden-by-noise': hidden, comparing: before, pinned, asking: given.size };
     for (const [name, holds] of Object.entries(known)) document.body.classList.toggle(name, Boolean(holds));
-    this.tell(now, before);
+    const chip = { type: 'button', className: 'chip', title: 'Take this back' };
+    const asChip = (v, s) => this.fact(v, s, 'button', { ...chip, onclick: () => this.choose(v, s) });
+    byId('question').replaceChildren(given.size ? 'Given ' : '', ...this.told(now, asChip));
+    byId('other').replaceChildren(...this.told(before ?? now, (v, s) => this.fact(v, s)));
+    byId('reset').disabled = !given.size && !pinned;
     this.arrange();
     for (const box of this.boxes) {
-      const variable = +box.dataset.variable, moved = this.cards.get(variable)?.distance > 0.05;
-      box.setAttribute('class', given.has(variable) ? 'given' : moved ? 'moved' : '');
+      const variable = +box.dataset.variable, differs = this.cards.get(variable)?.distance > 0.05;
+      box.setAttribute('class', given.has(variable) ? 'given' : differs ? 'differs' : '');
     }
     this.say('');
   }
@@ -108,45 +106,35 @@ class Page {
   /** What a card shows. */
   answer(variable, now, before) {
     const { model, first, now: { given, pinned } } = this, { bounded, engine, variables } = model;
-    const asked = !given.has(variable), both = before && asked && !pinned.has(variable);
-    const meant = asked && variables[variable].shape ? [now, before].slice(0, both ? 2 : 1) : [];
+    const asked = !given.has(variable), compared = before && asked && !pinned.has(variable);
+    const meant = asked && variables[variable].shape ? [now, before].slice(0, compared ? 2 : 1) : [];
     return {
-      chosen: given.get(variable), states: now.of.get(variable), against: (before ?? first).of.get(variable),
-      differences: both && bounded ? engine.difference(now.at, before.at, variable) : null,
+      chosen: given.get(variable), states: now.of.get(variable), against: (before ?? first).of.get(variable), compared,
+      differences: compared && bounded ? engine.difference(now.at, before.at, variable) : null,
       means: meant.map(({ at }) => model.mean(at, variable)),
       unmeasured: asked && engine.deviations?.tells(variable, given) === false,
     };
   }
 
-  /** Tell the question, and the one that it is compared with, as sentences. */
-  tell(now, before) {
-    const { given, pinned } = this.now, { bounded, total } = this.model;
-    const counted = ({ given: { size }, share, records = total && total * share, lower, upper }) => {
-      if (records === null) return `${percent(share)} of the records.`;
-      const of = size ? ` of ${whole(this.first.at.records ?? total)}` : '';
-      return `about ${whole(records)}${of} records${bounded && size ? `, ${whole(lower)} to ${whole(upper)}` : ''}.`;
-    };
-    const facts = (own, write) => [...own].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)].flat());
-    const chips = facts(given, (v, s) => element('button', {
-      type: 'button', className: 'chip', title: 'Take this back', onclick: () => this.choose(v, s),
-    }, ...this.fact(v, s)));
-    const own = given.size ? ['Given ', ...chips] : ['Nothing given'];
-    byId('question').replaceChildren(...own, `: ${counted(now.at)}`);
-    byId('reset').disabled = !given.size && !pinned;
-    if (!pinned) return;
-    const others = pinned.size ? facts(pinned, (v, s) => this.fact(v, s)) : ['nothing given'];
-    byId('other').replaceChildren(...others, `: ${counted((before ?? now).at)}`);
+  /** A question in words: its facts as they are written, and the number of records that have them. */
+  told({ at: { given, share, records, lower, upper } }, write) {
+    const { bounded, total } = this.model, count = records ?? (total && total * share);
+    const facts = [...given].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)]);
+    const of = given.size ? ` of ${whole(this.first.at.records ?? total)}` : '';
+    const reach = bounded && given.size ? `, ${whole(lower)} to ${whole(upper)}` : '';
+    const counted = count === null ? `${percent(share)} of the records` : `about ${whole(count)}${of} records${reach}`;
+    return [...(given.size ? facts : ['Nothing given']), `: ${counted}.`];
   }
 
-  fact(variable, state) {
+  fact(variable, state, tag = 'span', properties = {}) {
     const { name, states } = this.model.variables[variable];
-    return [named(name), ' = ', named(states[state])];
+    return element(tag, properties, named(name), ' = ', named(states[state]));
   }
 
-  /** Order the cards: what is given first, then what moved most. */
+  /** Order the cards: what is given first, then what differs most. */
   arrange() {
     const { given } = this.now, cards = [...this.cards], distance = ([v, card]) => given.has(v) ? 2 : card.distance;
-    if (byId('order').value === 'moved') cards.sort((a, b) => distance(b) - distance(a));
+    if (byId('order').value === 'differs') cards.sort((a, b) => distance(b) - distance(a));
     const focused = document.activeElement, roots = cards.map(([, { root }]) => root);
     if (roots.some((root, n) => byId('cards').children[n] !== root)) byId('cards').replaceChildren(...roots);
     focused.focus({ preventScroll: true });
@@ -155,9 +143,8 @@ class Page {
   /** Show the cards whose variable or state has the text that is searched for. */
   filter() {
     const wanted = byId('search').value.trim().toLowerCase(), cards = [...this.cards.values()];
-    byId('cards').classList.toggle('searching', Boolean(wanted));
     const shown = cards.filter((card) => card.search(wanted)).length;
-    this.say(wanted ? `${shown} of ${cards.length} variables have that in their name or a state.` : '');
+    this.say(wanted && `${shown} of ${cards.length} variables have that in their name or a state.`);
   }
 
   explain() {
@@ -166,7 +153,7 @@ class Page {
     const share = engine.exact(found).share / engine.exact(given).share;
     const head = proven ? 'The most probable combination' : 'The most probable combination that a search found';
     const text = `${head}: ${rounded(100 * share)} % of ${given.size ? 'these' : 'all'} records have it exactly.`;
-    const list = element('ul', {}, ...facts.map((own) => element('li', {}, ...this.fact(...own))));
+    const list = element('ul', {}, ...facts.map(([v, s]) => this.fact(v, s, 'li')));
     byId('explanation').replaceChildren(element('p', {}, text), list);
   }
 
@@ -182,6 +169,7 @@ class Page {
   download() {
     const href = URL.createObjectURL(new Blob([this.csv()], { type: 'text/csv' }));
     element('a', { href, download: 'answers.csv' }).click();
+    this.say('The answers are downloaded as answers.csv.');
   }
 
   async copy(text, what) {

@@ -26,6 +26,8 @@ from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.models.trees.answers import TreeAnswers
+from pgmpy_dp.release import Guarantee
+from pgmpy_dp.report.page import factor_of
 from pgmpy_dp.schema import Schema, State
 
 if TYPE_CHECKING:
@@ -135,20 +137,33 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
     """Write what is promised about the records, and what a reader has to know first."""
     guarantee, promise, notices = getattr(model, "guarantee_", None), "", list[str]()
     if guarantee is None:
-        notices.append("No guarantee is known for the records behind this page.")
-    else:
-        told = f"{guarantee.sentence()} Everything on this page follows from that release. Formally: {guarantee}."
-        promise = f"<summary>What is promised about privacy</summary>{_paragraph(told)}"
-        promise = f'<details id="promise">{promise}</details>'
-        if not guarantee.private:
-            notices.append("Not private: nothing is promised about the records behind this page.")
+        notices.append(_paragraph("No guarantee is known for the records behind this page."))
+    elif not guarantee.private:
+        notices.append(_paragraph("Not private: nothing is promised about the records behind this page."))
+    if guarantee is not None:
+        promise = _details("What is promised about privacy", _promise(guarantee))
     misfit = _misfit(model) if bounded else None
     if misfit:
-        notices.append(
-            f"The release contradicts the model ({misfit}). Answers may be far off; bounds allow for it as far as the "
-            "release tells."
-        )
-    return promise, "".join(map(_paragraph, notices))
+        told = f"{misfit}. Bounds allow for it as far as the release tells."
+        notices.append(_details("The release contradicts the model: answers may be far off.", told))
+    return promise, "".join(notices)
+
+
+def _promise(guarantee: Guarantee) -> str:
+    """State a guarantee, in plain words where it promises anything."""
+    told = f"Everything on this page follows from one release. Formally: {guarantee}."
+    if not guarantee.private:
+        return told
+    changes = {"add_remove": "Whether it is among the data", "replace_one": "What it says"}[guarantee.neighbours]
+    delta = f", and by {guarantee.delta:.2g} on top" if guarantee.delta else ""
+    return (
+        f"Whoever sees this page learns little about any single {guarantee.unit}. {changes} changes how likely any "
+        f"content of the page is by a factor of at most {factor_of(guarantee)}{delta}, whatever anyone knows. {told}"
+    )
+
+
+def _details(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>{_paragraph(text)}</details>"
 
 
 def _paragraph(text: str) -> str:
@@ -160,8 +175,7 @@ def _misfit(model: Model) -> str | None:
     with suppress(ValueError):  # it is impossible
         check = model.check_fit()
         if check.fails:
-            worst = check.worst(1)
-            return f"{check.probability}{': ' + str(worst[0]) if worst else ''}"
+            return ", ".join([*map(str, check.worst(1)), check.probability])
     return None
 
 
