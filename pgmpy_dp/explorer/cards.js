@@ -24,6 +24,7 @@ const visible = (text) => {
   return short.trim() ? short : `(blank) ${JSON.stringify(text)}`;
 };
 
+const css = (p) => `${100 * p}%`;
 const points = (p) => (100 * p).toFixed(1);
 const percent = (p) => `${points(p)} %`;
 const range = ({ lower, upper }) => `${points(lower)} to ${points(upper)}`;
@@ -96,12 +97,14 @@ class Card {
     for (const row of this.rows) this.fillRow(row);
   }
 
-  fillRow({ state, root, value, bounds }) {
+  fillRow({ state, root, bar, base, whisker, value, bounds }) {
     const { chosen, states, against, compared, differences } = this.last, difference = differences?.[state];
     const { value: share, lower, upper } = states[state], other = against[state].value;
     const reach = lower === undefined ? '' : range({ lower, upper });
     const never = chosen === undefined && share === 0 && !(upper > 0);
-    root.style = `--share: ${share}; --other: ${other}; --lower: ${lower}; --upper: ${upper}`;
+    bar.style.width = css(share);
+    base.style.left = css(other);
+    whisker.style = reach && `left: ${css(lower)}; width: ${css(upper - lower)}`;
     value.textContent = compared ? `${points(share)} against ${percent(other)}` : percent(share);
     bounds.textContent = difference
       ? `${signed(difference.value)} (${signed(difference.lower)}, ${signed(difference.upper)})` : reach;

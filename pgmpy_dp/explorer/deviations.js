@@ -6,14 +6,6 @@ const placeOf = (scope, cards, given, variable, state) =>
   scope.reduce((at, v) => at * cards[v] + (v === variable ? state : given.get(v)), 0);
 const ordered = (variables) => [...variables].sort((a, b) => a - b);
 
-/** Log-likelihood of a variance of effects, which are normal and truncated at `least`. */
-function logOdds(ratio, variance, noise, least) {
-  const total = variance + noise, kept = variance / total;
-  const inside = logNormal((1 + kept * ratio - least) / Math.sqrt(Math.max(kept * noise, TINY)));
-  const before = logNormal((1 - least) / Math.sqrt(variance));
-  return inside - before - 0.5 * (Math.log(total) + ratio * ratio / total);
-}
-
 class Deviations {
   constructor(held, cards) {
     Object.assign(this, held, { cards });
@@ -72,19 +64,20 @@ class Deviations {
     }));
   }
 
-  /** A cell of a measured table, with a choice of factors for each scale. */
+  /** A cell of a measured table, with a choice of factors for each scale: effects are normal, truncated at `least`. */
   cell({ expected, ratio, freedom, variance }, place, sampled, ofRecords) {
     const sampling = 1 / expected[place], noise = variance * sampling ** 2 + (ofRecords ? 0 : sampling);
     const least = Math.min(LEAST_COUNT_KEPT * sampling, 0.5);
     const choose = this.scales.map((scale) => {
-      const variances = this.factors.map((factor) => (scale * factor) ** 2 * freedom[place] + (sampled ? sampling : 0));
-      const logs = variances.map((own, f) => Math.log(this.shares[f]) + logOdds(ratio[place], own, noise, least));
-      const factors = variances.map((own) => {
-        const kept = own / (own + noise), mean = 1 + kept * ratio[place];
-        const spread = Math.sqrt(Math.max(kept * noise, TINY));
-        return { mean, spread, above: logNormal((mean - least) / spread) };
+      const factors = this.factors.map((factor, f) => {
+        const own = (scale * factor) ** 2 * freedom[place] + (sampled ? sampling : 0), total = own + noise;
+        const mean = 1 + own / total * ratio[place], spread = Math.sqrt(Math.max(own / total * noise, TINY));
+        const above = logNormal((mean - least) / spread), before = logNormal((1 - least) / Math.sqrt(own));
+        const log = above - before - 0.5 * (Math.log(total) + ratio[place] ** 2 / total);
+        return { mean, spread, above, log: Math.log(this.shares[f]) + log };
       });
-      const pick = placeAmong(logs.map((log) => Math.exp(log - Math.max(...logs))));
+      const top = Math.max(...factors.map(({ log }) => log));
+      const pick = placeAmong(factors.map(({ log }) => Math.exp(log - top)));
       return (u) => factors[pick(u)];
     });
     return { least, choose };

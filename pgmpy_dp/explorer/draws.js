@@ -21,18 +21,15 @@ class TreeEngine {
   uncertain(given, ofRecords, stream) {
     const found = this.banks[+ofRecords].answer(given);
     if (!found) return null;
-    const counts = this.totals.map((total, d) => given.size ? total * found.shares[d] : total);
-    const { value: records, lower, upper } = summary(counts), least = quantile(counts.sort(), LOWER, 'linear');
-    const at = { given, ofRecords, stream, records, lower, upper, least, draws: found.of, widened: new Set() };
-    const of = (variable) => this.drawn(at, variable).map((draws) => within(summary(draws), records));
-    return Object.assign(at, { exact: this.exact(given), of });
+    const { value: records, lower, upper } = summary(this.totals.map((n, d) => given.size ? n * found.shares[d] : n));
+    const at = { given, ofRecords, stream, records, lower, upper, exact: this.exact(given) };
+    at.drawn = once((variable) => this.widened(found.of[variable], variable, at));
+    at.of = once((variable) => at.drawn(variable).map((draws) => within(summary(draws), records)));
+    return at;
   }
 
-  /** Draws of a variable's distribution by state. */
-  drawn(at, variable) {
-    const states = at.draws[variable];
-    if (at.widened.has(variable)) return states;
-    at.widened.add(variable);
+  /** Draws of a variable's distribution by state, from those of the networks, whose logarithms they replace. */
+  widened(states, variable, at) {
     this.deviations.apply(states, variable, at); // which ignores rules
     this.possible(variable, at.given).forEach((may, s) => may || states[s].fill(0));
     normalise(states);
@@ -41,14 +38,13 @@ class TreeEngine {
 
   /** The difference of a variable's distribution between two evidences, draw by draw. */
   difference(now, before, variable) {
-    const others = this.drawn(before, variable);
-    return this.drawn(now, variable).map((draws, s) => summary(draws.map((draw, d) => draw - others[s][d])));
+    const others = before.drawn(variable);
+    return now.drawn(variable).map((draws, s) => summary(draws.map((draw, d) => draw - others[s][d])));
   }
 
   /** The mean of a number for each state. */
   mean(at, variable, numbers) {
-    const states = this.drawn(at, variable);
+    const states = at.drawn(variable);
     return summary(states[0].map((_, d) => states.reduce((sum, own, s) => sum + numbers[s] * own[d], 0)));
   }
-
 }

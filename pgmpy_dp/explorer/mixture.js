@@ -18,7 +18,10 @@ function unpackedTable({ plain, cells, starts, base, shape, effects, rest }, cou
   return table;
 }
 
-/** A mixture: weights of components, tables of blocks, and the block or the coarser variable of every variable. */
+/**
+ * A mixture: weights of components, and tables of blocks. A variable has the group of every cell of its block, and the
+ * group of every state, with its share of it.
+ */
 class Mixture {
   constructor({ weights, tables, variables }) {
     Object.assign(this, { weights, variables, widths: tables.map(({ cells }) => cells) });
@@ -30,10 +33,9 @@ class Mixture {
     const cells = this.widths.map((width) => [...Array(width).keys()]);
     let share = 1;
     for (const [variable, state] of given) {
-      const { coarser: root = variable, groups, shares } = this.variables[variable], own = groups?.[state] ?? state;
-      const { block, states } = this.variables[root];
-      cells[block] = cells[block].filter((cell) => states[cell] === own);
-      share *= shares?.[state] ?? 1;
+      const { block, cellGroups, groups, shares } = this.variables[variable];
+      cells[block] = cells[block].filter((cell) => cellGroups[cell] === groups[state]);
+      share *= shares[state];
     }
     return { cells, share };
   }
@@ -50,9 +52,9 @@ class Mixture {
     const logs = weights.map((weight, k) => sums.reduce((log, own) => log + Math.log(own[k]), Math.log(weight)));
     const top = logs.reduce((a, b) => Math.max(a, b));
     if (share === 0 || top === -Infinity) return null;
-    const raw = logs.map((log) => Math.exp(log - top)), total = (values) => values.reduce((a, b) => a + b, 0);
+    const raw = logs.map((log) => Math.exp(log - top));
     const answers = ranges.map(([first, end]) => {
-      const whole = total(raw.subarray(first, end));
+      const whole = sumOf(raw.subarray(first, end));
       if (whole === 0) return null;
       const found = tables.map((table, block) => {
         const own = new Float64Array(widths[block]);
@@ -62,29 +64,28 @@ class Mixture {
         }
         return own;
       });
-      const of = variables.map(({ size, block, states }) => {
+      return variables.map(({ block, size, cellGroups, groups, shares }) => {
         const own = new Float64Array(size);
-        found[block]?.forEach((share, cell) => own[states[cell]] += share);
-        return own;
+        found[block].forEach((share, cell) => own[cellGroups[cell]] += share);
+        return shares.map((share, s) => share * own[groups[s]]);
       });
-      return variables.map(({ coarser, groups, shares }, v) =>
-        groups ? shares.map((share, s) => share * of[coarser][groups[s]]) : of[v]);
     });
-    return { answers, share: share * Math.exp(top) * total(raw) };
+    return { answers, share: share * Math.exp(top) * sumOf(raw) };
   }
 
   /**
-   * The most probable joint state of all variables: of states of some blocks, the one that may become most probable is
-   * completed by the next block first. Beyond a number of steps, the ones of most blocks are, which proves nothing.
+   * The most probable joint state of all variables: states of some blocks are completed by the next block, first by the
+   * cell that may become most probable, and only if it may exceed the best state so far. Beyond a number of steps the
+   * search ends, which proves nothing.
    */
   mostProbable(given) {
     const { weights, tables, widths, variables } = this, { cells } = this.evidence(given);
     const gains = widths.map((width) => new Float64Array(width).fill(1)); // by the most probable finer states
-    variables.forEach(({ coarser, groups, shares }, v) => {
-      if (!groups || given.has(v)) return;
-      const { block, states, size } = variables[coarser], top = new Float64Array(size);
+    variables.forEach(({ block, size, cellGroups, groups, shares }, v) => {
+      if (given.has(v)) return;
+      const top = new Float64Array(size);
       shares.forEach((share, s) => top[groups[s]] = Math.max(top[groups[s]], share));
-      states.forEach((state, cell) => gains[block][cell] *= top[state]);
+      cellGroups.forEach((group, cell) => gains[block][cell] *= top[group]);
     });
     const value = (block, cell, k) => tables[block][k * widths[block] + cell] * gains[block][cell];
     const rest = [weights.map(() => 1)]; // largest factor of the blocks from each one on
@@ -92,27 +93,25 @@ class Mixture {
       const largest = (k) => cells[block].reduce((top, cell) => Math.max(top, value(block, cell, k)), 0);
       rest.unshift(rest[0].map((own, k) => own * largest(k)));
     }
-    const open = [{ bound: Infinity, chosen: [] }];
-    for (let steps = 0; ; steps++) {
-      const rank = ({ bound, chosen }) => bound + (steps > MOST_STEPS ? chosen.length : 0); // bounds are at most 1
-      const at = open.reduce((best, own, n) => rank(own) > rank(open[best]) ? n : best, 0);
-      const [{ chosen }] = open.splice(at, 1), block = chosen.length;
-      if (block === widths.length) return { found: this.stateOf(chosen, given), proven: steps <= MOST_STEPS };
-      const reached = weights.map((weight, k) =>
-        chosen.reduce((product, cell, own) => product * value(own, cell, k), weight * rest[block + 1][k]));
-      for (const cell of cells[block]) {
-        const bound = reached.reduce((sum, own, k) => sum + own * value(block, cell, k), 0);
-        if (bound > 0) open.push({ bound, chosen: [...chosen, cell] });
-      }
-    }
+    let best = { bound: 0 }, steps = 0;
+    const complete = (bound, chosen, reached) => {
+      const block = chosen.length;
+      if (block === widths.length) return best = { bound, chosen };
+      const most = reached.map((weight, k) => weight * rest[block + 1][k]);
+      const boundOf = (cell) => most.reduce((sum, own, k) => sum + own * value(block, cell, k), 0);
+      const next = cells[block].map((cell) => [boundOf(cell), cell]).sort(([one], [other]) => other - one);
+      for (const [bound, cell] of next)
+        if (bound > best.bound && steps++ < MOST_STEPS)
+          complete(bound, [...chosen, cell], reached.map((weight, k) => weight * value(block, cell, k)));
+    };
+    complete(1, [], weights);
+    return { found: this.stateOf(best.chosen, given), proven: steps <= MOST_STEPS };
   }
 
   /** The states of all variables in a cell of each block, the finer ones the most probable. */
   stateOf(cells, given) {
-    const { variables } = this, coarse = (v) => variables[v].states[cells[variables[v].block]];
-    return new Map(variables.map(({ coarser, groups, shares }, v) => {
-      if (!groups) return [v, coarse(v)];
-      const own = [...shares.keys()].filter((s) => groups[s] === coarse(coarser));
+    return new Map(this.variables.map(({ block, cellGroups, groups, shares }, v) => {
+      const own = [...shares.keys()].filter((s) => groups[s] === cellGroups[cells[block]]);
       return [v, given.get(v) ?? own.reduce((best, s) => shares[s] > shares[best] ? s : best)];
     }));
   }

@@ -39,21 +39,29 @@ def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed
 def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
     """Return weights, tables, and the place of every variable.
 
-    A variable has a block, with its state in every cell, or a coarser variable, with its groups and shares within them.
+    A variable's states are in groups, of which each has one, unless the variable refines a coarser one: they are then
+    that one's states, and have shares within them. Every cell of the variable's block is in a group too.
     """
     places = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
     variables = []
-    for variable, size in mixture.cardinalities.items():
-        if variable in mixture.refined:
-            finer = mixture.refined[variable]
-            own = {"coarser": mixture.variables.index(finer.coarser), "groups": packed.add(finer.groups, np.int32)}
-            own["shares"] = packed.add(finer.shares, np.float64)
-        else:
-            root, groups = mixture.dependent.get(variable, (variable, np.arange(size)))
-            number, axis = places[root]
-            states = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
-            own = {"block": number, "states": packed.add(groups[states], np.int32)}
-        variables.append({"size": size, **own})
+    for variable, states in mixture.cardinalities.items():
+        finer = mixture.refined.get(variable)
+        coarse, groups, shares = variable, np.arange(states), np.ones(states)
+        if finer is not None:
+            coarse, groups, shares = finer.coarser, finer.groups, finer.shares
+        size = mixture.cardinalities[coarse]
+        root, following = mixture.dependent.get(coarse, (coarse, np.arange(size)))
+        number, axis = places[root]
+        cells = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
+        variables.append(
+            {
+                "block": number,
+                "size": size,
+                "cellGroups": packed.add(following[cells], np.int32),
+                "groups": packed.add(groups, np.int32),
+                "shares": packed.add(shares, np.float64),
+            }
+        )
     tables = [_table(table, packed, exactly) for table in mixture.tables]
     return {"weights": packed.add(mixture.weights, np.float64), "variables": variables, "tables": tables}
 

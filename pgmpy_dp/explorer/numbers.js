@@ -1,4 +1,9 @@
-// Normal and binomial quantiles, the generator of `deviations.py`, and distributions and quantiles of draws.
+// Sums, normal and binomial quantiles, the generator of `deviations.py`, and distributions and quantiles of draws.
+
+const sumOf = (values) => values.reduce((sum, value) => sum + value, 0);
+const dot = (one, other) => one.reduce((sum, own, n) => sum + own * other[n], 0);
+/** A function of a number that computes each value once. */
+const once = (compute, known = []) => (n) => known[n] ??= compute(n);
 
 const LOG_HALF = Math.log(0.5), LOG_ROOT = 0.5 * Math.log(2 * Math.PI);
 
@@ -68,18 +73,12 @@ function normaliseLogs(states) {
   normalise(states);
 }
 
-const LOWER = 0.05; // of bounds that hold with 90 %
-
-/** The quantile of sorted values, by numpy's methods "weibull" and "linear". */
-function quantile(sorted, share, method = 'weibull') {
-  const n = sorted.length;
-  const at = Math.min(Math.max(method === 'weibull' ? share * (n + 1) - 1 : share * (n - 1), 0), n - 1);
-  const below = Math.floor(at);
-  return sorted[below] + (at - below) * (sorted[Math.min(below + 1, n - 1)] - sorted[below]);
-}
-
-/** The mean of draws, and bounds that hold with 90 %. */
+/** The mean of draws, and bounds that hold with 90 %: quantiles at Weibull's plotting positions. */
 function summary(draws) {
-  const sorted = draws.slice().sort(), value = draws.reduce((a, b) => a + b) / draws.length;
-  return { value, lower: quantile(sorted, LOWER), upper: quantile(sorted, 1 - LOWER) };
+  const sorted = draws.slice().sort(), last = sorted.length - 1;
+  const quantile = (share) => {
+    const at = Math.min(Math.max(share * (last + 2) - 1, 0), last), below = Math.floor(at);
+    return sorted[below] + (at - below) * (sorted[Math.min(below + 1, last)] - sorted[below]);
+  };
+  return { value: sumOf(draws) / draws.length, lower: quantile(0.05), upper: quantile(0.95) };
 }

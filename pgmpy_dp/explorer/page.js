@@ -4,9 +4,9 @@ class Page {
   constructor(model) {
     const { hash } = location, nothing = { given: new Map(), pinned: null };
     Object.assign(this, { model, past: [], now: nothing, boxes: document.querySelectorAll('#graph a') });
-    this.first = this.answers(nothing.given);
+    this.first = this.answers(nothing.given); // beside which all others are shown
     this.cards = new Map(model.shown.map((v) =>
-      [v, new Card(model.variables[v], this.first.of.get(v), (s) => this.choose(v, s))]));
+      [v, new Card(model.variables[v], this.first.of(v), (s) => this.choose(v, s))]));
     this.listen();
     this.go(nothing, false);
     this.read(hash);
@@ -42,12 +42,9 @@ class Page {
     });
   }
 
-  /** Bounded answers about every shown variable, or exact ones where there are no bounds; null if impossible. */
+  /** Bounded answers, or exact ones where there are no bounds; null if the evidence is impossible. */
   answers(given, stream) {
-    const { bounded, shown, variables } = this.model;
-    const at = this.model.ask(given, bounded, byId('target').value === 'records', stream);
-    const certain = (v) => variables[v].states.map((_, s) => ({ value: +(s === given.get(v)) }));
-    return at && { at, of: new Map(shown.map((v) => [v, given.has(v) ? certain(v) : at.of(v)])) };
+    return this.model.ask(given, this.model.bounded, byId('target').value === 'records', stream);
   }
 
   /** The answers to a question and to another one that it is compared with; null if one is impossible. */
@@ -87,7 +84,7 @@ class Page {
   show({ now, before }) {
     const { given, pinned } = this.now;
     for (const [variable, card] of this.cards) card.fill(this.answer(variable, now, before));
-    const hidden = this.model.bounded && given.size && now.at.least < 1;
+    const hidden = this.model.bounded && given.size && now.lower < 1;
     const known = { 'hidden-by-noise': hidden, comparing: before, pinned, asking: given.size };
     for (const [name, holds] of Object.entries(known)) document.body.classList.toggle(name, Boolean(holds));
     const chip = { type: 'button', className: 'chip', title: 'Take this back' };
@@ -106,21 +103,23 @@ class Page {
   /** What a card shows. */
   answer(variable, now, before) {
     const { model, first, now: { given, pinned } } = this, { bounded, engine, variables } = model;
+    const certain = (own) => variables[variable].states.map((_, s) => ({ value: +(s === own) }));
+    const shares = (at) => at.given.has(variable) ? certain(at.given.get(variable)) : at.of(variable);
     const asked = !given.has(variable), compared = before && asked && !pinned.has(variable);
     const meant = asked && variables[variable].shape ? [now, before].slice(0, compared ? 2 : 1) : [];
     return {
-      chosen: given.get(variable), states: now.of.get(variable), against: (before ?? first).of.get(variable), compared,
-      differences: compared && bounded ? engine.difference(now.at, before.at, variable) : null,
-      means: meant.map(({ at }) => model.mean(at, variable)),
+      chosen: given.get(variable), states: shares(now), against: shares(before ?? first), compared,
+      differences: compared && bounded ? engine.difference(now, before, variable) : null,
+      means: meant.map((at) => model.mean(at, variable)),
       unmeasured: asked && engine.deviations?.tells(variable, given) === false,
     };
   }
 
   /** A question in words: its facts as they are written, and the number of records that have them. */
-  told({ at: { given, share, records, lower, upper } }, write) {
+  told({ given, share, records, lower, upper }, write) {
     const { bounded, total } = this.model, count = records ?? (total && total * share);
     const facts = [...given].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)]);
-    const of = given.size ? ` of ${whole(this.first.at.records ?? total)}` : '';
+    const of = given.size ? ` of ${whole(this.first.records ?? total)}` : '';
     const reach = bounded && given.size ? `, ${whole(lower)} to ${whole(upper)}` : '';
     const counted = count === null ? `${percent(share)} of the records` : `about ${whole(count)}${of} records${reach}`;
     return [...(given.size ? facts : ['Nothing given']), `: ${counted}.`];

@@ -33,12 +33,10 @@ class Model {
   /** The places of a variable and of its state, or of the bin that holds a number. */
   fact(name, value) {
     const variable = this.variable(name), { states, edges, kind } = this.variables[variable];
-    const found = states.indexOf(String(value));
-    if (found >= 0) return [variable, found];
     const number = kind === 'date' ? Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5 : value;
-    const holds = (edge, s) => edge <= number && number < edges[s + 1];
-    const bin = typeof number === 'number' ? edges?.findIndex(holds) : -1;
-    if (bin >= 0) return [variable, bin];
+    const holds = (s) => typeof number === 'number' && edges?.[s] <= number && number < edges[s + 1];
+    const found = states.indexOf(String(value)), state = found < 0 ? states.findIndex((_, s) => holds(s)) : found;
+    if (state >= 0) return [variable, state];
     const known = states.slice(0, 20).join(', ');
     throw new Error(`Variable ${JSON.stringify(name)} has no state ${JSON.stringify(value)}; it has ${known}.`);
   }

@@ -1,11 +1,10 @@
 // Answers of a mixture with bounds, from refits to simulated releases (`inference/mixtures/refits.py`).
 
-const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25, LOW = 1.645;
+const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25;
 const around = (value, half) => ({ value, lower: value - half, upper: value + half });
-const valuesOf = (answers) => (variable) => Array.from(answers[variable], (value) => ({ value }));
-const dot = (one, other) => one.reduce((sum, own, n) => sum + own * other[n], 0);
+const added = (parts) => parts.reduce((one, other) => one.map((own, s) => own + other[s]));
 
-/** A mixture's answers, and their errors, from refits to simulated releases. */
+/** A mixture's answers, and their errors. */
 class MixtureEngine {
   constructor({ errors, ...own }, possible, total) {
     Object.assign(this, errors, { own: new Mixture(own), possible, total });
@@ -15,26 +14,31 @@ class MixtureEngine {
 
   exact(given) {
     const found = this.own.answer(given);
-    return found && { given, share: found.share, of: valuesOf(found.answers[0]) };
+    return found && this.answerOf(found.answers[0], given, found.share);
+  }
+
+  answerOf(values, given, share) {
+    return { given, share, of: (variable) => Array.from(values[variable], (value) => ({ value })) };
   }
 
   /** Everything about an evidence that the bounds of all variables need. */
   uncertain(given, ofRecords) {
-    const { own, total, members, refits, records: drawn } = this;
-    const found = own.answer(given, [[0, own.weights.length], ...members]);
+    const found = this.own.answer(given, [[0, this.own.weights.length], ...this.members]);
     if (found === null) return null;
-    const { answers: [values, ...parts], share } = found, records = total * share, facts = [...given];
-    const errors = refits.map((refit, number) => {
-      const again = refit.answer(given), columns = drawn[number], count = columns[0].length;
-      const kept = [...columns[0].keys()].filter((row) => facts.every(([v, s]) => columns[v][row] === s));
-      const missed = (again?.share ?? 0) - this.drawn(share, kept.length / count, count);
+    const { answers: [values, ...parts], share } = found, records = this.total * share;
+    const drawn = this.refits.map((refit, number) => {
+      const again = refit.answer(given), columns = this.records[number], count = columns[0].length;
+      const kept = [...columns[0].keys()].filter((row) => [...given].every(([v, s]) => columns[v][row] === s));
+      const missed = (again?.share ?? 0) - this.scaled(share, kept.length / count, count);
       return { answer: again?.answers[0] ?? this.alone, columns, kept, count, missed };
     });
-    const square = errors.reduce((sum, { missed }) => sum + missed ** 2, 0) / refits.length;
-    const uncertainty = given.size ? total * Math.sqrt(square) : 0, half = this.width * uncertainty;
-    const at = { given, ofRecords, values, parts, share, errors, exact: { of: valuesOf(values) }, records,
-      lower: Math.max(records - half, 0), upper: records + half, least: records - LOW * uncertainty };
-    return Object.assign(at, { of: (variable) => this.answer(at, variable) });
+    const square = sumOf(drawn.map(({ missed }) => missed ** 2)) / drawn.length;
+    const half = given.size ? this.width * this.total * Math.sqrt(square) : 0;
+    const at = { ...around(records, half), given, values, records, exact: this.answerOf(values, given, share) };
+    at.lower = Math.max(at.lower, 0);
+    at.errors = once((variable) => this.errorsOf(variable, values[variable], parts, drawn, ofRecords && share));
+    at.of = once((variable) => this.answer(at, variable));
+    return at;
   }
 
   answer(at, variable) {
@@ -47,42 +51,39 @@ class MixtureEngine {
   }
 
   /** Scale the deviation of some records' share to that of more records. */
-  drawn(expected, share, count) {
+  scaled(expected, share, count) {
     const near = Math.min(Math.sqrt(count / this.total), 1);
     return (1 - near) * expected + near * share;
   }
 
-  /** The errors of a variable's distribution in every refit, and in every member. */
-  errorsOf(at, variable) {
-    const answer = at.values[variable];
-    const refits = at.errors.map(({ answer: again, columns, kept, count }) => {
-      let truth = answer;
-      if (at.ofRecords) {
-        const counted = new Float64Array(answer.length), column = columns[variable];
-        for (const row of kept) counted[column[row]] += 1 / count;
-        truth = answer.map((p, s) => this.total * this.drawn(at.share * p, counted[s], count));
-        const all = truth.reduce((a, b) => a + b) + 1;
-        truth = truth.map((drawn, s) => (drawn + answer[s]) / all);
-      }
-      return again[variable].map((p, s) => p - truth[s]);
+  /**
+   * The errors of a variable's distribution in every refit, and in every member: of the population's, or of that of
+   * the drawn records, of which this share has the evidence.
+   */
+  errorsOf(variable, values, parts, drawn, share) {
+    const refits = drawn.map(({ answer, columns, kept, count }) => {
+      if (share === false) return answer[variable].map((p, s) => p - values[s]);
+      const counted = new Float64Array(values.length);
+      for (const row of kept) counted[columns[variable][row]] += 1 / count;
+      const records = values.map((p, s) => this.total * this.scaled(share * p, counted[s], count));
+      const all = sumOf(records) + 1; // with one that matches the mixture, since there may be none
+      return answer[variable].map((p, s) => p - (records[s] + values[s]) / all);
     });
-    const members = at.parts.map((part) => answer.map((p, s) => part ? part[variable][s] - p : 0));
-    return { refits, members };
+    return { refits, members: parts.map((part) => values.map((p, s) => part ? part[variable][s] - p : 0)) };
   }
 
   /**
    * Standard deviations of the errors of a variable's distribution, or of the sum of independent parts of several; with
    * a number for each state, of the error of their mean.
    */
-  spreads(answers, variable, { refits, members } = this.errorsOf(answers[0], variable), numbers) {
-    const sum = (parts) => parts.reduce((one, other) => one.map((own, s) => own + other[s]));
+  spreads(answers, variable, { refits, members } = answers[0].errors(variable), numbers) {
     const units = answers.map((at) => at.values[variable].map((p) => Math.max(p * (1 - p), 0)));
-    const spread = (values) => [dot(values, numbers.map((x) => (x - dot(values, numbers)) ** 2))];
+    const spread = (shares) => [dot(shares, numbers.map((x) => (x - dot(shares, numbers)) ** 2))];
     const owns = numbers ? answers.map((at) => spread(at.values[variable])) : units;
-    const own = sum(owns), level = Math.max(sum(units).reduce((a, b) => a + b), 1e-12);
+    const own = added(owns), level = Math.max(sumOf(added(units)), 1e-12);
     const variance = (errors, freedom) => {
-      const whole = errors.reduce((total, error) => total + dot(error, error), 0) / Math.max(freedom, 1) / level;
-      const squares = sum(errors.map((error) => (numbers ? [dot(error, numbers)] : error).map((e) => e ** 2)));
+      const whole = sumOf(errors.map((error) => dot(error, error))) / Math.max(freedom, 1) / level;
+      const squares = added(errors.map((error) => (numbers ? [dot(error, numbers)] : error).map((e) => e ** 2)));
       return own.map((part, s) => (squares[s] + STRENGTH * whole * part) / (freedom + STRENGTH));
     };
     let found = variance(refits, refits.length);
@@ -105,7 +106,7 @@ class MixtureEngine {
 
   /** The difference of a variable's distribution between two evidences: errors are subtracted refit by refit. */
   difference(now, before, variable) {
-    const [one, other] = [now, before].map((at) => this.errorsOf(at, variable));
+    const [one, other] = [now, before].map((at) => at.errors(variable));
     const apart = (key) => one[key].map((error, j) => error.map((e, s) => e - other[key][j][s]));
     const spreads = this.spreads([now, before], variable, { refits: apart('refits'), members: apart('members') });
     return Array.from(now.values[variable], (p, s) => around(p - before.values[variable][s], this.width * spreads[s]));

@@ -33,7 +33,6 @@ _STRENGTH = 4.0
 # more than independent ones: this multiple of their variance is added. Both were chosen on the RAND Health Insurance
 # Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
-_LOW = 1.645  # standard deviations below the mean at the 5 % quantile of a normal variable
 _LEAST = 0.25  # least share of a variance that is kept
 
 
@@ -64,7 +63,7 @@ class Prediction:
     @property
     def least(self) -> float:
         """Lower bound on the number of records with the evidence, with a probability of 95 %."""
-        return self.records - _LOW * self.uncertainty
+        return self.records - float(stats.t.ppf(0.95, self.draws)) * self.uncertainty
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
         """Return bounds of the values that contain this share of a t distribution."""

@@ -53,7 +53,7 @@ class DrawnAnswers:
 
     @property
     def least(self) -> float:
-        return float(np.quantile(self.counts, 0.05))
+        return float(bounds(self.counts, 0.9)[0])
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
         return bounds(self.drawn, interval)
