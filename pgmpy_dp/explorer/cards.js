@@ -27,7 +27,6 @@ const visible = (text) => {
 const css = (p) => `${100 * p}%`;
 const points = (p) => (100 * p).toFixed(1);
 const percent = (p) => `${points(p)} %`;
-const range = ({ lower, upper }) => `${points(lower)} to ${points(upper)}`;
 const signed = (p) => (Math.abs(p) < 5e-4 ? '' : p < 0 ? '−' : '+') + points(Math.min(Math.abs(p), 1));
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
@@ -87,7 +86,7 @@ class Card {
   fill(answer) {
     const { chosen, states, against, means, unmeasured } = answer, given = chosen !== undefined;
     this.last = answer;
-    this.distance = states.reduce((sum, { value }, s) => sum + Math.abs(value - against[s].value) / 2, 0);
+    this.distance = given ? 2 : sumOf(states.map(({ value }, s) => Math.abs(value - against[s].value))) / 2;
     this.root.classList.toggle('given', given);
     this.differs.textContent = given ? 'given' : this.distance >= 5e-4 ? `differs ${percent(this.distance)}` : '';
     this.note.hidden = !unmeasured;
@@ -100,7 +99,7 @@ class Card {
   fillRow({ state, root, bar, base, whisker, value, bounds }) {
     const { chosen, states, against, compared, differences } = this.last, difference = differences?.[state];
     const { value: share, lower, upper } = states[state], other = against[state].value;
-    const reach = lower === undefined ? '' : range({ lower, upper });
+    const reach = lower === undefined ? '' : `${points(lower)} to ${points(upper)}`;
     const never = chosen === undefined && share === 0 && !(upper > 0);
     bar.style.width = css(share);
     base.style.left = css(other);

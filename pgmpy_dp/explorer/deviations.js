@@ -11,7 +11,7 @@ class Deviations {
     Object.assign(this, held, { cards });
     this.streams = held.streams.map(randomNumbers);
     this.effects = new Map(held.effects.map((effect) => [effect.scope.join(), effect]));
-    this.joined = new Set(held.joined.map((pair) => pair.join()));
+    this.joined = new Set(held.joined.map((scope) => scope.join()));
   }
 
   /** Whether the release determines the error of an answer if the network's structure is wrong. */
@@ -29,7 +29,7 @@ class Deviations {
     const scope = ordered([variable, ...others]), whole = this.effects.has(scope.join());
     const open = !whole && this.outside !== null;
     for (const part of whole ? [scope] : others.map((other) => ordered([variable, other]))) {
-      const effect = this.effects.get(part.join()), joins = effect ? effect.joins : this.joined.has(part.join());
+      const effect = this.effects.get(part.join()), joins = this.joined.has(part.join());
       const sampled = ofRecords && scope.length === part.length && !joins;
       const place = (state) => placeOf(part, this.cards, given, variable, state);
       const cell = (_, state) => this.cell(effect, place(state), sampled, ofRecords);

@@ -132,9 +132,9 @@ class Page {
 
   /** Order the cards: what is given first, then what differs most. */
   arrange() {
-    const { given } = this.now, cards = [...this.cards], distance = ([v, card]) => given.has(v) ? 2 : card.distance;
-    if (byId('order').value === 'differs') cards.sort((a, b) => distance(b) - distance(a));
-    const focused = document.activeElement, roots = cards.map(([, { root }]) => root);
+    const cards = [...this.cards.values()], focused = document.activeElement;
+    if (byId('order').value === 'differs') cards.sort((one, other) => other.distance - one.distance);
+    const roots = cards.map(({ root }) => root);
     if (roots.some((root, n) => byId('cards').children[n] !== root)) byId('cards').replaceChildren(...roots);
     focused.focus({ preventScroll: true });
   }

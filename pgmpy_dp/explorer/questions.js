@@ -47,7 +47,7 @@ class Model {
 
   /** Distributions of variables given evidence, with bounds unless `interval` is null. */
   query(names, evidence, options) {
-    return this.byState(names, this.answered(evidence, options), (variable, at) => at.of(variable));
+    return this.byName(names, this.answered(evidence, options), (variable, at) => at.of(variable));
   }
 
   /** Means of numbers in bins given evidence, with bounds unless `interval` is null. */
@@ -61,7 +61,7 @@ class Model {
   /** The differences of distributions between two evidences, the second one's being subtracted. */
   compare(names, evidence, other, options) {
     const ask = (own, stream) => this.answered(own, { interval: 0.9, ...options }, stream), before = ask(other, 1);
-    return this.byState(names, ask(evidence), (variable, now) => this.engine.difference(now, before, variable));
+    return this.byName(names, ask(evidence), (variable, now) => this.engine.difference(now, before, variable));
   }
 
   answered(evidence, { interval = this.bounded ? 0.9 : null, target = 'population' } = {}, stream = 0) {
@@ -90,19 +90,14 @@ class Model {
     return bounded ? this.engine.uncertain(given, ofRecords, stream) : this.engine.exact(given);
   }
 
+  /** What is found about each variable; a list by state has the names of the states. */
   byName(names, at, answer) {
     return keyed(names.map((name) => {
-      const variable = this.variable(name);
+      const variable = this.variable(name), { states } = this.variables[variable];
       if (at.given.has(variable)) throw new Error(`Variable ${JSON.stringify(name)} is both asked for and given.`);
-      return [name, answer(variable, at)];
+      const found = answer(variable, at);
+      return [name, Array.isArray(found) ? keyed(states.map((state, s) => [state, found[s]])) : found];
     }));
-  }
-
-  byState(names, at, answer) {
-    return this.byName(names, at, (variable) => {
-      const answers = answer(variable, at);
-      return keyed(this.variables[variable].states.map((state, s) => [state, answers[s]]));
-    });
   }
 }
 
@@ -114,9 +109,8 @@ async function openModel(head, text) {
   const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
   const bytes = await new Response(stream).arrayBuffer();
-  const kinds = { Float64Array, Float32Array, Int32Array, Int16Array, Uint16Array, Uint8Array };
   return new Model(JSON.parse(head, (_, held) => {
     const [kind, place, length] = held?.packed ?? [];
-    return kind ? new kinds[kind](bytes, place, length) : held;
+    return kind ? new globalThis[kind](bytes, place, length) : held;
   }));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import networkx as nx
@@ -117,12 +118,11 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
             "expected": table(found.expected),
             "ratio": table(found.ratio),
             "freedom": table(found.freedom),
-            "joins": held.joins(scope),
             "variance": float((found.noise * found.expected**2).flat[0]),
             "weights": held.weights(scope).tolist(),
         }
 
-    pairs = [(one, other) for one in schema.variables for other in schema.variables if numbers[one] < numbers[other]]
+    scopes = [*combinations(schema.variables, 2), *held.measured()]
     return {
         "ranks": [states.variables.index(variable) for variable in schema.variables],
         "streams": [_words(deviations.random_numbers(seed)) for seed in (0, 1)],
@@ -133,7 +133,7 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
         "inside": held.inside.tolist(),
         "beside": held.beside.tolist(),
         "outside": None if held.outside is None else held.outside.tolist(),
-        "joined": [[numbers[one], numbers[other]] for one, other in pairs if held.joins((one, other))],
+        "joined": [sorted(numbers[v] for v in scope) for scope in scopes if held.joins(scope)],
         "effects": [effect(scope) for scope in held.measured()],
     }
 
