@@ -25,10 +25,10 @@ class MixtureEngine {
   uncertain(given, ofRecords) {
     const found = this.own.answer(given, [[0, this.own.weights.length], ...this.members]);
     if (found === null) return null;
-    const { answers: [values, ...parts], share } = found, records = this.total * share;
+    const { answers: [values, ...parts], share } = found, records = this.total * share, facts = [...given];
     const drawn = this.refits.map((refit, number) => {
       const again = refit.answer(given), columns = this.records[number], count = columns[0].length;
-      const kept = [...columns[0].keys()].filter((row) => [...given].every(([v, s]) => columns[v][row] === s));
+      const kept = [...columns[0].keys()].filter((row) => facts.every(([v, s]) => columns[v][row] === s));
       const missed = (again?.share ?? 0) - this.scaled(share, kept.length / count, count);
       return { answer: again?.answers[0] ?? this.alone, columns, kept, count, missed };
     });
