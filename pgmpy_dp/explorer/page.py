@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -27,7 +28,6 @@ from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.models.trees.answers import TreeAnswers
 from pgmpy_dp.release import Guarantee
-from pgmpy_dp.report.page import factor_of
 from pgmpy_dp.schema import Schema, State
 
 if TYPE_CHECKING:
@@ -155,10 +155,11 @@ def _promise(guarantee: Guarantee) -> str:
     if not guarantee.private:
         return told
     changes = {"add_remove": "Whether it is among the data", "replace_one": "What it says"}[guarantee.neighbours]
+    factor = f"{math.exp(guarantee.epsilon):,.2f}" if guarantee.epsilon < math.log(1e6) else "more than a million"
     delta = f", and by {guarantee.delta:.2g} on top" if guarantee.delta else ""
     return (
         f"Whoever sees this page learns little about any single {guarantee.unit}. {changes} changes how likely any "
-        f"content of the page is by a factor of at most {factor_of(guarantee)}{delta}, whatever anyone knows. {told}"
+        f"content of the page is by a factor of at most {factor}{delta}, whatever anyone knows. {told}"
     )
 
 

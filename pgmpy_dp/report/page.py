@@ -25,7 +25,7 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.shapes import shape_of
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise, released_tables
@@ -127,7 +127,7 @@ def render_report(
             release=release,
             guarantee=guarantee,
             parts=getattr(release, "parts", {}),
-            factor=factor_of(guarantee),
+            factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
             tables=tables,
             drowned=[table for table in tables if table.level == "drowned"],
@@ -192,9 +192,7 @@ def _text(value: State) -> str:
     return printable(text) if text.strip() else f"(blank) {text!r}"
 
 
-def factor_of(guarantee: Guarantee) -> str:
-    """Write the factor by which one unit changes at most how likely an outcome is, apart from delta."""
-    factor = math.exp(min(guarantee.epsilon, 700.0))
+def _bounded(factor: float) -> str:
     return _number(factor, 3) if factor < 1e6 else "more than a million"
 
 
