@@ -70,6 +70,7 @@ def draw_all() -> None:
     import numbers_in_bins
     import outlook
     import structure
+    import synthesizers
     import synthetic_inference
 
     kept, drawn, page = HERE / "pictures", HERE / "drawn", HERE / "benchmarks.md"
@@ -81,6 +82,7 @@ def draw_all() -> None:
     estimators = pd.read_csv(kept / "estimators.csv")
     directed_accuracy.draw_estimators(estimators, drawn / "estimators.svg")
     directed_accuracy.draw_allocations(estimators, drawn / "allocations.svg")
+    synthesizers.draw(pd.read_csv(kept / "synthesizers.csv"), drawn / "synthesizers.svg")
     synthetic_inference.draw(pd.read_csv(kept / "regressions.csv"), drawn / "regressions.svg")
     for name in TABLES:
         draw_table(page.read_text("utf-8"), drawn / f"{name}.svg")
