@@ -5,12 +5,18 @@ const MOST_STEPS = 5000; // of a search
 /** A block's table by component, then cell: as it is, or from the effects of states in `explorer/mixtures.py`. */
 function unpackedTable({ plain, cells, starts, base, shape, effects, rest }, count) {
   if (plain) return plain;
-  const table = new Float64Array(count * cells), size = shape.reduce((a, b) => a + b), second = shape[1] ?? 1;
+  const table = new Float64Array(count * cells), size = shape.reduce((a, b) => a + b);
+  let step = cells, start = 0;
+  const places = shape.map((states) => {
+    const first = start, own = step /= states;
+    start += states;
+    return Array.from({ length: cells }, (_, cell) => first + Math.floor(cell / own) % states);
+  });
   for (let k = 0, run = -1, at = 0; k < count; k++) {
     if (k === starts[run + 1]) run++;
     for (let cell = 0; cell < cells; cell++, at++) {
-      let log = base[run * cells + cell] + effects[k * size + Math.floor(cell / second)];
-      if (shape.length > 1) log += effects[k * size + shape[0] + cell % second];
+      let log = base[run * cells + cell];
+      for (const own of places) log += effects[k * size + own[cell]];
       if (rest) log += (rest[0][at] + 256 * rest[1][at] - 32767) / 2 ** 31;
       table[at] = Math.exp(log);
     }

@@ -98,20 +98,16 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
 
     Returns
     -------
-    ndarray of shape (components, states of the first variable + states of the second)
-        In single precision, of the first components, up to one that has no such effects; none if a block has more
-        variables.
+    ndarray of shape (components, states of all variables of the block)
+        In single precision, of the first components, up to one that has no such effects.
     """
-    if len(shape) > 2:
-        return np.empty((0, 0))
     held = table[0] > 0
     apart = np.where(held, logs - logs[0], 0.0)
-    effects = apart
-    if len(shape) == 2:
-        cells, sums = held.reshape(shape).astype(np.float64), apart.reshape(-1, *shape)
-        sums = np.concatenate([sums.sum(axis=2), sums.sum(axis=1)], axis=1)
-        rows, columns = (np.diag(cells.sum(axis=axis)) for axis in (1, 0))
-        effects = sums @ np.linalg.pinv(np.block([[rows, cells], [cells.T, columns]]), rcond=1e-10, hermitian=True)
+    states = np.concatenate(
+        [np.eye(size)[axis.ravel()] for size, axis in zip(shape, np.indices(shape), strict=True)], 1
+    )
+    gram = states[held].T @ states[held]
+    effects = apart @ states @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     effects = effects.astype(np.float32).astype(np.float64)
     near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
     fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)
@@ -120,7 +116,6 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
 
 def _spread(effects: Vector, shape: Sequence[int]) -> Vector:
     """Add the effects of the states of every cell."""
-    if len(shape) == 1:
-        return effects
-    first, second = effects[:, : shape[0]], effects[:, shape[0] :]
-    return (first[:, :, None] + second[:, None, :]).reshape(len(effects), -1)
+    starts = np.cumsum([0, *shape[:-1]])
+    places = [start + axis.ravel() for start, axis in zip(starts, np.indices(shape), strict=True)]
+    return np.asarray(effects[:, np.stack(places)].sum(axis=1))

@@ -40,10 +40,10 @@ def tables_of(joint, size, total=1.0, deviation=1.0, generator=None):
 
 
 def every_kind_of_target(blocks, kept):
-    """A problem with targets within a block and across two and three of them; a cell of the pair's block is missing."""
+    """A problem with targets within a block and across two and three; cells of blocks beyond `kept` are missing."""
     generator = np.random.default_rng(0)
     cells = tuple(np.argwhere(np.ones([list(CARDS.values())[variable] for variable in block])) for block in blocks)
-    cells = tuple(cell[:kept] if len(block) == 2 else cell for cell, block in zip(cells, blocks, strict=True))
+    cells = tuple(cell[:kept] if len(block) > 1 else cell for cell, block in zip(cells, blocks, strict=True))
     shape = Shape(tuple(CARDS.values()), blocks, cells)
     joint = chain()
     targets = [
@@ -71,7 +71,9 @@ def gradient_error(problem, number, penalty):
 
 
 @pytest.mark.parametrize("sliced", [0.1, 6])
-@pytest.mark.parametrize("blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2))])
+@pytest.mark.parametrize(
+    "blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)]
+)
 def test_gradients_are_finite_differences(blocks, sliced, monkeypatch):
     monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
     problem = every_kind_of_target(blocks, kept=5)
@@ -87,11 +89,17 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
 
 
 @pytest.mark.parametrize("sliced", [0.1, 6])
-def test_the_loss_is_that_of_the_marginals(sliced, monkeypatch):
+@pytest.mark.parametrize("blocks", [((1, 2), (0,), (3,)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)])
+def test_the_loss_is_that_of_the_marginals(blocks, sliced, monkeypatch):
     monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
-    problem = every_kind_of_target(((1, 2), (0,), (3,)), kept=6)
-    weights, tables, _, states = problem.tables(problem.start(3, np.random.default_rng(1)))
-    whole = np.einsum("k,bck,ak,dk->abcd", weights, tables[:6].reshape(3, 2, -1), states[:2], states[-4:])
+    problem = every_kind_of_target(blocks, kept=48)
+    weights, tables, *_ = problem.tables(problem.start(3, np.random.default_rng(1)))
+    parts = [tables[problem.shape.of_block(number)] for number in range(len(blocks))]
+    scopes = ["".join("abcd"[variable] for variable in block) for block in blocks]
+    shaped = [
+        own.reshape(*(list(CARDS.values())[v] for v in block), 3) for own, block in zip(parts, blocks, strict=True)
+    ]
+    whole = np.einsum(",".join(["k", *(f"{own}k" for own in scopes)]) + "->abcd", weights, *shaped)
     expected, joint = 0.0, chain()
     for axes in [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]:
         others = tuple(axis for axis in range(4) if axis not in axes)
@@ -120,7 +128,7 @@ def test_thinned_halves_have_the_noise_they_say_and_independent():
     assert np.corrcoef(halves[0].counts.ravel(), halves[1].counts.ravel())[0, 1] == pytest.approx(0.0, abs=0.04)
 
 
-def test_the_strongest_pairs_are_matched_and_impossible_cells_left_out():
+def test_the_strongest_pairs_form_blocks_and_impossible_cells_are_left_out():
     joint = np.zeros((2, 3, 2, 4))
     joint[0, 0, :, :] = joint[1, 1:, :, :] = 0.1
     joint[:, :, 0, :2] *= 10
@@ -130,6 +138,33 @@ def test_the_strongest_pairs_are_matched_and_impossible_cells_left_out():
     assert shape.blocks == ((0, 1), (2, 3))
     assert shape.cells[0].tolist() == [[0, 0], [1, 1], [1, 2]]
     np.testing.assert_allclose(np.exp(log_base[:3]), joint.sum(axis=(2, 3))[[0, 1, 1], [0, 1, 2]], atol=0.05)
+
+
+def test_what_two_of_three_variables_rule_out_no_component_has():
+    """Sex, marital status and relationship: a married woman is a wife. Pairs alone, in pairs' blocks, cannot say so."""
+    sizes, joint = {"sex": 2, "married": 2, "role": 4}, np.zeros((2, 2, 4))
+    joint[0, 1, 0], joint[1, 1, 1] = 0.3, 0.2  # husband, wife
+    joint[:, 0, 2:] = [[0.15, 0.1], [0.1, 0.15]]
+    noise, names = np.random.default_rng(0), list(sizes)
+    tables = []
+    for axes in itertools.combinations(range(3), 2):
+        counts = 5000 * joint.sum(axis=3 - sum(axes))
+        tables.append((tuple(names[axis] for axis in axes), counts + 3 * noise.standard_normal(counts.shape), 3.0))
+    shape, _ = start_from(NoisyTables.of(sizes, tables))
+    assert shape.blocks == ((0, 1, 2),)
+    assert not {(0, 1, 1), (1, 1, 0)} & set(map(tuple, shape.cells[0].tolist()))
+    mixture = fit_mixture(sizes, tables, components=10, members=2, generator=noise).mixture
+    assert mixture.marginal(names)[joint == 0].sum() < 0.002
+    assert np.abs(mixture.marginal(names) - joint).sum() / 2 < 0.01
+
+
+def test_pairs_that_contradict_each_other_join_no_block():
+    """Of two of these pairs each says that the other's records have no state of the third variable."""
+    one, other = np.array([[1000.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1000.0]])
+    tables = [(("a", "b"), one, 1.0), (("b", "c"), other, 1.0), (("a", "c"), np.diag([500.0, 500.0]), 1.0)]
+    shape, log_base = start_from(NoisyTables.of(dict.fromkeys("abc", 2), tables))
+    assert np.isfinite(log_base).all()
+    assert all(len(cells) for cells in shape.cells)
 
 
 def test_a_table_far_below_zero_forms_no_block():
@@ -162,7 +197,7 @@ def test_a_penalty_that_forbids_dependence_leaves_the_product_that_fits_best():
     """The base follows the targets whatever the penalty: many components then agree with the only one."""
     problem = every_kind_of_target(((0,), (1,), (2,), (3,)), kept=5)
     problem.dtype, losses = np.float32, []
-    for name in ("log_base", "_weight", "_shares", "_cell_weight", "_cell_shares"):
+    for name in ("log_base", "_weight", "_shares"):
         setattr(problem, name, getattr(problem, name).astype(np.float32))
     problem._smoothing = [None if own is None else own.astype(np.float32) for own in problem._smoothing]
     for penalty, components in ((100.0, 8), (0.0, 1)):
@@ -224,7 +259,7 @@ def test_the_fit_does_not_depend_on_threads_or_hash_seeds(monkeypatch):
         found.append(fit.mixture.marginal(tuple(CARDS)))
     np.testing.assert_array_equal(*found)
     code = (
-        "import networkx as nx, numpy as np; from pgmpy_dp.inference.mixtures.fit.base import start_from;"
+        "import numpy as np; from pgmpy_dp.inference.mixtures.fit.base import start_from;"
         "from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables; t = np.eye(3) * 50 + 10;"
         "names = 'abcdef'; import itertools;"
         "print(start_from(NoisyTables.of(dict.fromkeys(names, 3),"

@@ -114,7 +114,7 @@ def even_out(
     starts : ndarray of int64, shape (components + 1,)
         Where each component's records begin.
     blocks : sequence of tuples of variables
-        Blocks of the mixture whose values may be exchanged. Values of more than two variables are kept.
+        Blocks of the mixture whose values may be exchanged.
     generator : numpy.random.Generator
     target : Variable, optional
         Pairs are then those among the records with each state of this variable, whose own block is kept.
@@ -139,17 +139,19 @@ def even_out(
         strata = np.searchsorted(present, records[:, place[target]])
         parts = [(float(chances[state]), mixture.condition({target: int(state)})) for state in present]
     records += states[:-1].astype(np.int32)
-    moved = [tuple(place[v] for v in block) for block in blocks if len(block) <= 2 and target not in block]
-    numbers = np.array([(*block, -1)[:2] for block in moved], dtype=np.int64).reshape(-1, 2)
+    moved = [block for block in blocks if target not in block]
+    numbers = np.full((len(moved), max(map(len, moved), default=1)), -1, dtype=np.int64)
+    owners = np.arange(len(moved), len(moved) + len(place))
+    for number, block in enumerate(moved):
+        numbers[number, : len(block)] = [place[variable] for variable in block]
+        owners[numbers[number, : len(block)]] = number
     with one_thread():
         expected = np.stack([len(records) * share * _pair_shares(part) for share, part in parts])
         counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
     excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
     sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
-    kernel.swap_within_components(
-        records, strata, starts, numbers[:, 0].copy(), numbers[:, 1].copy(), excess, price, sweeps, generator
-    )
+    kernel.swap_within_components(records, strata, starts, numbers, owners, excess, price, sweeps, generator)
     records -= states[:-1].astype(np.int32)
 
 

@@ -43,8 +43,8 @@ def even_counts(totals, table, carry, counts):
 
 
 @compiled
-def _gain(records, i, j, s, t, moved, first, second, excess, price):
-    """Return the change of the cost if two records exchanged their values of one variable (or of those in its block).
+def _gain(records, i, j, s, t, moved, owners, excess, price):
+    """Return the change of the cost if two records exchanged their values of one variable, with those of its block.
 
     The records are in strata s and t. Within one stratum nothing changes where they agree.
     """
@@ -53,7 +53,7 @@ def _gain(records, i, j, s, t, moved, first, second, excess, price):
     if a != b:
         for v in range(records.shape[1]):
             c, e = records[i, v], records[j, v]
-            if (c != e or s != t) and v != first and v != second:
+            if (c != e or s != t) and owners[v] != owners[moved]:
                 gain += (
                     price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, c] * (1 + 2 * excess[s, b, c])
                     + price[t, b, e] * (1 - 2 * excess[t, b, e]) + price[t, a, e] * (1 + 2 * excess[t, a, e])
@@ -74,13 +74,13 @@ def _gain_within(s, t, a, c, b, e, excess, price):
 
 
 @compiled
-def _exchange(records, i, j, s, t, moved, first, second, excess):
+def _exchange(records, i, j, s, t, moved, owners, excess):
     """Update the counts for an exchange that `_gain` evaluated."""
     a, b = records[i, moved], records[j, moved]
     if a != b:
         for v in range(records.shape[1]):
             c, e = records[i, v], records[j, v]
-            if (c != e or s != t) and v != first and v != second:
+            if (c != e or s != t) and owners[v] != owners[moved]:
                 _replace(excess, s, a, c, b, c)
                 _replace(excess, t, b, e, a, e)
         if s != t:
@@ -99,7 +99,7 @@ def _replace(excess, s, a, c, b, e):
 
 
 @compiled
-def swap_within_components(records, strata, starts, first, second, excess, price, sweeps, generator):
+def swap_within_components(records, strata, starts, blocks, owners, excess, price, sweeps, generator):
     """Exchange two records' values of a block wherever that brings counts of pairs closer to their expectations.
 
     Both records belong to one component, so every component's counts within single blocks do not change.
@@ -112,8 +112,10 @@ def swap_within_components(records, strata, starts, first, second, excess, price
         Pairs are counted separately in each stratum.
     starts : ndarray of int64, shape (components + 1,)
         Where each component's records begin.
-    first, second : ndarrays of int64, shape (blocks,)
-        Variables of the blocks; `second` is -1 for blocks of one variable.
+    blocks : ndarray of int64, shape (blocks, most variables of a block)
+        Variables of the blocks that move, -1 beyond a block's last one.
+    owners : ndarray of int64, shape (variables,)
+        The block of every variable; those in no block that moves have numbers of their own.
     excess, price : ndarrays of shape (strata, states, states)
         Records minus expected records of each pair of states, both above and below the diagonal, and the price of the
         square of that; `excess` is changed in place. The diagonal counts single states.
@@ -133,23 +135,25 @@ def swap_within_components(records, strata, starts, first, second, excess, price
             if size < 2:
                 continue
             for i in range(begin, starts[k + 1]):
-                for block in range(first.shape[0]):
+                for block in blocks:
                     j = begin + int(generator.random() * size)
-                    s, t, p, q = strata[i], strata[j], first[block], second[block]
-                    gain = _gain(records, i, j, s, t, p, p, q, excess, price)
-                    if q >= 0:
-                        gain += _gain(records, i, j, s, t, q, p, q, excess, price)
-                        if s != t:
-                            a, c, b, e = records[i, p], records[i, q], records[j, p], records[j, q]
-                            gain += _gain_within(s, t, a, c, b, e, excess, price)
+                    s, t = strata[i], strata[j]
+                    gain = 0.0
+                    for place, p in enumerate(block):
+                        if p >= 0:
+                            gain += _gain(records, i, j, s, t, p, owners, excess, price)
+                            for q in block[:place] if s != t else block[:0]:
+                                a, c, b, e = records[i, q], records[i, p], records[j, q], records[j, p]
+                                gain += _gain_within(s, t, a, c, b, e, excess, price)
                     if gain < -1e-6:
-                        _exchange(records, i, j, s, t, p, p, q, excess)
-                        if q >= 0:
-                            _exchange(records, i, j, s, t, q, p, q, excess)
-                            if s != t:
-                                _replace(excess, s, records[i, p], records[i, q], records[j, p], records[j, q])
-                                _replace(excess, t, records[j, p], records[j, q], records[i, p], records[i, q])
-                            records[i, q], records[j, q] = records[j, q], records[i, q]
-                        records[i, p], records[j, p] = records[j, p], records[i, p]
+                        for place, p in enumerate(block):
+                            if p >= 0:
+                                _exchange(records, i, j, s, t, p, owners, excess)
+                                for q in block[:place] if s != t else block[:0]:
+                                    _replace(excess, s, records[i, q], records[i, p], records[j, q], records[j, p])
+                                    _replace(excess, t, records[j, q], records[j, p], records[i, q], records[i, p])
+                        for p in block:
+                            if p >= 0:
+                                records[i, p], records[j, p] = records[j, p], records[i, p]
                         made += 1
     return made

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
@@ -18,11 +20,12 @@ from pgmpy_dp.inference.tables.layout import Vector
 # of all pairs is estimated first, and serves as a prior for that over the cells of one pair.
 _RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 300.0, 40)])
 _CELLS, _STRENGTH = 4_000, 10.0
-# Conditions for two variables to form a block: least mutual information in nats, least distance of their table from
-# independence in standard deviations, and most cells.
-_INFORMATION, _SIGNIFICANCE, _LARGEST = 0.03, 4.0, 900
-# Expected number of records below which cells are left out of a block; this excludes what cannot occur.
+# Conditions for two variables to join a block: least mutual information in nats, least distance of their table from
+# independence in standard deviations, and most cells of a block of two variables and of more.
+_INFORMATION, _SIGNIFICANCE, _LARGEST, _LARGEST_OF_MORE = 0.03, 4.0, 900, 128
+# Expected number of records of a pair below which its cells are left out of a block; this excludes what cannot occur.
 _RARE = 0.3
+_SWEEPS = 30  # of iterative proportional fitting
 
 
 def start_from(
@@ -30,34 +33,58 @@ def start_from(
 ) -> tuple[Shape, Vector]:
     """Find blocks, and logs of base tables towards which components are regularised.
 
-    Pairs of variables are matched so that their mutual information is largest; each is a block, and so is every
-    remaining variable. Variables in `dependent` follow from others and are in no block; see `Shape`.
+    Variables are joined to blocks, those of the pair with most mutual information first, as long as blocks stay small.
+    Variables in `dependent` follow from others and are in no block; see `Shape`.
 
     Returns
     -------
     shape : Shape
     log_base : ndarray of shape (cells,)
     """
-    denoised = denoise_pairs(tables)
-    graph = nx.Graph()
-    for pair, counts in denoised.items():
-        information = _information(counts)
-        if information > _INFORMATION and not dependent.keys() & pair:
-            graph.add_edge(*pair, weight=information)
-    matched = sorted(tuple(sorted(edge)) for edge in nx.max_weight_matching(graph))
-    blocked = {variable for pair in matched for variable in pair}
-    alone = sorted(set(range(len(tables.cardinalities))) - blocked - dependent.keys())
-    cells, logs = [], []
-    for pair in matched:
-        counts = denoised[pair]
-        kept = np.argwhere(counts > min(_RARE, counts.max() / 2))
-        cells.append(kept)
-        logs.append(np.log(counts[tuple(kept.T)] / counts[tuple(kept.T)].sum()))
-    for variable in alone:
-        cells.append(np.arange(tables.cardinalities[variable])[:, None])
-        logs.append(np.log(tables.possible(variable)))
-    blocks = (*matched, *((variable,) for variable in alone))
-    return Shape(tables.cardinalities, blocks, tuple(cells), dependent), np.concatenate(logs)
+    denoised = {pair: counts for pair, counts in denoise_pairs(tables).items() if not dependent.keys() & pair}
+    information = {pair: _information(counts) for pair, counts in denoised.items()}
+    bases: dict[tuple[int, ...], tuple[Vector, NDArray[np.bool_]]] = {
+        (variable,): _base(tables, (variable,), denoised)
+        for variable in range(len(tables.cardinalities))
+        if variable not in dependent
+    }
+    for one, other in sorted(information, key=lambda pair: -information[pair]):
+        parts = [block for block in bases if one in block or other in block]
+        joined = tuple(sorted(itertools.chain(*parts)))
+        most = _LARGEST if len(joined) == 2 else _LARGEST_OF_MORE
+        small = math.prod(tables.cardinalities[variable] for variable in joined) <= most
+        if len(parts) == 2 and small and information[one, other] > _INFORMATION:
+            counts, kept = _base(tables, joined, denoised)
+            if counts[kept].sum() > counts.sum() / 2:  # pairs that contradict each other would leave nothing
+                bases = {block: own for block, own in bases.items() if block not in parts} | {joined: (counts, kept)}
+    blocks = tuple(sorted(bases, key=lambda block: (-len(block), block)))
+    logs = [np.log(counts[kept] / counts[kept].sum()) for counts, kept in map(bases.__getitem__, blocks)]
+    cells = tuple(np.argwhere(bases[block][1]) for block in blocks)
+    return Shape(tables.cardinalities, blocks, cells, dependent), np.concatenate(logs)
+
+
+def _base(
+    tables: NoisyTables, block: tuple[int, ...], denoised: Mapping[tuple[int, int], Vector]
+) -> tuple[Vector, NDArray[np.bool_]]:
+    """Estimate the counts of a block, and which of its cells occur.
+
+    They have the entropy's maximum given its pairs' denoised counts. Cells that a pair excludes do not occur: of three
+    variables that determine each other no combination is left that two of them rule out.
+    """
+    counts = tables.total * reduce(np.multiply.outer, [tables.possible(variable) for variable in block])
+    kept = np.ones(counts.shape, dtype=bool)
+    pairs = {}
+    for places in itertools.combinations(range(len(block)), 2):
+        pair = denoised.get((block[places[0]], block[places[1]]))
+        if pair is not None:
+            others = tuple(place for place in range(len(block)) if place not in places)
+            kept &= np.expand_dims(pair > min(_RARE, pair.max() / 2), others)
+            pairs[others] = np.expand_dims(pair, others)
+    for _ in range(_SWEEPS):
+        for others, pair in pairs.items():
+            now = counts.sum(axis=others, keepdims=True)
+            counts = counts * np.divide(pair, now, out=np.zeros_like(now), where=now > 0)
+    return counts, kept
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:

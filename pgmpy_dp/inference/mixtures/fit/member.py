@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes
 from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
@@ -26,25 +28,67 @@ _BARRED = -1e4  # log-potential of cells outside of a component's box: its expon
 
 @dataclass(frozen=True)
 class _Part:
-    """The part of a table of three or more variables in one block: one variable, or both of a pair."""
-
-    block: int
-    variables: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """Tables of both variables of a block with one other each, as one matrix.
+    """The part of a table in one block: one of its variables, or several.
 
     Attributes
     ----------
     block : int
-    places : ndarray of shape (states,)
-        Places of the others' states.
-    weight, shares : ndarrays of shape (cells of the block, states)
+    variables : tuple of int
+        In the block's order.
+    places : ndarray of shape (places,)
+        Places in the full table of these variables, of those that the block's cells have.
+    rows : ndarray of shape (cells of the block,)
+        Number of every cell's place.
     """
 
     block: int
+    variables: tuple[int, ...]
+    places: Whole
+    rows: Whole
+
+    @classmethod
+    def of(cls, shape: Shape, block: int, variables: Iterable[int]) -> _Part:
+        own = tuple(sorted(variables, key=lambda variable: shape.places[variable][1]))
+        if len(own) == 1:  # also one that follows from a variable of the block
+            return cls(block, own, np.arange(shape.cardinalities[own[0]]), np.empty(0, np.intp))
+        return cls(block, own, *np.unique(shape.codes(block, own), return_inverse=True))
+
+    @cached_property
+    def sums(self) -> Any:
+        """Sparse array of shape (places, cells of the block): sums over the block's other variables."""
+        entries = np.ones(len(self.rows), np.float32), (self.rows, np.arange(len(self.rows)))
+        return sparse.csr_array(entries, shape=(len(self.places), len(self.rows)))
+
+
+class _Within(NamedTuple):
+    """Tables of variables of one block, as one vector.
+
+    Attributes
+    ----------
+    rows, cells : ndarrays of int
+        Cells of the tables, each with a cell of a block that belongs to it.
+    weight, shares : ndarrays of shape (cells of the tables,)
+    """
+
+    rows: Whole
+    cells: Whole
+    weight: Matrix
+    shares: Matrix
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Tables of some variables of a block with one other each, as one matrix.
+
+    Attributes
+    ----------
+    part : _Part
+    places : ndarray of shape (states,)
+        Places of the others' states.
+    weight, shares : ndarrays of shape (cells of the part, states)
+    """
+
+    part: _Part
     places: Whole
     weight: Matrix
     shares: Matrix
@@ -120,14 +164,14 @@ class MemberProblem:
         self.precision = max(target.precision for target in targets)
         states = int(shape.states[-1])
         self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
-        cells = int(shape.starts[-1])
-        self._cell_weight, self._cell_shares = np.zeros(cells, dtype), np.zeros(cells, dtype)
+        within: list[tuple[_Part, Matrix, float]] = []
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
-        beside: dict[int, list[tuple[int, Matrix, float]]] = {}
+        beside: dict[tuple[int, ...], list[tuple[int, Matrix, float]]] = {}
         triples, others = self._sliced(targets)
         for target in others:
-            self._add(target, target.precision / self.precision, beside)
-        self._beside = [self._beside_of(block, tables) for block, tables in beside.items()]
+            self._add(target, target.precision / self.precision, within, beside)
+        self._within = self._within_of(within)
+        self._beside = [self._beside_of(own, tables) for own, tables in beside.items()]
         self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
         # Summed over a variable's states, the marginals of pairs with each of them are those of pairs.
         self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
@@ -164,14 +208,35 @@ class MemberProblem:
                 own[a, b], own[b, a] = table, table.T
         return _Slices(variable, weight, shares)
 
-    def _beside_of(self, block: int, tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
-        places = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
-        weight = np.concatenate([np.full(shares.shape, weight, self.dtype) for _, shares, weight in tables], axis=1)
-        return _Beside(
-            block, np.concatenate(places), weight, np.concatenate([shares for _, shares, _ in tables], axis=1)
+    def _within_of(self, tables: Sequence[tuple[_Part, Matrix, float]]) -> _Within:
+        starts = np.cumsum([0, *(shares.size for _, shares, _ in tables)])
+        nothing = np.empty(0, np.intp)
+        return _Within(
+            np.concatenate(
+                [nothing, *(start + part.rows for start, (part, _, _) in zip(starts, tables, strict=False))]
+            ),
+            np.concatenate(
+                [nothing, *(self.shape.starts[part.block] + np.arange(part.rows.size) for part, _, _ in tables)]
+            ),
+            np.concatenate([nothing, *(np.full(shares.size, weight) for _, shares, weight in tables)]).astype(
+                self.dtype
+            ),
+            np.concatenate([nothing, *(shares for _, shares, _ in tables)]).astype(self.dtype),
         )
 
-    def _add(self, target: Target, weight: float, beside: dict[int, list[tuple[int, Matrix, float]]]) -> None:
+    def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
+        part = _Part.of(self.shape, self.shape.places[variables[0]][0], variables)
+        places = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
+        weight = np.concatenate([np.full(shares.shape, weight, self.dtype) for _, shares, weight in tables], axis=1)
+        return _Beside(part, np.concatenate(places), weight, np.concatenate([own for _, own, _ in tables], axis=1))
+
+    def _add(
+        self,
+        target: Target,
+        weight: float,
+        within: list[tuple[_Part, Matrix, float]],
+        beside: dict[tuple[int, ...], list[tuple[int, Matrix, float]]],
+    ) -> None:
         """Add a target to the product that fits it; tables of a block with one variable are collected in `beside`."""
         shape, variables = self.shape, target.variables
         blocks = sorted({shape.places[variable][0] for variable in variables})
@@ -185,22 +250,20 @@ class MemberProblem:
             self._weight[a, b], self._shares[a, b] = weight, shares
             self._weight[b, a], self._shares[b, a] = weight, shares.T
         elif all(v in shape.blocks[shape.places[v][0]] or self._alone(v, variables) for v in variables):
-            parts = [_Part(number, tuple(v for v in variables if shape.places[v][0] == number)) for number in blocks]
             parts = [
-                _Part(part.block, tuple(sorted(part.variables, key=lambda v: shape.places[v][1]))) for part in parts
+                _Part.of(shape, number, (v for v in variables if shape.places[v][0] == number)) for number in blocks
             ]
+            parts.sort(key=lambda part: -len(part.variables))
             order = [variable for part in parts for variable in part.variables]
-            shares = shares.transpose([variables.index(variable) for variable in order]).ravel()
+            shares = shares.transpose([variables.index(variable) for variable in order])
+            shares = shares.reshape([math.prod(shape.cardinalities[v] for v in part.variables) for part in parts])
+            shares = shares[np.ix_(*(part.places for part in parts))]
             if len(parts) == 1:
-                own = shape.of_block(blocks[0])
-                self._cell_weight[own], self._cell_shares[own] = weight, shares[shape.codes(blocks[0])]
-            elif len(parts) == 2 and len(variables) == 3:
-                pair, other = sorted(parts, key=lambda part: -len(part.variables))
-                codes, states = shape.codes(pair.block), shape.cardinalities[other.variables[0]]
-                matrix = shares.reshape(-1, states) if pair is parts[0] else shares.reshape(states, -1).T
-                beside.setdefault(pair.block, []).append((other.variables[0], matrix[codes], weight))
+                within.append((parts[0], shares, weight))
+            elif len(parts) == 2 and len(parts[1].variables) == 1:
+                beside.setdefault(parts[0].variables, []).append((parts[1].variables[0], shares, weight))
             else:
-                self._wide.append((parts, shares, weight))
+                self._wide.append((parts, shares.ravel(), weight))
 
     def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
         """Whether a variable is the only one of its block in a table."""
@@ -241,9 +304,9 @@ class MemberProblem:
         states = np.empty(coefficients.shape, self.dtype)
         potentials = self._smooth(coefficients, False)
         shape.add_to_roots(potentials)  # groups of states move together, in addition to each state
-        kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.first, shape.second, logs)
+        kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.members, logs)
         tables = np.exp(logs)
-        kernel.normalise(base, shape.starts, shape.first, shape.second, logs, tables, states)
+        kernel.normalise(base, shape.starts, shape.members, logs, tables, states)
         shape.add_dependent(states)
         weights = np.exp(log_weights - log_weights.max())
         return weights / weights.sum(), tables, logs, states
@@ -273,9 +336,11 @@ class MemberProblem:
             by_state += weighted @ states
             by_weight += (states * by_state).sum(axis=0) / 2
         by_state += alone[:, None]
-        of_cells = tables @ weights - self._cell_shares
-        by_base = self._cell_weight * of_cells
-        loss += float(by_base @ of_cells) / 2
+        within = self._within
+        residual = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size) - within.shares
+        slope = within.weight * residual
+        loss += float(slope @ residual) / 2
+        by_base = np.bincount(within.cells, slope[within.rows], len(tables)).astype(dtype)
         by_weight += by_base @ tables
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, at, by)
@@ -286,7 +351,7 @@ class MemberProblem:
         shape.add_to_roots(by_state)
         by_potential, divergences = np.empty_like(states), np.empty_like(weights)
         kernel.gradient_of_potentials(
-            weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.first, shape.second,
+            weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.members,
             by_potential, divergences,
         )  # fmt: skip
         shape.add_dependent(by_potential)
@@ -335,12 +400,11 @@ class MemberProblem:
 
     def _add_beside(self, beside: _Beside, at: _Point, by: _Slopes) -> float:
         """Compute the loss of a block's tables with others, and add its derivatives."""
-        block = self.shape.of_block(beside.block)
-        cells, others = at.tables[block], at.states[beside.places]
+        cells, others = self._factor(beside.part, at), at.states[beside.places]
         residual = (cells * at.weights) @ others.T - beside.shares
         slope = beside.weight * residual
         of_cells = slope @ others
-        by.cell[block] += of_cells
+        self._add_factor(beside.part, of_cells, by)
         by.state[beside.places] += slope.T @ cells
         by.weight[:] += np.einsum("ck,ck->k", of_cells, cells)
         return float(np.vdot(slope, residual)) / 2
@@ -370,15 +434,14 @@ class MemberProblem:
     def _factor(self, part: _Part, at: _Point) -> Matrix:
         if len(part.variables) == 1:
             return at.states[self.shape.of_variable(part.variables[0])]
-        full = np.zeros((math.prod(self.shape.cardinalities[v] for v in part.variables), len(at.weights)), self.dtype)
-        full[self.shape.codes(part.block)] = at.tables[self.shape.of_block(part.block)]
-        return full
+        sums: Matrix = part.sums @ at.tables[self.shape.of_block(part.block)]
+        return sums
 
     def _add_factor(self, part: _Part, slope: Matrix, by: _Slopes) -> None:
         if len(part.variables) == 1:
             by.state[self.shape.of_variable(part.variables[0])] += slope
         else:
-            by.cell[self.shape.of_block(part.block)] += slope[self.shape.codes(part.block)]
+            by.cell[self.shape.of_block(part.block)] += part.sums.T @ slope
 
 
 def fit_member(

@@ -1,9 +1,9 @@
 """Compiled passes of a mixture's fit: from log-potentials to components' tables, and back for gradients.
 
 The cells of all blocks are stacked, with one row per cell and one column per component, so that inner loops over
-components are vectorised; `starts` holds where each block's cells begin. A cell belongs to a state of its block's first
-and, if the block is a pair, second variable: `first` and `second` are the places of these states among the stacked
-states of all variables (`second` is -1 in blocks of one variable).
+components are vectorised; `starts` holds where each block's cells begin. A cell belongs to a state of each variable of
+its block: `members` holds the places of these states among the stacked states of all variables, by cell and variable,
+-1 beyond the block's last variable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgmpy_dp._compiled import compiled
 
 
 @compiled
-def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
+def potentials_of_cells(potentials, base, barred, starts, members, logs):
     """Compute the log of every component's unnormalised tables, with 0 as the largest of each block.
 
     `barred` holds numbers far below zero for cells outside of a component's box and zero elsewhere; it has no rows if
@@ -25,11 +25,16 @@ def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
     for block in range(starts.shape[0] - 1):
         top[:] = -np.inf
         for s in range(starts[block], starts[block + 1]):
-            log, one, height = logs[s], potentials[first[s]], base[s]
-            other = potentials[second[s]] if second[s] >= 0 else nothing
+            log, height = logs[s], base[s]
             bar = barred[s] if barred.shape[0] > 0 else nothing
             for k in range(components):
-                log[k] = height + one[k] + other[k] + bar[k]
+                log[k] = height + bar[k]
+            for place in members[s]:
+                if place >= 0:
+                    own = potentials[place]
+                    for k in range(components):
+                        log[k] += own[k]
+            for k in range(components):
                 top[k] = log[k] if log[k] > top[k] else top[k]
         for s in range(starts[block], starts[block + 1]):
             log = logs[s]
@@ -38,14 +43,13 @@ def potentials_of_cells(potentials, base, barred, starts, first, second, logs):
 
 
 @compiled
-def normalise(base, starts, first, second, logs, tables, states):
+def normalise(base, starts, members, logs, tables, states):
     """Normalise the exponentials in `tables` in each block, and sum them by the variables' states.
 
     The logs become those of tables / exp(base).
     """
     components = logs.shape[1]
     total, shift = np.empty(components, logs.dtype), np.empty(components, logs.dtype)
-    nothing = np.zeros(components, logs.dtype)
     states[:] = 0.0
     for block in range(starts.shape[0] - 1):
         total[:] = 0.0
@@ -56,13 +60,15 @@ def normalise(base, starts, first, second, logs, tables, states):
         for k in range(components):
             shift[k] = np.log(total[k])
         for s in range(starts[block], starts[block + 1]):
-            table, log, one, height = tables[s], logs[s], states[first[s]], base[s]
-            other = states[second[s]] if second[s] >= 0 else nothing
+            table, log, height = tables[s], logs[s], base[s]
             for k in range(components):
                 table[k] /= total[k]
                 log[k] -= height + shift[k]
-                one[k] += table[k]
-                other[k] += table[k]
+            for place in members[s]:
+                if place >= 0:
+                    own = states[place]
+                    for k in range(components):
+                        own[k] += table[k]
 
 
 @compiled
@@ -101,7 +107,7 @@ def weigh_residuals(weight, shares, products, alone):
 
 @compiled
 def gradient_of_potentials(
-    weights, tables, logs, penalty, by_state, by_cell, by_base, starts, first, second, by_potential, divergences
+    weights, tables, logs, penalty, by_state, by_cell, by_base, starts, members, by_potential, divergences
 ):
     """Apply the chain rule through the normalisation.
 
@@ -124,25 +130,26 @@ def gradient_of_potentials(
         Output: the Kullback-Leibler divergences from exp(base).
     """
     components = tables.shape[1]
-    mean, nothing = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
-    divergence = np.empty(components, tables.dtype)
+    mean, divergence = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
     by_potential[:] = 0.0
     divergences[:] = 0.0
     for block in range(starts.shape[0] - 1):
         mean[:] = 0.0
-        nothing[:] = 0.0
         divergence[:] = 0.0
         for s in range(starts[block], starts[block + 1]):
-            slope, log, table, one = by_cell[s], logs[s], tables[s], by_state[first[s]]
-            other = by_state[second[s]] if second[s] >= 0 else nothing
+            slope, log, table = by_cell[s], logs[s], tables[s]
+            for place in members[s]:
+                if place >= 0:
+                    own = by_state[place]
+                    for k in range(components):
+                        slope[k] += own[k]
             for k in range(components):
-                slope[k] += one[k] + other[k] + by_base[s]
+                slope[k] += by_base[s]
                 mean[k] += table[k] * slope[k]
                 divergence[k] += table[k] * log[k]
         divergences += divergence
         for s in range(starts[block], starts[block + 1]):
-            slope, log, table, one = by_cell[s], logs[s], tables[s], by_potential[first[s]]
-            other = by_potential[second[s]] if second[s] >= 0 else nothing
+            slope, log, table = by_cell[s], logs[s], tables[s]
             whole = 0.0
             for k in range(components):
                 share = weights[k] * table[k]
@@ -150,9 +157,11 @@ def gradient_of_potentials(
                 whole += slope[k]
                 slope[k] += penalty * share * (log[k] - divergence[k])
             by_base[s] = whole
-            for k in range(components):
-                one[k] += slope[k]
-                other[k] += slope[k]
+            for place in members[s]:
+                if place >= 0:
+                    own = by_potential[place]
+                    for k in range(components):
+                        own[k] += slope[k]
 
 
 @compiled

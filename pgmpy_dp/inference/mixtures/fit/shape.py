@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ class Shape:
     ----------
     cardinalities : tuple of int
     blocks : tuple of tuples of int
-        Blocks of one or two variables; each variable that follows from no other is in exactly one.
+        Each variable that follows from no other is in exactly one.
     cells : tuple of ndarrays of shape (cells of the block, variables of the block)
         States of the cells in a block's tables.
     dependent : mapping of int to (int, ndarray)
@@ -46,19 +46,12 @@ class Shape:
         return np.cumsum([0, *(len(cells) for cells in self.cells)])
 
     @cached_property
-    def first(self) -> NDArray[np.int32]:
-        """Place of every cell's state of its block's first variable."""
-        return np.concatenate(
-            [self.states[block[0]] + cells[:, 0] for block, cells in zip(self.blocks, self.cells, strict=True)]
-        ).astype(np.int32)
-
-    @cached_property
-    def second(self) -> NDArray[np.int32]:
-        """Place of every cell's state of its block's second variable; -1 if there is none."""
-        return np.concatenate([
-            self.states[block[1]] + cells[:, 1] if len(block) > 1 else np.full(len(cells), -1)
-            for block, cells in zip(self.blocks, self.cells, strict=True)
-        ]).astype(np.int32)  # fmt: skip
+    def members(self) -> NDArray[np.int32]:
+        """Places of every cell's states, by variable of its block; -1 beyond the last one."""
+        found = np.full((self.starts[-1], max(map(len, self.blocks))), -1, np.int32)
+        for number, block in enumerate(self.blocks):
+            found[self.of_block(number), : len(block)] = self.states[list(block)] + self.cells[number]
+        return found
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -67,11 +60,12 @@ class Shape:
         found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
         return tuple(found[variable] for variable in range(len(self.cardinalities)))
 
-    def codes(self, number: int) -> Whole:
-        """Return the places of a block's cells in the full table of its variables."""
+    def codes(self, number: int, variables: Sequence[int] = ()) -> Whole:
+        """Return the places of a block's cells in the full table of some of its variables, of all by default."""
         block = self.blocks[number]
-        shape = [self.cardinalities[variable] for variable in block]
-        codes: Whole = np.ravel_multi_index(tuple(self.cells[number].T), shape)
+        axes = [block.index(variable) for variable in variables or block]
+        shape = [self.cardinalities[block[axis]] for axis in axes]
+        codes: Whole = np.ravel_multi_index(tuple(self.cells[number][:, axes].T), shape)
         return codes
 
     def of_variable(self, variable: int) -> slice:
