@@ -121,7 +121,8 @@ class Model(ABC):
             The probability that the bounds contain the truth, such as 0.9; by default no bounds are computed.
         target : {"population", "records"}
             Whether bounds are for the distribution that the records were sampled from, or for the answer of the same
-            records without noise. Population bounds are wider and cover both, since they include the sampling error.
+            records without noise. Population bounds are wider and cover both, since they include the sampling error,
+            except where a holder of records borrows from others (`PartiallyPooledMarginals`).
         **eliminated
             Refused: options of pgmpy's inference, such as `virtual_evidence`, belong to `VariableElimination`.
 

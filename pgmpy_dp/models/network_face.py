@@ -121,7 +121,8 @@ class PrivateNetwork(Model, Provenance):
         posterior, held = self.draws_, vars(self).get("_drawn")
         if held is None or held.posterior is not posterior:
             conditioning = Conditioning(posterior.layout)
-            held = self._drawn = Drawn(posterior, conditioning, Deviations(posterior, self._releases(), conditioning))
+            measured = [release.as_measured for release in self._releases()]
+            held = self._drawn = Drawn(posterior, conditioning, Deviations(posterior, measured, conditioning))
         return held
 
     def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:

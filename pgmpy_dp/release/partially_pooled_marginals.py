@@ -15,18 +15,12 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law, end_to_end
+from pgmpy_dp.inference.collective.partial_pooling import Borrowed, Effect, partially_pooled, path, star
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Clique, Schema
-
-# Standard deviations of a part from the others that are averaged over, in units of the mean share of a cell, and their
-# prior before the union is seen: half at 0, half even in the logarithm. It weighs as much as one interaction.
-_GRID = np.concatenate([[0.0], np.geomspace(1e-3, 3.0, 40)])
-_PRIOR = np.concatenate([[0.5], np.full(40, 0.5 / 40)])
-# Rounds of EM, and the number of interactions that the distribution of all parts weighs as in that of one part.
-_ROUNDS, _COMMON = 20, 3.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +30,8 @@ class PartiallyPooledMarginals(
     """Union of releases in which each part borrows from the others to the extent that its noise requires.
 
     Fits use its tables instead of the union's, so that the parameters of a small or noisy part shrink towards the
-    common ones: use it if parts differ, but not in everything. It costs no privacy. Its parameters are those of
+    common ones: use it if parts differ, but not in everything. Parts that are named by at least three ascending numbers
+    are periods, each of which shrinks towards its neighbours. It costs no privacy. Its parameters are those of
     `UnitedMarginals`; `of` makes it from such a union.
 
     Attributes
@@ -51,21 +46,17 @@ class PartiallyPooledMarginals(
     -----
     The shares of a part's table are the sum of interactions, one for each subset A of its variables: a main effect for
     a variable, a two-way interaction for a pair and so on. Every table with the variables A measures the interaction of
-    A, and these measurements are averaged by precision. In part s let c_s be the interaction, in d dimensions, with
-    variance w_s of noise and sampling in each. The model is
-
-        c_s ~ Normal(m, (t_s^2 + w_s) I),    m flat,
-
-    and t_s, relative to the mean share of a cell, has a distribution on a grid that includes 0. That of each part is
-    estimated from all its interactions, and drawn to that of all parts, by EM. A part's own interaction has the mean
-    m' + (t_s^2 + v) / (t_s^2 + v + w_s) (c_s - m') over t_s, where m' and its variance v come from the other parts
-    alone, each with the mean of 1 / (t^2 + w). So parts are alike where nothing tells them apart, the interaction of
-    two variables may be common though each variable is not, one part may be unlike all others, and a part with many
-    records keeps its own.
+    A, and these measurements are averaged by precision. An interaction differs from a common one, or that of a period
+    from that of the one before, by a normal deviation, whose size has a distribution that includes 0 and is learned
+    from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`. So parts are alike
+    where nothing tells them apart, the interaction of two variables may be common though each variable is not, one part
+    may be unlike all others, a period may begin with a jump, and a part with many records keeps its own.
 
     A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
-    interactions: its own, and more the more it borrows. Bounds are computed from the posterior variances, and count the
-    sampling of the part's own records in full; where parts differ a little, 90 % bounds hold in about 86 % of cases.
+    interactions: its own, and more the more it borrows. Networks are drawn for bounds and for `PosteriorMean` from the
+    same counts, so that bounds hold for the population that a part's records come from, and may be narrower than the
+    sampling of these records alone. The records' own answers, ``target="records"``, borrow nothing. A network in which
+    the new variable is not a parent of all others is fitted to `tables`, and counts the part's own sampling in full.
 
     Examples
     --------
@@ -78,7 +69,7 @@ class PartiallyPooledMarginals(
     ... }
     >>> both = PartiallyPooledMarginals.of(union(parts))
     >>> (both.tables["site", "smoke"].T / both.tables["site", "smoke"].sum(axis=1)).round(2)[0].tolist()
-    [0.31, 0.31, 0.31]
+    [0.3, 0.31, 0.32]
     """
 
     @classmethod
@@ -100,7 +91,7 @@ class PartiallyPooledMarginals(
         return True
 
     @cached_property
-    def _interactions(self) -> dict[Clique, _Shrunk]:
+    def _interactions(self) -> dict[Clique, Borrowed]:
         """The parts' interactions in shares, for each subset of measured cliques."""
         order, totals = _order(self.schema), self.totals
         sums: dict[Clique, list[Any]] = {}
@@ -113,6 +104,7 @@ class PartiallyPooledMarginals(
                     sums.setdefault(subset, [0.0] * len(totals))
                     sums[subset][number] = sums[subset][number] + weight * _interaction(margin)
                     precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
+        links = (path if self.variable in self.schema.ordered else star)(len(totals))
         found = {}
         for subset, own in sums.items():
             shape, precision = self.schema.shape(subset), precisions[subset]
@@ -122,14 +114,9 @@ class PartiallyPooledMarginals(
                 values[number] = own[number] / precision[number] / totals[number]
             noise = np.full(len(totals), np.inf)
             noise[held] = 1.0 / precision[held] / totals[held] ** 2
-            if math.prod(states - 1 for states in shape):
-                found[subset] = _Effect(values, noise, totals)
-        prior = np.tile(_PRIOR, (len(totals), 1))
-        for _ in range(_ROUNDS):
-            each = np.stack([effect.step(prior) for effect in found.values()])  # shape (interactions, parts, grid)
-            common = (each.sum(axis=(0, 1)) + _PRIOR) / (each.sum() + 1.0)
-            prior = (each.sum(axis=0) + _COMMON * common) / (each.sum(axis=(0, 2)) + _COMMON)[:, None]
-        return {subset: effect.shrunk(prior) for subset, effect in found.items()}
+            if dimensions := math.prod(states - 1 for states in shape):
+                found[subset] = Effect(values, dimensions, noise, totals, links)
+        return dict(zip(found, partially_pooled(list(found.values())), strict=True))
 
     def _counts(self, records: Vector) -> dict[Clique, tuple[Vector, Vector]]:
         """Compute tables of so many records of each part, and the variance of their cells beyond sampling."""
@@ -141,7 +128,8 @@ class PartiallyPooledMarginals(
             for subset in (held for held in _subsets(clique, order) if held in self._interactions):
                 effect, part = self._interactions[subset], self.schema.cells(subset) / cells
                 shares += Table((-1, *subset), effect.values).expand((-1, *clique)) * part
-                variance += (effect.variance - effect.chance / records) * part**2
+                freedom = math.prod(self.schema.cardinality(v) - 1 for v in subset) / cells
+                variance += (effect.variance - effect.chance / records) * part * freedom
             counts = shares * records.reshape(-1, *[1] * len(clique))
             found[self.variable, *clique] = counts, np.maximum(variance * records**2, LEAST_VARIANCE)
         return found
@@ -169,7 +157,7 @@ class PartiallyPooledMarginals(
     def apart_releases(self) -> Sequence[Any]:
         """The tables that models of each part by itself are fitted to."""
         effects, totals = self._interactions.values(), self.totals
-        one, drawn = sum(effect.chance for effect in effects), np.asarray(sum(effect.drawn for effect in effects))
+        one, drawn = sum(e.chance for e in effects), np.asarray(sum(e.drawn for e in effects))
         records = np.divide(one, drawn, out=totals.copy(), where=drawn > 0)
         slices = self._counts(records)
         return [
@@ -228,19 +216,6 @@ class _PooledPart(IndependentTables):
         return self.schema.variables
 
 
-@dataclass(frozen=True)
-class _Shrunk:
-    """An interaction in each part: its posterior mean, and the posterior variance of a cell.
-
-    Of that variance `drawn` is due to the sampling of records; it is `chance` for a single record.
-    """
-
-    values: Vector
-    variance: Vector
-    drawn: Vector
-    chance: float
-
-
 def _order(schema: Schema) -> Mapping[str, int]:
     return {variable: place for place, variable in enumerate(schema.variables)}
 
@@ -255,61 +230,3 @@ def _interaction(table: Vector) -> Vector:
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
-
-
-class _Effect:
-    """An interaction in each part, in shares, and the precision with which each estimates the common one."""
-
-    def __init__(self, values: Vector, noise: Vector, totals: Vector) -> None:
-        """Take values of shape (parts, ...) and their noise variance in each dimension, infinite if not measured."""
-        self.shape, self.values, self.held = values.shape, values.reshape(len(values), -1), np.isfinite(noise)
-        self.cells, self.dimensions = values[0].size, math.prod(states - 1 for states in values.shape[1:])
-        common = np.average(self.values[self.held], axis=0, weights=totals[self.held])
-        # Mean variance of one record in a dimension.
-        self.chance = max(1.0 / self.cells - float(common @ common) / self.dimensions, 0.0)
-        self.sampling = self.chance / totals
-        self.error = np.where(self.held, noise, 1.0) + self.sampling
-        self.squares = (_GRID / self.cells) ** 2
-        self.precision = np.where(self.held, 1.0 / self.error, 0.0)
-
-    def _others(self) -> tuple[Vector, Vector]:
-        """Return the mean of the other parts and its variance, for each part; infinite if no other measured it."""
-        rest = np.maximum(self.precision.sum() - self.precision, 0.0)
-        alone = rest <= 1e-12 * self.precision.sum()
-        sums = self.precision @ self.values - self.precision[:, None] * self.values
-        return sums / np.where(alone, 1.0, rest)[:, None], np.where(alone, np.inf, 1.0 / np.where(alone, 1.0, rest))
-
-    def _weights(self, prior: Vector) -> Vector:
-        """Compute the posterior of each part's standard deviation, of shape (parts, grid)."""
-        means, spread = self._others()
-        told = self.held & np.isfinite(spread)
-        variance = self.squares + (self.error + np.where(told, spread, 0.0))[:, None]
-        distance = ((self.values - means) ** 2).sum(axis=1)[:, None]
-        logs = np.where(told[:, None], -(self.dimensions * np.log(variance) + distance / variance) / 2, 0.0)
-        weights = prior * np.exp(logs - logs.max(axis=1, keepdims=True))
-        found: Vector = weights / weights.sum(axis=1, keepdims=True)
-        return found
-
-    def step(self, prior: Vector) -> Vector:
-        """Update the precisions, and return the posterior; 0 for parts without a measurement."""
-        weights = self._weights(prior)
-        self.precision = np.where(self.held, (weights / (self.squares + self.error[:, None])).sum(axis=1), 0.0)
-        return weights * self.held[:, None]
-
-    def shrunk(self, prior: Vector) -> _Shrunk:
-        """Compute the posterior in each part."""
-        weights, (means, spread) = self._weights(prior), self._others()
-        alone = ~np.isfinite(spread)
-        own = self.squares + np.where(alone, 0.0, spread)[:, None]  # variance before the part's own measurement
-        kept = np.where(self.held[:, None], np.where(alone[:, None], 1.0, own / (own + self.error[:, None])), 0.0)
-        mean = (weights * kept).sum(axis=1)
-        apart = ((self.values - means) ** 2).sum(axis=1) / self.dimensions
-        left = np.where(self.held[:, None], kept * self.error[:, None], own)
-        between = (weights * kept**2).sum(axis=1) - mean**2
-        variance = (weights * left).sum(axis=1) + between * apart
-        parts = self.precision**2 * self.sampling
-        others = (parts.sum() - parts) * np.where(alone, 0.0, spread) ** 2  # in the mean of the other parts
-        drawn = mean**2 * self.sampling + (1.0 - mean) ** 2 * others
-        cell = self.dimensions / self.cells  # dimensions for each cell
-        values = (means + mean[:, None] * (self.values - means)).reshape(self.shape)
-        return _Shrunk(values, variance * cell, drawn * cell, self.chance * cell)

@@ -147,6 +147,11 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         object.__setattr__(self, "guarantee", compose_apart([p.guarantee for p in parts.values()], overlap))
 
     @property
+    def as_measured(self) -> UnitedMarginals:
+        """The union with the errors that its parts state."""
+        return self
+
+    @property
     def public_total(self) -> int | None:  # type: ignore[override]  # it is the sum of the parts'
         """The number of records of all parts, if it is public."""
         totals = [part.public_total for part in self.parts.values()]

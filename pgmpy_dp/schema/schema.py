@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import pairwise
+from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -303,6 +305,17 @@ class Schema:
         {'smoke': ['yes', 'no']}
         """
         return {variable: list(states) for variable, states in self.states.items()}
+
+    @property
+    def ordered(self) -> list[str]:
+        """The variables whose states have an order: bins, and at least three ascending numbers.
+
+        Examples
+        --------
+        >>> Schema({"month": [202401, 202402, 202403], "smoke": ["yes", "no"]}).ordered
+        ['month']
+        """
+        return [variable for variable in self.variables if variable in self.bins or _ascending(self.states[variable])]
 
     def cardinality(self, variable: str) -> int:
         """Return the number of states of a variable.
@@ -606,6 +619,12 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema, tuple(self._arguments().values())
+
+
+def _ascending(states: tuple[State, ...]) -> bool:
+    if len(states) < 3 or not all(isinstance(state, Real) and not isinstance(state, bool) for state in states):
+        return False
+    return all(low < high for low, high in pairwise(states))  # type: ignore[operator]  # they are numbers
 
 
 def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, tuple[Guarantee, ...]]:

@@ -94,7 +94,7 @@ def networks(parts: list[pd.DataFrame], schema: dp.Schema, network: Any, seed: i
     whole = fitted(network, measured(everyone, schema, network, EPSILON, 1000 * seed))
     best = fitted(network, measured(everyone, schema, network, EPSILON / count**0.5, 1000 * seed + 1))
     releases = [measured(part, schema, network, EPSILON, 1000 * seed + 2 + n) for n, part in enumerate(parts)]
-    union = dp.union(dict(enumerate(releases)))
+    union = dp.union({f"site {n}": release for n, release in enumerate(releases)})
     pooled = fitted(network, union)
     alone = [fitted(network, release) for release in releases]
     weights = np.array([release.total for release in releases])
@@ -193,7 +193,7 @@ def coverage(name: str, difference: float, seed: int) -> Iterator[dict[str, Any]
     for number, (law, size) in enumerate(zip(laws, sizes, strict=True)):
         drawn = law.simulate(size, seed=100 * seed + number, show_progress=False)
         releases.append(measured(drawn, schema, network, EPSILON, 1000 * seed + 2 + number))
-    union = dp.union(dict(enumerate(releases)))
+    union = dp.union({f"site {n}": release for n, release in enumerate(releases)})
     for way, read in (("apart", union), ("partial", dp.PartiallyPooledMarginals.of(union))):
         own, found = fitted(union.apart(network), read), []
         for number, (law, size) in enumerate(zip(laws, sizes, strict=True)):
@@ -201,7 +201,7 @@ def coverage(name: str, difference: float, seed: int) -> Iterator[dict[str, Any]
                 for state, share in zip(schema.states[given], law.marginal([given]), strict=True):
                     if share * size >= FEW:
                         true = law.query([asked], {given: state}).values
-                        told = own.query([asked], {given: state, "site": number}, interval=0.9)
+                        told = own.query([asked], {given: state, "site": f"site {number}"}, interval=0.9)
                         inside = (told["lower"] <= true) & (true <= told["upper"])
                         found.append(
                             [inside.mean(), (told["upper"] - told["lower"]).mean(), abs(told["value"] - true).mean()]

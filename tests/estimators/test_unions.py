@@ -131,14 +131,12 @@ def test_the_release_tells_in_what_holders_differ():
 
 def test_order_of_periods_is_that_of_numbers():
     """Periods called by numbers are an ordered variable of mixtures, smoothed between neighbours."""
-    from pgmpy_dp.fitting.readings.mixture_fits import _ordered_variables
-
     months = dp.union(dict(zip((202401, 202402, 202403), united((0.2, 0.6)).parts.values(), strict=False)), "month")
     three = dp.union({**months.parts, 202403: united((0.4, 0.4), 7).parts["north"]}, "month")
-    assert _ordered_variables(three.schema) == ["month"]
+    assert three.schema.ordered == ["month"]
 
 
-@pytest.mark.parametrize("estimator", [dp.AutoMLE, dp.CollectiveEM])
+@pytest.mark.parametrize("estimator", [dp.AutoMLE, dp.CollectiveEM, dp.PosteriorMean])
 def test_partially_pooled_unions_are_fitted_with_bounds(estimator):
     partial = dp.PartiallyPooledMarginals.of(UNLIKE)
     network = UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(partial, estimator=estimator())
@@ -146,6 +144,23 @@ def test_partially_pooled_unions_are_fitted_with_bounds(estimator):
     bounds = network.query(["a"], {"site": "south"}, interval=0.95)
     assert bounds.loc["y", "lower"] < 0.6 < bounds.loc["y", "upper"]
     assert not network.check_fit().fails
+
+
+def test_bounds_of_a_small_holder_narrow_by_what_it_borrows():
+    """For the population; its own records' answers are those of the holder alone."""
+    few = dp.PrivateDataset(records(8, 0.3, 200), SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(8))
+    both = dp.union({**united((0.3, 0.3)).parts, "few": few.measure(EDGES, 1.0)})
+    structure, asked = both.apart(dp.PrivateBayesianNetwork(EDGES)), {"b": "z", "site": "few"}
+    own, borrowed = (
+        structure.copy().fit(read, estimator=dp.PosteriorMean(draws=50))
+        for read in (both, dp.PartiallyPooledMarginals.of(both))
+    )
+    assert np.array_equal(own.draws_.records, borrowed.draws_.records)
+    (alone, told) = (each.query(["c"], asked, interval=0.9).loc["v"] for each in (own, borrowed))
+    assert told["lower"] < 0.7 < told["upper"]
+    assert told["upper"] - told["lower"] < 0.6 * (alone["upper"] - alone["lower"])
+    assert borrowed.get_cpds("c").get_value(c="v", b="z", site="few") == pytest.approx(told["value"], abs=0.02)
+    assert borrowed.marginal(["site"])[2] == pytest.approx(200 / 5700, abs=0.01)
 
 
 def test_a_partially_pooled_fit_is_tested_against_what_was_measured():

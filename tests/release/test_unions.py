@@ -368,6 +368,39 @@ def test_parts_borrow_where_they_are_alike_and_keep_their_own_where_they_are_not
     assert mean["unlike", "partial"] < 1.03 * mean["unlike", "alone"] < 0.6 * mean["unlike", "pooled"]
 
 
+def months(slopes, seed, names=range(12)):
+    """Releases of twelve months of 500 records, with these log-odds of b given a, and their shares."""
+    rows = np.exp(np.array([0.0, 0.3, -0.3]) + slopes[:, None, None] * np.array([[0, 1, -1], [0, -1, 1]]))
+    rows /= rows.sum(axis=2, keepdims=True)
+    parts = [like(own, 500, 50 * seed + number, 0.2) for number, own in enumerate(rows)]
+    return dp.union(dict(zip(names, parts, strict=True)), "month"), np.array([0.4, 0.6])[:, None] * rows
+
+
+def test_periods_borrow_from_their_neighbours_and_not_across_a_jump():
+    """Over 8 drifts in small steps; the same months called by names borrow from all others."""
+    errors, records, jump = {}, [], np.repeat([0.0, 1.0], 6)
+    for seed in range(8):
+        drift = 0.07 * np.random.default_rng(seed).normal(size=12).cumsum() + np.linspace(-0.7, 0.7, 12)
+        both, truth = months(drift, seed)
+        named, _ = months(drift, seed, "abcdefghijkl")
+        pooled = both.marginal(("a", "b"))[0]
+        told = {
+            "alone": both.tables["month", "a", "b"] / both.totals[:, None, None],
+            "pooled": np.broadcast_to(pooled / pooled.sum(), truth.shape),
+            "periods": dp.PartiallyPooledMarginals.of(both).tables["month", "a", "b"] / both.totals[:, None, None],
+            "sites": dp.PartiallyPooledMarginals.of(named).tables["month", "a", "b"] / both.totals[:, None, None],
+        }
+        for way, table in told.items():
+            errors.setdefault(way, []).append(np.abs(table - truth).sum())
+        still, moved = (dp.PartiallyPooledMarginals.of(months(s, seed)[0]) for s in (0.0 * jump, jump))
+        records.append([[each.apart_releases[number].total for number in (0, 5)] for each in (still, moved)])
+    mean = {way: np.mean(own) for way, own in errors.items()}
+    assert mean["periods"] < 0.9 * min(mean["sites"], mean["alone"], mean["pooled"])
+    still, moved = np.mean(records, axis=0)
+    assert (moved < 0.75 * still).all()  # what months have in common still is, such as the shares of a
+    assert (moved > 1000).all()
+
+
 def test_partial_pooling_is_a_release_of_the_same_promise_that_files_keep(tmp_path):
     both = dp.union({"north": part([("a",), ("b", "c")]), "south": part([("a",)], 1, GAUSSIAN, 3.0, 100)}, overlap=2)
     partial = dp.PartiallyPooledMarginals.of(both)

@@ -187,8 +187,8 @@ def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter
     Raises ValueError if a variable is not observed; TreeTooLargeError if a junction tree is requested and does not fit
     in memory.
     """
-    if (united := _united(releases, scopes)) is not None:
-        return _fit_apart(united, scopes, max_iter, inference)
+    if (union := united(releases, scopes)) is not None:
+        return _fit_apart(union, scopes, max_iter, inference)
     seen = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
     engine = build_engine(seen.schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), inference)
     if isinstance(engine, FactorGraph):
@@ -196,7 +196,7 @@ def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter
     return fit_directed(engine, scopes, seen, max_iter)
 
 
-def _united(releases: Sequence[Release], scopes: Sequence[Clique]) -> UnitedMarginals | None:
+def united(releases: Sequence[Release], scopes: Sequence[Clique]) -> UnitedMarginals | None:
     """Return the union whose variable is the parent of all others, if all its parts measured these."""
     union = releases[0] if len(releases) == 1 else None
     if not isinstance(union, UnitedMarginals) or not all(union.variable in scope for scope in scopes):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from itertools import pairwise
-from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +24,7 @@ def fit_of_release(release: ReleasedTables, schema: Schema, *, components: int, 
     return fit_mixture(
         schema.cardinalities(),
         release.tables_of(schema.variables),
-        ordered=_ordered_variables(schema),
+        ordered=schema.ordered,
         components=components,
         members=members,
         steps=steps,
@@ -43,7 +39,7 @@ def draws_of(fit: MixtureFit, release: ReleasedTables, schema: Schema, draws: in
     return draw_refits(
         fit,
         release.tables_of(schema.variables),
-        ordered=_ordered_variables(schema),
+        ordered=schema.ordered,
         known_total=_known_total(release),
         draws=draws,
         generator=np.random.default_rng(seed),
@@ -116,16 +112,3 @@ def rules_of(schema: Schema) -> Rules:
 
 def _known_total(release: ReleasedTables) -> float | None:
     return None if release.public_total is None else float(release.public_total)
-
-
-def _ordered_variables(schema: Schema) -> list[str]:
-    """List the variables whose states have an order: bins, and ascending numbers."""
-    return [variable for variable in schema.variables if _is_ordered(schema, variable)]
-
-
-def _is_ordered(schema: Schema, variable: str) -> bool:
-    states: Sequence[Any] = schema.states[variable]
-    if variable in schema.bins or len(states) < 3:
-        return variable in schema.bins
-    numbers = all(isinstance(state, Real) and not isinstance(state, bool) for state in states)
-    return numbers and all(low < high for low, high in pairwise(states))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy.sparse.linalg import LinearOperator, cg
 
 from pgmpy_dp.errors import Message
+from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.moment_matching import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
@@ -113,9 +115,50 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
 
     Given the records, the population's parameters of a Bayesian network are drawn exactly, from Dirichlet
     distributions. A Markov network is fitted to the counts of a simulated sample.
+
+    If all families have the variable of a partially pooled union, the population's networks are drawn part by part, in
+    as many records as a part borrows from, and the records' as if nothing were borrowed.
     """
+    return _drawn(network, releases, draws, seed, 2, mean=False)[0]
+
+
+def _drawn(
+    network: Network, releases: Sequence[Release], draws: int, seed: int, longest: int, mean: bool
+) -> tuple[PosteriorNetworks, Vector]:
+    """Draw networks from a chain of up to `longest` times as many; with `mean`, return the population's tables too."""
     generator = np.random.default_rng(seed)
-    return networks_of(run_chain(network, releases, draws, generator), draws, generator)
+
+    def drawn(network: Network, releases: Sequence[Release]) -> tuple[PosteriorNetworks, Vector]:
+        chain = run_chain(network, releases, draws, generator, longest)
+        posterior = networks_of(chain, draws, generator)
+        return posterior, _mean(chain, posterior) if mean else np.zeros(posterior.layout.size)
+
+    scopes = () if isinstance(network, DiscreteMarkovNetwork) else families(network)
+    union = united(releases, scopes)
+    if union is None or union.as_measured is union:
+        return drawn(network, releases)
+    posterior, tables = drawn(network, [union.as_measured])
+    own = DAG()
+    own.add_nodes_from([node for node in network.nodes() if node != union.variable])
+    own.add_edges_from([edge for edge in network.edges() if union.variable not in edge])
+    lent = [drawn(own, [part]) for part in union.apart_releases]
+    places = posterior.layout.places([(union.variable,)])
+    order = _side_by_side(scopes, union.variable, lent[0][0].layout, len(lent))
+    population = np.hstack([posterior.population[:, places], *(each.population for each, _ in lent)])[:, order]
+    poor = next((each.poor for each in [posterior, *(each for each, _ in lent)] if each.poor), "")
+    tables = np.hstack([tables[places], *(each for _, each in lent)])[order]
+    return replace(posterior, population=population, poor=poor), tables
+
+
+def _side_by_side(scopes: Sequence[Clique], variable: str, own: Layout, parts: int) -> NDArray[np.int64]:
+    """Find the cells of families that have a variable behind the table of its states and the tables in each state."""
+    numbers, states = own.tables(np.arange(own.size, dtype=np.float64)), np.arange(parts, dtype=np.float64)
+    found = []
+    for scope in scopes:
+        rest = tuple(v for v in scope if v != variable)
+        each: Any = [parts + part * own.size + numbers[rest] for part in range(parts)] if rest else states
+        found.append(np.stack(each, scope.index(variable)).ravel())
+    return np.concatenate(found).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,13 +400,15 @@ def draw_mean(
 
     The mean has shape (posterior.layout.size,).
     """
-    generator = np.random.default_rng(seed)
-    chain = run_chain(network, releases, draws, generator, _LONGEST)
-    posterior, problem = networks_of(chain, draws, generator), chain.problem
+    return _drawn(network, releases, draws, seed, _LONGEST, mean=True)
+
+
+def _mean(chain: Chain, posterior: PosteriorNetworks) -> Vector:
+    problem = chain.problem
     if problem.rows is not None:
-        return posterior, _mean_tables(chain, problem.rows)
+        return _mean_tables(chain, problem.rows)
     each = [calibrated(problem, logs).marginals[problem.cells] for logs in posterior.population]
-    return posterior, np.asarray(np.mean(each, axis=0))
+    return np.asarray(np.mean(each, axis=0))
 
 
 def _mean_tables(chain: Chain, rows: Rows) -> Vector:
