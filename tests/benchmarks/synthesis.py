@@ -4,24 +4,28 @@
 
 FOLDER holds adult_train.csv.gz, adult_test.csv.gz: the census records of the UCI repository, columns as published.
 Prints, for each seed of the noise, the mean total variation over all pairs and triples of variables of the model and of
-as many synthetic records, seconds of the processor, and the peak memory of the process. With a target, also how well it
-is predicted on the test records by what was learned from synthetic records, and by what was learned from the training
-records.
+as many synthetic records; the mean share of these on pairs and triples of states that no record has; how many of the
+married women among them are husbands; seconds of the processor, and the peak memory of the process. With a target, also
+how well it is predicted on the test records by what was learned from synthetic records, and by what was learned from
+the training records.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import resource
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare, compare_prediction
+from pgmpy_dp.records.frames import labelled
 
 EDGES = {
     "age": [0, *range(20, 90, 5), 200],
@@ -51,6 +55,22 @@ def errors(frame: pd.DataFrame, other: Any, schema: dp.Schema) -> str:
     return f"{pairs:.4f} {triples:.4f}"
 
 
+def unseen(frame: pd.DataFrame, other: pd.DataFrame, schema: dp.Schema) -> str:
+    """Mean share of other records on cells of pairs and of triples on which no record is."""
+    found = []
+    for size in (2, 3):
+        scopes = list(itertools.combinations(schema.variables, size))
+        one, two = (dp.exact_marginals(own, labelled(own, schema), scopes).tables for own in (frame, other))
+        found.append(np.mean([two[scope][one[scope] == 0].sum() for scope in scopes]) / len(other))
+    return "{:.4f} {:.4f}".format(*found)
+
+
+def husbands(frame: pd.DataFrame) -> str:
+    """Share of husbands among married women."""
+    wives = frame[(frame["sex"] == "Female") & (frame["marital_status"] == "Married-civ-spouse")]
+    return f"{100 * (wives['relationship'] == 'Husband').mean():.1f} %"
+
+
 def main() -> None:
     """Print one line a seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -64,7 +84,8 @@ def main() -> None:
     frame, test, schema = adult(asked.folder)
     again = frame.sample(len(frame), replace=True, random_state=0)
     print(f"2-way and 3-way errors of the records themselves, drawn with replacement: {errors(frame, again, schema)}")
-    print("seed  of the model   of its records  CPU s  peak MB")
+    print(f"test records on cells without a record: {unseen(frame, test, schema)}; husbands {husbands(frame)}")
+    print("seed  of the model   of its records  without a record  husbands  CPU s  peak MB")
     for seed in range(asked.seeds):
         begin = time.process_time()
         data = dp.PrivateDataset(
@@ -76,7 +97,8 @@ def main() -> None:
         seconds = time.process_time() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         model, records = errors(frame, network, schema), errors(frame, made, schema)
-        print(f"{seed:4}  {model}  {records}   {seconds:5.1f}  {peak:7.0f}", flush=True)
+        impossible = f"{unseen(frame, made, schema)}  {husbands(made):>8}"
+        print(f"{seed:4}  {model}  {records}  {impossible}   {seconds:5.1f}  {peak:7.0f}", flush=True)
         if asked.target:
             print(compare_prediction(frame, made, test, asked.target, schema).round(4), flush=True)
 
