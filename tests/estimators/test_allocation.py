@@ -136,6 +136,27 @@ def test_stage_one_on_a_sample_is_refused_where_records_are_replaced(network, re
     assert data.budget.history == mixed.budget.history == ()
 
 
+@pytest.mark.parametrize(
+    ("allocation", "power"),
+    [
+        (papers.UniformAllocation(), 0.0),
+        (papers.DataDependentAllocation(), 0.0),  # of stage I
+        (papers.SizeAllocation(), 0.5),
+        (papers.SizeAllocation(-1.5), -1.5),
+    ],
+    ids=str,
+)
+def test_shares_are_proportional_to_a_power_of_the_cells(allocation, power, network):
+    cliques, weights = first_plan(network, SCHEMA, allocation, "joint")
+    assert weights == [SCHEMA.cells(clique) ** power for clique in cliques]
+    cliques, weights = first_plan(network, SCHEMA, allocation, "paper")
+    halves = dict.fromkeys(map(frozenset, cliques), 0.0)
+    for scope in families(network):  # a node without parents has both halves
+        for clique in (scope, scope[1:] or scope):
+            halves[frozenset(clique)] += SCHEMA.cells(scope) ** power / 2
+    assert dict(zip(map(frozenset, cliques), weights, strict=True)) == pytest.approx(halves)
+
+
 def test_closed_form_is_the_constrained_minimum():
     """Equation (10) against an optimiser of (5), families inside others included."""
     network = DiscreteBayesianNetwork(EDGES)

@@ -102,6 +102,16 @@ def test_a_search_foresees_noise_in_units_whatever_their_rows(delta):
     assert weighted == pytest.approx(one, rel=0.1)
 
 
+@pytest.mark.parametrize(("more", "states"), [(0, (8, 12, 2)), (2, (8, 12, 2)), (3, None), (4, None)])
+def test_pairs_are_judged_as_such_where_most_tables_are_of_variables_with_tables_of_their_own(more, states):
+    """Three pairs are more than half of five tables, and not of six."""
+    wide = dp.Schema(SCHEMA.states | {"month": range(12), "day": range(7)})
+    own, pairs = [("age",), ("job",), ("smoke",)], [("age", "job"), ("age", "smoke"), ("job", "smoke")]
+    others = [("age", "town"), ("job", "month"), ("smoke", "day"), ("town", "month")][:more]
+    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    assert Outlook.of(wide, dict.fromkeys([*own, *pairs, *others], 9.0), 8000, guarantee).states == states
+
+
 def test_derived_variables_need_no_pairs():
     rule = dp.Dependency("town", "region", {town: town // 3 for town in range(5)})
     schema = dp.Schema({"age": range(8), "town": range(5), "region": [0, 1]}, rules=[rule])

@@ -57,9 +57,11 @@ def test_draws_and_their_mean(naive):
     schema, train, _ = naive
     data = dp.PrivateDataset(train, schema, dp.PrivacyBudget(10.0), noise=dp.SimulatedNoise(0))
     network = DiscreteBayesianNetwork([("y", "x0")])
+    network.add_node("x1")  # of no edge
     sampler = dp.papers.PosteriorSampler(2.0, draws=3).fit(network, data)
     assert sampler.guarantee_.epsilon == 6.0
     networks = sampler.networks()
+    assert all(set(drawn.nodes()) == {"y", "x0", "x1"} and drawn.check_model() for drawn in networks)
     mean = np.mean([drawn.get_cpds("x0").get_values() for drawn in networks], axis=0)
     own = {cpd.variable: cpd for cpd in sampler.parameters_}
     np.testing.assert_allclose(own["x0"].get_values(), mean)

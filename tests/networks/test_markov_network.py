@@ -227,6 +227,24 @@ def test_loopy_inference_on_request(records, schema):
         assert kl_divergence(*fits) < 0.01
 
 
+def test_a_variable_that_cannot_vary_changes_no_loopy_fit():
+    """Its potential never moves, while those of the others still do."""
+    tables = {
+        ("a", "b"): np.array([[300, 120, 80], [60, 240, 200]]),
+        ("b", "c"): np.array([[99, 266], [208, 164], [151, 112]]),
+    }
+    guarantee = dp.Guarantee(1.0, 0.0, None, "replace_one", "laplace", True)
+    fits = []
+    for held in (tables, tables | {("d",): np.array([1000])}):
+        schema = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]} | ({"d": ["one"]} if ("d",) in held else {}))
+        noisy = dp.NoisyMarginals(schema, held, dict.fromkeys(held, 40.0), guarantee, public_total=1000)
+        network = dp.PrivateMarkovNetwork([("a", "b"), ("b", "c")])
+        network.add_nodes_from(schema.variables)
+        network.fit(noisy, estimator=dp.CollectiveEM(inference="loopy"))
+        fits.append(network.query(["a", "b"]).values)
+    np.testing.assert_allclose(fits[1], fits[0], atol=1e-12)
+
+
 def test_impossible_evidence(fitted, tmp_path):
     path = tmp_path / "network.json"
     fitted.save(path)
