@@ -135,6 +135,23 @@ def test_potentials_that_are_no_numbers_are_refused(bad):
             engine.calibrate(np.array([0.0, bad]))
 
 
+@pytest.mark.parametrize(
+    ("cards", "scopes", "match"),
+    [
+        ({}, [], "at least one variable"),
+        ({"a": 2, "b": 0}, [("a",)], "'b' has 0 states"),
+        ({"a": -1}, [("a",)], "'a' has -1 states"),
+        ({"a": 2}, [()], "is empty"),
+        ({"a": 2, "b": 2}, [("a", "b", "a")], "repeats a variable"),
+        ({"a": 2}, [("a", "b")], "'b', which has no cardinality"),
+    ],
+)
+@pytest.mark.parametrize("build", [JunctionTree.build, FactorGraph.build])
+def test_tables_that_cannot_be_are_refused(build, cards, scopes, match):
+    with pytest.raises(ValueError, match=match):
+        build(cards, scopes)
+
+
 def test_potentials_that_forbid_everything_are_refused():
     tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("a", "b")])
     with pytest.raises(ValueError, match="partition function is zero"):
