@@ -55,8 +55,10 @@ class PartiallyPooledMarginals(
     A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
     interactions: its own, and more the more it borrows. Networks are drawn for bounds and for `PosteriorMean` from the
     same counts, so that bounds hold for the population that a part's records come from, and may be narrower than the
-    sampling of these records alone. The records' own answers, ``target="records"``, borrow nothing. A network in which
-    the new variable is not a parent of all others is fitted to `tables`, and counts the part's own sampling in full.
+    sampling of these records alone. The records' own answers, ``target="records"``, borrow nothing. Tables are read as
+    independent, though an interaction has one error in all of them, so that bounds are too narrow where noise is much
+    larger than sampling. A network in which the new variable is not a parent of all others is fitted to `tables`, and
+    counts the part's own sampling in full.
 
     Examples
     --------

@@ -70,6 +70,8 @@ def path(parts: int) -> Vector:
 
 def partially_pooled(effects: Sequence[Effect]) -> list[Borrowed]:
     """Let the parts borrow from each other, in all effects together, which share their links."""
+    if not effects:
+        return []
     laws = _laws()
     prior = np.tile(laws.mean(axis=0), (len(effects[0].differences), 1))
     for _ in range(_ROUNDS):

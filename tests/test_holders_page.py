@@ -1,0 +1,79 @@
+"""The numbers of the guide for several holders are computed from its tables: an edited number is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDE = " ".join((DOCS / "guides" / "holders.md").read_text(encoding="utf-8").split())
+
+
+def listed(values):
+    *first, last = values
+    return f"{', '.join(first)} and {last}"
+
+
+def percent(shares):
+    return listed([f"{100 * share:.0f} %" for share in shares])
+
+
+def ways(column):
+    """The mean over seeds by set and number of sites, with a column per way."""
+    rows = pd.read_csv(DOCS / "pictures" / "holders.csv")
+    return rows.groupby(["set", "sites", "way"])[column].mean().unstack().dropna(how="all")
+
+
+def gain(column, name):
+    """How much less error partial pooling has than the better of alone and pooled, by the number of sites."""
+    own = ways(column).loc[name]
+    return 1 - own["partial"] / own[["alone", "pooled"]].min(axis=1)
+
+
+def sentences():
+    pairs, queries, divergence = ways("overall_pairs"), ways("overall_queries"), ways("overall_kl")
+    optimum = [(own["pooled"] / own["optimum"]) for own in (pairs, queries, divergence)]
+    average = pairs["average"] / pairs["pooled"]
+    yield (
+        f"Over all records a pooled union has at most {optimum[0].max():.2f} times the error of the optimum for pairs, "
+        f"{optimum[1].max():.2f} times for P(income | one state), and {optimum[2].max():.2f} times the divergence on "
+        f"alarm. Averages of networks have {average.min():.2f} to {average.max():.2f} times the union's error of pairs."
+    )
+    better = [gain(column, "adult") for column in ("site_pairs", "site_queries")] + [gain("site_kl", "alarm")]
+    assert min(own.min() for own in better) > 0
+    yield (
+        f"partial pooling is better than both each site alone and pooling where sites are random: with 2, 5 and 20 "
+        f"sites pairs by {percent(better[0])}, answers given one state by {percent(better[1])}, and the divergence on "
+        f"alarm by {percent(better[2])}."
+    )
+    born, answers = gain("site_pairs", "born"), -gain("site_queries", "born")
+    assert born[5] > 0.1
+    assert born[[2, 20]].abs().max() < 0.01
+    assert answers.min() > 0
+    yield (
+        f"Its pairs are better by {100 * born[5]:.0f} % with 5 places of birth, and within 1 % of the better of the "
+        f"two with 2 and 20; but its answers given one state are {percent(answers)} worse than those of pooling."
+    )
+    rows = pd.read_csv(DOCS / "pictures" / "holders_coverage.csv")
+    means = rows.groupby(["difference", "way"])[["covered", "error"]].mean().unstack()
+    partial, apart = (means["covered"][way] for way in ("partial", "apart"))
+    assert partial.min() > 0.9
+    error = means["error"]["partial"] / means["error"]["apart"]
+    yield (
+        f"90 % bounds within a site contain it for at least {100 * apart.min():.0f} % of answers if each site is "
+        f"fitted apart. Those of partial pooling contain {percent(partial)} if sites are alike, differ a little and differ "
+        f"much, and its answers have {listed([f'{ratio:.2f}' for ratio in error])} times the error"
+    )
+    seeds = pd.read_csv(DOCS / "pictures" / "holders.csv").groupby("set")["seed"].nunique()
+    assert seeds.nunique() == 1
+    yield f"means of {seeds.iloc[0]} seeds): over all records"
+
+
+def test_sentences_say_what_the_tables_hold():
+    for sentence in sentences():
+        assert sentence in GUIDE
+
+
+if __name__ == "__main__":
+    print(*sentences(), sep="\n")
