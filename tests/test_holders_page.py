@@ -62,8 +62,8 @@ def sentences():
     error = means["error"]["partial"] / means["error"]["apart"]
     yield (
         f"90 % bounds within a site contain it for at least {100 * apart.min():.0f} % of answers if each site is "
-        f"fitted apart. Those of partial pooling contain {percent(partial)} if sites are alike, differ a little and differ "
-        f"much, and its answers have {listed([f'{ratio:.2f}' for ratio in error])} times the error"
+        f"fitted apart. Those of partial pooling contain {percent(partial)} if sites are alike, differ a little and "
+        f"differ much, and its answers have {listed([f'{ratio:.2f}' for ratio in error])} times the error"
     )
     seeds = pd.read_csv(DOCS / "pictures" / "holders.csv").groupby("set")["seed"].nunique()
     assert seeds.nunique() == 1
