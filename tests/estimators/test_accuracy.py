@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
+from pgmpy_dp.fitting.plans import accuracy
 from pgmpy_dp.fitting.plans.accuracy import _errors, _gaussian_price, _least_cost, plan_accuracy
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
@@ -144,6 +145,15 @@ def test_a_hundred_variables_are_planned():
 def test_what_cannot_be_planned_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         plan_accuracy(dp.Schema({**SCHEMA.states, "only": [0]}), *arguments)
+
+
+def test_more_sets_of_variables_than_are_planned_are_refused(monkeypatch):
+    schema, widths = dp.Schema({v: [0, 1] for v in "abcde"}), {("a", "b", "c"): 20.0, ("d", "e"): 20.0}
+    monkeypatch.setattr(accuracy, "_MOST_SETS", 2**3 + 2**2)
+    assert plan_accuracy(schema, widths, delta=1e-6).epsilon > 0
+    monkeypatch.setattr(accuracy, "_MOST_SETS", 2**3 + 2**2 - 1)
+    with pytest.raises(ValueError, match="more than 11 sets of variables"):
+        plan_accuracy(schema, widths, delta=1e-6)
 
 
 def test_the_command_prints_the_plan(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.plans.planning import merged_cliques, shares
+from pgmpy_dp.fitting.plans.planning import _GROWTH, _grown, merged_cliques, shares
 from pgmpy_dp.fitting.readings.family_tables import explain_tables
 from pgmpy_dp.inference import GaussianNoise, LaplaceNoise, Layout, SmoothedLaplaceNoise
 from pgmpy_dp.observed.factors import families, maximal
@@ -152,6 +153,30 @@ def test_pairs_are_measured_by_default_and_laplace_noise_does_not_drown_them(nam
         == found["gaussian_block"][: len(found["laplace"])]
     )
     assert (len(found["laplace"]) < len(found["gaussian"])) == (name != "insurance")  # its families are large
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2, 5), min_size=6, max_size=6), st.lists(st.integers(0, 2), min_size=15, max_size=15))
+def test_a_grown_table_stands_for_the_most_pairs_for_its_size(sizes, kinds):
+    """Each pair of variables is left, joined by an edge, or neither. No other variable raises the ratio."""
+    schema = dp.Schema(dict(zip("abcdef", map(range, sizes), strict=True)))
+    left, neighbours = nx.Graph(), nx.Graph()
+    for graph, wanted in ((left, 1), (neighbours, 2)):
+        graph.add_nodes_from("abcdef")
+        pairs = combinations("abcdef", 2)
+        graph.add_edges_from(pair for pair, kind in zip(pairs, [1, *kinds[1:]], strict=True) if kind == wanted)
+
+    def ratio(table):
+        return left.subgraph(table).size() / schema.cells(tuple(table)) ** 0.5
+
+    found, table = _grown(("a", "b"), left, neighbours, schema)
+    assert found == pytest.approx(ratio(table))
+    assert neighbours.subgraph(table).size() == 0
+    for more in set("abcdef") - set(table):
+        larger = (*table, more)
+        covered = sum(map(schema.cells, left.subgraph(larger).edges()))
+        allowed = left.subgraph(larger).degree(more) > 0 and neighbours.subgraph(larger).size() == 0
+        assert not allowed or schema.cells(larger) > _GROWTH * covered or ratio(larger) <= found + 1e-8
 
 
 def test_what_nothing_joins_is_measured_together():
