@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -228,6 +230,27 @@ def test_more_steps_are_taken_where_noise_is_small(deviation, more):
     fit = fit_mixture(CARDS, tables, components=20, members=1, steps=40, generator=np.random.default_rng(0))
     assert (fit.steps > 40) == more
     assert fit.steps <= 80
+
+
+@pytest.mark.parametrize("width", ensemble._WIDTHS)
+@pytest.mark.parametrize("power", [-2, 0, 3])
+def test_the_settings_are_those_that_predict_the_other_half_best(width, power):
+    """With known risks, in nats: the width, and the penalty to a half of a factor."""
+    best = ensemble._FIRST_PENALTY * ensemble._FACTOR**power
+
+    def risk(own):
+        apart = math.log(own.penalty / best, ensemble._FACTOR)
+        return 30.0 * (own.width != width) + apart**2 + 100.0 * (own.components < 40)
+
+    start = SimpleNamespace(
+        ordered=True,
+        problem=lambda *_: SimpleNamespace(precision=1.0, gradient=lambda found, _: (risk(found), None)),
+        fit=lambda problem, own, generator: own,
+    )
+    halves = SimpleNamespace(thinned=lambda *_: (None, None))
+    found = ensemble._choose(halves, start, 40, 400, 1, np.random.default_rng(0), lambda: None)
+    assert (found.width, found.components) == (width, 40)
+    assert abs(math.log(found.penalty / best, ensemble._FACTOR)) <= 0.5 + 1e-9
 
 
 def test_states_that_are_alike_share_coefficients(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
+from pgmpy_dp.inference.densities import _integrated
 from pgmpy_dp.models.shapes import shape_of
 
 GENERATOR = np.random.default_rng(1)
@@ -180,3 +183,16 @@ def test_means_and_quantiles_have_bounds_that_include_the_tail(related):
     assert list(network.quantiles(evidence={"a": 55}).index) == ["b"]
     with pytest.raises(dp.SchemaError, match="'c'"):
         network.expectation(["c"])
+
+
+@pytest.mark.parametrize(("order", "power"), [(2, 1), (3, 2)])
+def test_the_prior_is_white_noise_integrated_so_often(order, power):
+    """Its covariance is the integral of the product of (s - u)^k / k! and (t - u)^k / k!, exact by Gauss's rule."""
+    places = np.array([-2.0, -0.3, 0.5, 1.25, 3.0])
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    for row, first in zip(_integrated(places, order), places, strict=True):
+        for found, second in zip(row, places, strict=True):
+            s, t = abs(first), abs(second)
+            u = min(s, t) * (nodes + 1) / 2
+            exact = min(s, t) / 2 * weights @ ((s - u) * (t - u)) ** power / math.factorial(power) ** 2
+            assert found == pytest.approx(exact if first * second > 0 else 0.0, rel=1e-12)
