@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -127,3 +128,15 @@ def test_a_public_total_is_kept_and_bad_weights_are_refused():
         assert table.sum() == pytest.approx(25)
     with pytest.raises(ValueError, match="weights is 'size'"):
         dp.papers.mutual_consistency(release, "size")
+
+
+@pytest.mark.parametrize("weights", ["epsilon", "inverse_variance"])
+def test_exact_counts_agree_already(weights):
+    """They have no noise that could weight them."""
+    counts = all_counts(np.random.default_rng(0))
+    tables = {clique: counts_of(counts, clique) for clique in [("a", "b", "d"), ("d", "c"), ("b", "e", "a")]}
+    exact = dp.NoisyMarginals(
+        SCHEMA, tables, dict.fromkeys(tables, 0.0), dp.Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+    )
+    for clique, agreed in dp.papers.mutual_consistency(exact, weights).items():
+        np.testing.assert_allclose(agreed, tables[clique], atol=1e-9)
