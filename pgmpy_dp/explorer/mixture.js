@@ -17,7 +17,7 @@ function unpackedTable({ plain, cells, starts, base, shape, effects, rest }, cou
     for (let cell = 0; cell < cells; cell++, at++) {
       let log = base[run * cells + cell];
       for (const own of places) log += effects[k * size + own[cell]];
-      if (rest) log += (rest[0][at] + 256 * rest[1][at] - 32767) / 2 ** 31;
+      if (rest) log += (rest[0][at] + 256 * rest[1][at] - 32767) / 2 ** 30;
       table[at] = Math.exp(log);
     }
   }

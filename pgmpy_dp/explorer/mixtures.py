@@ -14,7 +14,7 @@ from pgmpy_dp.inference.mixtures.refits import MixtureDraws
 from pgmpy_dp.inference.tables.layout import Vector
 
 # Remainders of logarithms in steps that have 16 bits: answers are means over many components, whose errors are smaller.
-_STEP, _MOST_STEPS = 2.0**-31, 2**15 - 1
+_STEP, _MOST_STEPS = 2.0**-30, 2**15 - 1
 _MOST_RUNS = 64  # of components that differ by factors
 
 
