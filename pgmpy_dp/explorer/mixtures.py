@@ -103,11 +103,11 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
     """
     held = table[0] > 0
     apart = np.where(held, logs - logs[0], 0.0)
-    states = np.concatenate(
-        [np.eye(size)[axis.ravel()] for size, axis in zip(shape, np.indices(shape), strict=True)], 1
-    )
-    gram = states[held].T @ states[held]
-    effects = apart @ states @ np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+    effects = apart
+    if len(shape) > 1:
+        ones = [np.eye(size)[axis.ravel()] for size, axis in zip(shape, np.indices(shape), strict=True)]
+        states = np.concatenate(ones, axis=1)
+        effects = apart @ states @ np.linalg.pinv(states[held].T @ states[held], rcond=1e-10, hermitian=True)
     effects = effects.astype(np.float32).astype(np.float64)
     near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
     fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)

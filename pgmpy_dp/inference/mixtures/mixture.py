@@ -464,5 +464,6 @@ def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
     sums = found.sum(axis=-1, keepdims=True)
     if not np.allclose(sums, 1.0, atol=1e-4):
         raise ValueError(f"{name} must sum to one in each component")
-    scaled: Vector = found / sums
+    # What sums to one up to rounding stays, so that a mixture that was written and read is the same.
+    scaled: Vector = found / np.where(np.abs(sums - 1.0) < 1e-12, 1.0, sums)
     return scaled
