@@ -106,7 +106,7 @@ class AutoModel(StepwiseEstimator):
 
     Pairs do not show how three variables depend on each other, which a correct network describes better than a mixture.
     So a network is chosen if it predicts pairs nearly as well. Where noise hides the difference this chooses a network,
-    too: at an epsilon of 1 its pairs were then two to three times as far from the records of two surveys as those of
+    too: at an epsilon of 1 its pairs were then 1.7 and 2.9 times as far from the records of two surveys as those of
     :class:`~pgmpy_dp.PairwiseMixture`, which is the better choice unless a sparse graph is to be expected.
 
     Examples
