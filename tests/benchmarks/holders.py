@@ -51,6 +51,7 @@ EDGES = [
     *(("sex", "hours_per_week"), ("income", "hours_per_week")),
 ]
 EPSILON, FEW, ESTIMATOR = 1.0, 50, dp.AutoMLE
+FIRST_SEED = 20  # of coverage: the prior of partial pooling was chosen on earlier ones
 WAYS = ("release", "optimum", "pooled", "apart", "partial", "alone", "average")
 
 Measured = Mapping[str, float]
@@ -253,7 +254,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     found: list[dict[str, Any]] = []
     if asked.coverage:
-        for seed, name, difference in itertools.product(range(asked.seeds), ("cancer", "asia"), (0.0, 0.3, 1.0)):
+        seeds = range(FIRST_SEED, FIRST_SEED + asked.seeds)
+        for seed, name, difference in itertools.product(seeds, ("cancer", "asia"), (0.0, 0.3, 1.0)):
             found += coverage(name, difference, seed)
             pd.DataFrame(found).to_csv(asked.coverage, index=False)
         return
