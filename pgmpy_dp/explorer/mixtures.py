@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from pgmpy_dp.explorer.packed import Packed
@@ -105,8 +106,8 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
     apart = np.where(held, logs - logs[0], 0.0)
     effects = apart
     if len(shape) > 1:
-        ones = [np.eye(size)[axis.ravel()] for size, axis in zip(shape, np.indices(shape), strict=True)]
-        states = np.concatenate(ones, axis=1)
+        states = np.zeros((len(held), sum(shape)))
+        np.put_along_axis(states, _places(shape).T, 1.0, axis=1)
         effects = apart @ states @ np.linalg.pinv(states[held].T @ states[held], rcond=1e-10, hermitian=True)
     effects = effects.astype(np.float32).astype(np.float64)
     near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
@@ -116,6 +117,10 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
 
 def _spread(effects: Vector, shape: Sequence[int]) -> Vector:
     """Add the effects of the states of every cell."""
+    return np.asarray(effects[:, _places(shape)].sum(axis=1))
+
+
+def _places(shape: Sequence[int]) -> NDArray[np.intp]:
+    """Number the states of all variables; return those of every cell, of shape (variables, cells)."""
     starts = np.cumsum([0, *shape[:-1]])
-    places = [start + axis.ravel() for start, axis in zip(starts, np.indices(shape), strict=True)]
-    return np.asarray(effects[:, np.stack(places)].sum(axis=1))
+    return np.asarray(np.indices(shape).reshape(len(shape), -1) + starts[:, None])

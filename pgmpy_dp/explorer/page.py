@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
@@ -27,7 +26,7 @@ from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.models.trees.answers import TreeAnswers
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.report.templates import promise as promised
 from pgmpy_dp.schema import Schema, State
 
 if TYPE_CHECKING:
@@ -141,30 +140,18 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
     elif not guarantee.private:
         notices.append(_paragraph("Not private: nothing is promised about the records behind this page."))
     if guarantee is not None:
-        promise = _details("What is promised about privacy", _promise(guarantee))
+        told = _paragraph(f"Everything on this page follows from that release. Formally: {guarantee}.")
+        told = (promised(guarantee) if guarantee.private else "") + told
+        promise = _details("What is promised about privacy", told)
     misfit = _misfit(model) if bounded else None
     if misfit:
-        told = f"{misfit}. Bounds allow for it as far as the release tells."
+        told = _paragraph(f"{misfit}. Bounds allow for it as far as the release tells.")
         notices.append(_details("The release contradicts the model: answers may be far off.", told))
     return promise, "".join(notices)
 
 
-def _promise(guarantee: Guarantee) -> str:
-    """State a guarantee, in plain words where it promises anything."""
-    told = f"Everything on this page follows from one release. Formally: {guarantee}."
-    if not guarantee.private:
-        return told
-    changes = {"add_remove": "Whether it is among the data", "replace_one": "What it says"}[guarantee.neighbours]
-    factor = f"{math.exp(guarantee.epsilon):,.2f}" if guarantee.epsilon < math.log(1e6) else "more than a million"
-    delta = f", and by {guarantee.delta:.2g} on top" if guarantee.delta else ""
-    return (
-        f"Whoever sees this page learns little about any single {guarantee.unit}. {changes} changes how likely any "
-        f"content of the page is by a factor of at most {factor}{delta}, whatever anyone knows. {told}"
-    )
-
-
-def _details(summary: str, text: str) -> str:
-    return f"<details><summary>{summary}</summary>{_paragraph(text)}</details>"
+def _details(summary: str, told: str) -> str:
+    return f"<details><summary>{summary}</summary>{told}</details>"
 
 
 def _paragraph(text: str) -> str:

@@ -6,16 +6,14 @@ import itertools
 import math
 import os
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp._files import replacing, require_page
-from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -30,16 +28,13 @@ from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise, released_tables
 from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
-from pgmpy_dp.schema import Clique, State
-
-if TYPE_CHECKING:
-    import jinja2
+from pgmpy_dp.report.templates import environment, rounded
+from pgmpy_dp.schema import Clique
 
 MOST_STATES = 30  # rows shown of a variable's table; the others unfold
 MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
 MOST_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
 FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
-_MOST_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
 
 
 def write_report(
@@ -119,7 +114,7 @@ def render_report(
     fitted = {} if network is None else _fitted_marginals(release, network)
     check, untested = (None, "") if network is None or mixture is not None else _check(release, network)
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             title=title,
@@ -127,7 +122,6 @@ def render_report(
             release=release,
             guarantee=guarantee,
             parts=getattr(release, "parts", {}),
-            factor=_bounded(math.exp(min(guarantee.epsilon, 700.0))),
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
             tables=tables,
             drowned=[table for table in tables if table.level == "drowned"],
@@ -148,52 +142,10 @@ def render_report(
     )
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
-        autoescape=True,  # names of variables and states are not trusted
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {"number": _number, "percent": _percent, "text": _text}
-    return environment
-
-
-def _number(value: float, digits: int = 4) -> str:
-    """Round to significant digits, with separators of thousands."""
-    if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
-        return f"{value:.{digits - 1}g}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:,.{min(decimals, 6)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _percent(value: float, deviation: float | None = None) -> str:
-    """Write a share with the digits that its noise leaves; one far above 1 as a bound."""
-    if abs(value) > _MOST_SHARE:
-        return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
-    if deviation:
-        digits = min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)
-        return f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # no negative zero
-    return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
-
-
 def _points(deviation: float) -> str:
     """Say a standard deviation of shares in percentage points."""
-    text = _number(deviation, 2)
+    text = rounded(deviation, 2)
     return f"± {text} point{'' if text == '1' else 's'}, one standard deviation of the noise"
-
-
-def _text(value: State) -> str:
-    """Make a state or name visible."""
-    text = str(value)
-    return printable(text) if text.strip() else f"(blank) {text!r}"
-
-
-def _bounded(factor: float) -> str:
-    return _number(factor, 3) if factor < 1e6 else "more than a million"
 
 
 def _check(release: NoisyMarginals, network: Network) -> tuple[FitCheck | None, str]:

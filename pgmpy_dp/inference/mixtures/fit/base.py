@@ -48,12 +48,13 @@ def start_from(
         for variable in range(len(tables.cardinalities))
         if variable not in dependent
     }
-    for one, other in sorted(information, key=lambda pair: -information[pair]):
+    informative = [pair for pair in information if information[pair] > _INFORMATION]
+    for one, other in sorted(informative, key=lambda pair: -information[pair]):
         parts = [block for block in bases if one in block or other in block]
         joined = tuple(sorted(itertools.chain(*parts)))
         most = _LARGEST if len(joined) == 2 else _LARGEST_OF_MORE
         small = math.prod(tables.cardinalities[variable] for variable in joined) <= most
-        if len(parts) == 2 and small and information[one, other] > _INFORMATION:
+        if len(parts) == 2 and small:
             counts, kept = _base(tables, joined, denoised)
             if counts[kept].sum() > counts.sum() / 2:  # pairs that contradict each other would leave nothing
                 bases = {block: own for block, own in bases.items() if block not in parts} | {joined: (counts, kept)}
