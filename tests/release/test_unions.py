@@ -210,6 +210,25 @@ def test_without_its_variable_a_union_is_the_sum_of_its_parts_and_of_their_noise
     assert (sites.noise.observed == [north.total, south.total]).all()
 
 
+def test_noise_in_a_cell_of_both_is_the_quadratic_mean_of_that_of_the_parts():
+    parts = {site: part([("a", "b")], scale=scale) for site, scale in (("north", 3.0), ("south", 5.0))}
+    each = [own.noise(("a", "b")) for own in parts.values()]
+    assert [scale for scale, _ in each] == [3.0, 5.0]
+    assert all(deviation > 1.3 * scale for scale, deviation in each)  # of Laplace noise
+    found = dp.union(parts, variable="site").noise(("site", "a", "b"))
+    assert found == pytest.approx([17.0**0.5, np.sqrt(np.mean([deviation**2 for _, deviation in each]))])
+
+
+@pytest.mark.parametrize("cliques", [[("a", "b")], [("a",), ("b",), ("a", "c")]])
+def test_a_partially_pooled_union_observes_its_tables_and_the_parts_numbers_of_records(cliques):
+    parts = {site: part(cliques, seed) for seed, site in enumerate(("north", "south"))}
+    partial = dp.PartiallyPooledMarginals.of(dp.union(parts, variable="site"))
+    seen = partial.observe(partial.variables)
+    assert seen.cliques[-1] == ("site",)
+    assert np.bincount(seen.owners).tolist() == [partial.schema.cells(clique) for clique in seen.cliques]
+    np.testing.assert_allclose(seen.noise.observed[-2:], partial.totals)
+
+
 def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_share_of_all():
     both = dp.union({"north": part([("a",), ("c",)]), "south": part([("a",)], 1), "west": part([("a",), ("c",)], 2)})
     assert both.cliques == (("site", "a"), ("site", "c"))
