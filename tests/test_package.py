@@ -126,4 +126,4 @@ def test_no_data_is_shipped():
     package = Path(dp.__file__).parent
     others = {path.name for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"}
     others = {name for name in others if not name.endswith((".py", ".pyi", ".js"))}
-    assert others == {"py.typed", "page.html.j2", "page.html", "page.css"}
+    assert others == {"py.typed", "page.html.j2", "promise.html.j2", "page.html", "page.css"}
