@@ -26,6 +26,7 @@ from pgmpy_dp.errors import Message
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.release import Release
 
 
 def run(*arguments, code=0):
@@ -188,6 +189,22 @@ def test_releases_of_holders_are_united_fitted_and_asked_about_each_of_them(asia
         "query", "partial.zip", "--target", "xray", "--evidence", "site=south", "--interval", 0.9
     )
     assert "are for a union" in refused("fit", "north.zip", "--model", "edges.txt", "--pooled", "--out", "other.zip")
+
+
+def test_monthly_releases_are_periods_in_their_order(asia):
+    """By dates or numbers, whatever the order of the files; a name that is not written like the others is refused."""
+    for number, month in enumerate(("2024-01", "2024-02", "2023-12")):
+        release(epsilon=number + 1, out=f"{month}.zip")
+        for copied in (f"{12 - number}.zip", "2024-2.zip"):
+            (asia / copied).write_bytes((asia / f"{month}.zip").read_bytes())
+    union = ["union", "--as", "month", "--periods", "--out", "year.zip", "--force"]
+    assert "by month, in this order:\n  2023-12: " in run(*union, "2024-01.zip", "2024-02.zip", "2023-12.zip")
+    assert Release.load("year.zip").parts["2023-12"] == Release.load("2023-12.zip")
+    run(*union, "12.zip", "11.zip", "10.zip")
+    assert "by month, in this order:\n  10: " in run("inspect", "year.zip")
+    assert "2024-2.zip is not called by a period" in refused(*union, "2024-01.zip", "2024-2.zip", "2023-12.zip")
+    assert "12.zip is not called" in refused(*union, "2024-01.zip", "12.zip", "2023-12.zip")
+    assert "called 10" in refused(*union, "12.zip", "10.zip", "./10.zip")
 
 
 @pytest.fixture

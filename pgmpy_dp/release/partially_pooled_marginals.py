@@ -31,7 +31,7 @@ class PartiallyPooledMarginals(
 
     Fits use its tables instead of the union's, so that the parameters of a small or noisy part shrink towards the
     common ones: use it if parts differ, but not in everything. Parts that are named by at least three ascending numbers
-    are periods, each of which shrinks towards its neighbours. It costs no privacy. Its parameters are those of
+    or dates are periods, each of which shrinks towards its neighbours. It costs no privacy. Its parameters are those of
     `UnitedMarginals`; `of` makes it from such a union.
 
     Attributes

@@ -40,7 +40,8 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     Parameters
     ----------
     releases : mapping of state to NoisyMarginals
-        The release of each holder (or period) by its name, which becomes a state of the new variable.
+        The release of each holder by its name, which becomes a state of the new variable. Names that are at least
+        three ascending numbers or dates, such as ``"2024-01"``, make it an ordered variable of periods.
     variable : str
         Name of the new variable.
     overlap : int

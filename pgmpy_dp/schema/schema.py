@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,7 +24,7 @@ from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_payments
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.detail import Detail, details_of
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
-from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, listed, typed
+from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, in_order, listed, typed
 from pgmpy_dp.schema.table_schema import (
     CSV_PROPERTY,
     FOUND_PROPERTY,
@@ -308,14 +306,17 @@ class Schema:
 
     @property
     def ordered(self) -> list[str]:
-        """The variables whose states have an order: bins, and at least three ascending numbers.
+        """The variables whose states have an order: bins, and at least three ascending numbers or dates.
+
+        Dates are months, days, weeks or quarters, such as ``"2024-01"``, ``"2024-01-31"``, ``"2024-W05"`` and
+        ``"2024-Q1"``, all written alike.
 
         Examples
         --------
-        >>> Schema({"month": [202401, 202402, 202403], "smoke": ["yes", "no"]}).ordered
-        ['month']
+        >>> Schema({"month": ["2024-01", "2024-02", "2024-03"], "visit": [1, 2, 3], "smoke": ["yes", "no"]}).ordered
+        ['month', 'visit']
         """
-        return [variable for variable in self.variables if variable in self.bins or _ascending(self.states[variable])]
+        return [variable for variable in self.variables if variable in self.bins or in_order(self.states[variable])]
 
     def cardinality(self, variable: str) -> int:
         """Return the number of states of a variable.
@@ -619,12 +620,6 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema, tuple(self._arguments().values())
-
-
-def _ascending(states: tuple[State, ...]) -> bool:
-    if len(states) < 3 or not all(isinstance(state, Real) and not isinstance(state, bool) for state in states):
-        return False
-    return all(low < high for low, high in pairwise(states))  # type: ignore[operator]  # they are numbers
 
 
 def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, tuple[Guarantee, ...]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,9 @@ import numpy as np
 from pgmpy_dp.errors import SchemaError
 
 State = str | int | float | bool
+
+# A month, day, week or quarter, as ISO 8601 and the labels of `DateBins` write them: in alphabetic order if alike.
+_PERIOD = re.compile(r"\d{4}-((0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?|W(0[1-9]|[1-4]\d|5[0-3])|Q[1-4])", re.ASCII)
 
 FIELD_TYPES: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -77,6 +82,19 @@ def checked_state(owner: str, state: Any) -> State:
     if isinstance(value, str) and not is_text(value):
         raise SchemaError(f"{owner}: the state {value!r} cannot be written as UTF-8.")
     return value + 0.0 if isinstance(value, float) else value  # turns -0.0 into 0.0
+
+
+def written(state: State) -> str | None:
+    """Return how a state that has a place in an order is written: as a number, or as dates are; None for others."""
+    if isinstance(state, str):
+        return re.sub(r"\d", "0", state) if _PERIOD.fullmatch(state) else None
+    return None if isinstance(state, bool) else "number"
+
+
+def in_order(states: tuple[State, ...]) -> bool:
+    """Whether states are at least three numbers, or dates written alike, that ascend."""
+    alike = len(states) > 2 and written(states[0]) and len({written(state) for state in states}) == 1
+    return bool(alike) and all(low < high for low, high in pairwise(states))  # type: ignore[operator]
 
 
 def is_text(value: str) -> bool:

@@ -129,11 +129,26 @@ def test_the_release_tells_in_what_holders_differ():
     assert unlike(both) == (("a", "b"),)
 
 
-def test_order_of_periods_is_that_of_numbers():
-    """Periods called by numbers are an ordered variable of mixtures, smoothed between neighbours."""
-    months = dp.union(dict(zip((202401, 202402, 202403), united((0.2, 0.6)).parts.values(), strict=False)), "month")
-    three = dp.union({**months.parts, 202403: united((0.4, 0.4), 7).parts["north"]}, "month")
-    assert three.schema.ordered == ["month"]
+@pytest.mark.parametrize(
+    ("names", "ordered"),
+    [
+        ((202401, 202402, 202412), True),
+        (("2023-12", "2024-01", "2024-02"), True),
+        (("2024-01-31", "2024-02-01", "2024-02-02"), True),
+        (("2024-Q1", "2024-Q2", "2024-Q3"), True),
+        (("2024-01", "2024-2", "2024-03"), False),
+        (("2024-02", "2024-01", "2024-03"), False),
+        (("2024-01", "2024-02", "2024-Q3"), False),
+        (("2024-11", "2024-12", "2024-13"), False),
+        (("101", "102", "103"), False),
+        (("2024-01", "2024-02"), False),
+    ],
+)
+def test_periods_called_by_ascending_numbers_or_dates_are_ordered(names, ordered):
+    """Mixtures smooth between them, and partially pooled months borrow from their neighbours."""
+    parts = [*UNLIKE.parts.values(), united((0.4, 0.4), 7).parts["north"]]
+    union = dp.union(dict(zip(names, parts, strict=False)), "month")
+    assert union.schema.ordered == ["month"] * ordered
 
 
 @pytest.mark.parametrize("estimator", [dp.AutoMLE, dp.CollectiveEM, dp.PosteriorMean])

@@ -183,7 +183,8 @@ def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
             f"  {state}: {part.guarantee.sentence()} About {part.total:,.0f} {guarantee.counted}."
             for state, part in noisy.parts.items()
         ]
-        head += [f"A union of {len(each)} releases by {noisy.variable}:", *each]
+        order = ", in this order" if noisy.variable in noisy.schema.ordered else ""
+        head += [f"A union of {len(each)} releases by {noisy.variable}{order}:", *each]
     if isinstance(noisy, DiscoveredStates):
         found = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
         return [*head, found, "", *map(str, noisy.states)]
