@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.models.simulation import simulate
-from pgmpy_dp.structure.auto_model import favouring
+from pgmpy_dp.structure.auto_model import favouring, saved
 from pgmpy_dp.structure.drawn_records import positions
 
 ASIA = bnlearn_network("asia")
@@ -44,7 +46,7 @@ def found(request):
 def test_the_model_that_suits_the_records_is_chosen(found):
     estimator, _, suits, schema = found
     assert estimator.chosen_ == suits
-    assert (estimator.excess_ > 0.5) == (suits == "mixture")
+    assert (estimator.excess_ > saved(schema)) == (suits == "mixture")
     drawn = positions(estimator.network_.simulate(1000, seed=0), schema)
     assert drawn.shape == (1000, len(schema.variables))
 
@@ -77,6 +79,27 @@ def test_only_a_mixture_holds_rules():
     estimator, _ = fitted(records, ruled)
     assert (estimator.chosen_, estimator.excess_) == ("mixture", np.inf)
     assert not ((drawn := estimator.network_.simulate(500, seed=0))["lung"].eq("yes") & drawn["either"].eq("no")).any()
+
+
+def test_few_columns_get_a_mixture_where_noise_hides_which_is_closer():
+    records = pd.DataFrame(np.random.default_rng(0).binomial(3, 0.3, size=(2000, 4)), columns=list("abcd"))
+    estimator, _ = fitted(records, dp.Schema(dict.fromkeys(records, range(4))), epsilon=1.0)
+    assert estimator.chosen_ == "mixture"
+    assert abs(estimator.excess_) < 0.1
+
+
+@pytest.mark.parametrize("variables", [4, 9])
+def test_a_network_saves_the_share_of_the_noise_of_pairs_that_its_families_save(variables):
+    schema = dp.Schema({str(number): range(3) for number in range(variables)})
+    nobody = pd.DataFrame(columns=list(schema.variables))
+    data = dp.PrivateDataset(nobody, schema, dp.PrivacyBudget(2.0, 1e-5), noise=dp.SimulatedNoise(0))
+    pairs = list(combinations(schema.variables, 2))
+    families = list(combinations(schema.variables, 3))[:variables]
+    of_pair, of_family = (
+        data.measure(cliques, 1.0, delta=1e-6, mechanism="gaussian").marginal(pairs[0])[1]
+        for cliques in (pairs, families)
+    )
+    assert saved(schema) == pytest.approx(1 - of_family / of_pair, abs=0.02)
 
 
 def test_wanted_pairs_get_more_of_the_same_whole():
