@@ -47,13 +47,12 @@ def sentences():
         f"sites pairs by {percent(better[0])}, answers given one state by {percent(better[1])}, and the divergence on "
         f"alarm by {percent(better[2])}."
     )
-    born, answers = gain("site_pairs", "born"), -gain("site_queries", "born")
-    assert born[5] > 0.1
-    assert born[[2, 20]].abs().max() < 0.01
-    assert answers.min() > 0
+    born, answers = gain("site_pairs", "born"), gain("site_queries", "born")
+    assert born.min() > 0
     yield (
-        f"Its pairs are better by {100 * born[5]:.0f} % with 5 places of birth, and within 1 % of the better of the "
-        f"two with 2 and 20; but its answers given one state are {percent(answers)} worse than those of pooling."
+        f"With as many places of birth pairs are better by {percent(born)}, and answers given one state by "
+        f"{percent(answers[[2, 5]])} with 2 and 5, but with 20 they are {-100 * answers[20]:.0f} % worse than those of "
+        "pooling."
     )
     rows = pd.read_csv(DOCS / "pictures" / "holders_coverage.csv")
     means = rows.groupby(["difference", "way"])[["covered", "error"]].mean().unstack()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -21,6 +21,9 @@ from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Clique, Schema
+
+# Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares.
+_FITTINGS, _LEAST_SHARE = 20, 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +41,7 @@ class PartiallyPooledMarginals(
     ----------
     tables : mapping of clique to ndarray
         For every clique that some part measured, the estimated counts of each part. A part that did not measure it has
-        the common interactions, with its own tables of fewer variables.
+        the common odds ratios, with its own tables of fewer variables.
     variances : mapping of clique to float
         The mean posterior variance of their cells, beyond the sampling of the part's records.
 
@@ -46,19 +49,21 @@ class PartiallyPooledMarginals(
     -----
     The shares of a part's table are the sum of interactions, one for each subset A of its variables: a main effect for
     a variable, a two-way interaction for a pair and so on. Every table with the variables A measures the interaction of
-    A, and these measurements are averaged by precision. An interaction differs from a common one, or that of a period
-    from that of the one before, by a normal deviation, whose size has a distribution that includes 0 and is learned
-    from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`. So parts are alike
-    where nothing tells them apart, the interaction of two variables may be common though each variable is not, one part
-    may be unlike all others, a period may begin with a jump, and a part with many records keeps its own.
+    A, and these measurements are averaged by precision. What is expected of it in a part has the part's own tables of
+    fewer variables and the odds ratios of the common table, by iterative proportional fitting. The difference from this
+    is a common one, or that of the period before, and a normal deviation, whose size has a distribution that includes 0
+    and is learned from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`. So
+    parts are alike where nothing tells them apart, the dependence of two variables may be common though their shares
+    are not, one part may be unlike all others, a period may begin with a jump, and a part with many records keeps its
+    own.
 
     A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
-    interactions: its own, and more the more it borrows. Networks are drawn for bounds and for `PosteriorMean` from the
-    same counts, so that bounds hold for the population that a part's records come from, and may be narrower than the
-    sampling of these records alone. The records' own answers, ``target="records"``, borrow nothing. Tables are read as
-    independent, though an interaction has one error in all of them, so that bounds are too narrow where noise is much
-    larger than sampling. A network in which the new variable is not a parent of all others is fitted to `tables`, and
-    counts the part's own sampling in full.
+    interactions, given those of fewer variables: its own, and more the more it borrows. Networks are drawn for bounds
+    and for `PosteriorMean` with all their errors, so that bounds hold for the population that a part's records come
+    from, and may be narrower than the sampling of these records alone. The records' own answers, ``target="records"``,
+    borrow nothing. Tables are read as independent, though an interaction has one error in all of them: its variance is
+    therefore multiplied by their number. A network in which the new variable is not a parent of all others is fitted to
+    `tables`, and counts the part's own sampling in full.
 
     Examples
     --------
@@ -92,53 +97,113 @@ class PartiallyPooledMarginals(
     def _whole(self, clique: Clique) -> bool:
         return True
 
-    @cached_property
-    def _interactions(self) -> dict[Clique, Borrowed]:
-        """The parts' interactions in shares, for each subset of measured cliques."""
+    def _measured_interactions(self) -> dict[Clique, tuple[Vector, Vector]]:
+        """The measured interactions of each part in shares, 0 if it has none, and their variances, infinite then."""
         order, totals = _order(self.schema), self.totals
-        sums: dict[Clique, list[Any]] = {}
+        sums: dict[Clique, Vector] = {}
         precisions: dict[Clique, Vector] = {}
         for number, part in enumerate(self.parts.values()):
             for clique, table in part.tables.items():
                 for subset in _subsets(clique, order):
-                    margin = Table(clique, table.astype(np.float64)).margin(subset).values
-                    weight = margin.size / max(part.variances[clique] * table.size, 1e-200)
-                    sums.setdefault(subset, [0.0] * len(totals))
-                    sums[subset][number] = sums[subset][number] + weight * _interaction(margin)
+                    margin = Table(clique, table.astype(np.float64)).margin(subset).values / totals[number]
+                    weight = margin.size * totals[number] ** 2 / max(part.variances[clique] * table.size, 1e-200)
+                    own = sums.setdefault(subset, np.zeros((len(totals), *margin.shape)))
+                    own[number] += weight * _interaction(margin, 0)
                     precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
-        links = (path if self.variable in self.schema.ordered else star)(len(totals))
         found = {}
         for subset, own in sums.items():
-            shape, precision = self.schema.shape(subset), precisions[subset]
-            held = precision > 0
-            values = np.zeros((len(totals), *shape))
-            for number in np.flatnonzero(held).tolist():
-                values[number] = own[number] / precision[number] / totals[number]
-            noise = np.full(len(totals), np.inf)
-            noise[held] = 1.0 / precision[held] / totals[held] ** 2
-            if dimensions := math.prod(states - 1 for states in shape):
-                found[subset] = Effect(values, dimensions, noise, totals, links)
-        return dict(zip(found, partially_pooled(list(found.values())), strict=True))
+            each = precisions[subset].reshape(-1, *[1] * len(subset))
+            values = np.divide(own, each, out=np.zeros_like(own), where=each > 0)
+            noise = np.divide(1.0, precisions[subset], out=np.full(len(totals), np.inf), where=precisions[subset] > 0)
+            found[subset] = values, noise
+        return found
 
-    def _counts(self, records: Vector) -> dict[Clique, tuple[Vector, Vector]]:
-        """Compute tables of so many records of each part, and the variance of their cells beyond sampling."""
+    @cached_property
+    def _interactions(self) -> dict[Clique, Borrowed]:
+        """The parts' interactions in shares, for each subset of measured cliques, given those of fewer variables."""
+        totals, measured = self.totals, self._measured_interactions()
+        links = (path if self.variable in self.schema.ordered else star)(len(totals))
+        common = {
+            subset: np.average(values, axis=0, weights=1.0 / (noise + 1.0 / values[0].size / totals))[None]
+            for subset, (values, noise) in measured.items()
+        }
+        effects: dict[Clique, Effect] = {}
+        found: dict[Clique, Borrowed] = {}
+        for size in range(1, max(map(len, measured)) + 1):
+            for subset in (held for held in measured if len(held) == size):
+                values, noise = measured[subset]
+                if dimensions := math.prod(states - 1 for states in values.shape[1:]):
+                    expected, chance = (0.0, None) if size == 1 else self._expected(subset, found, common)
+                    effects[subset] = Effect(values, dimensions, noise, totals, links, expected, chance)
+            found = dict(zip(effects, partially_pooled(list(effects.values())), strict=True))
+        return found
+
+    def _expected(
+        self, subset: Clique, found: Mapping[Clique, Borrowed], common: Mapping[Clique, Vector]
+    ) -> tuple[Any, float]:
+        """Fit the common table to each part's tables of fewer variables, which keeps its odds ratios.
+
+        Return its interaction, and the variance of a record's difference from it if the variables are independent.
+        """
+        values = {held: own.values for held, own in found.items()}
+        table = np.repeat(_positive(self._shares(subset, common)), len(self.parts), axis=0)
+        tables = [_positive(self._shares(subset[:axis] + subset[axis + 1 :], values)) for axis in range(len(subset))]
+        for _, (axis, own) in product(range(_FITTINGS), enumerate(tables, start=1)):
+            table *= np.expand_dims(own, axis) / table.sum(axis=axis, keepdims=True)
+        return _interaction(table, 1), math.prod(found[variable,].chance for variable in subset)
+
+    def _shares(self, clique: Clique, effects: Mapping[Clique, Vector]) -> Vector:
+        """Sum interactions to shares of the cells of a clique, with a row per part."""
+        cells = self.schema.cells(clique)
+        shares = np.full((1, *self.schema.shape(clique)), 1.0 / cells)
+        for subset in (held for held in _subsets(clique, _order(self.schema)) if held in effects):
+            expanded = Table((-1, *subset), effects[subset]).expand((-1, *clique))
+            shares = shares + expanded * (self.schema.cells(subset) / cells)
+        return np.asarray(shares)
+
+    @cached_property
+    def _with_all_errors(self) -> dict[Clique, Borrowed]:
+        """The interactions, with the errors that those of fewer variables cause.
+
+        In contrasts of mean square 1, the interaction of independent variables is the product of their means m, so that
+        an error in one of T causes in one of S the product of m over S without T.
+        """
+        found, order = {}, _order(self.schema)
+        squares = {s[0]: 1.0 - self.schema.cells(s) * e.chance for s, e in self._interactions.items() if len(s) == 1}
+        for subset, own in self._interactions.items():
+            variance, drawn, chance = np.zeros(len(self.parts)), np.zeros(len(self.parts)), 0.0
+            for held in _subsets(subset, order):
+                weight = math.prod(squares[v] for v in subset if v not in held)
+                weight *= self.schema.cells(held) / self.schema.cells(subset)
+                effect = self._interactions[held]
+                variance, drawn = variance + weight * effect.variance, drawn + weight * effect.drawn
+                chance += weight * effect.chance
+            found[subset] = Borrowed(own.values, variance, drawn, chance)
+        return found
+
+    def _counts(
+        self, records: Vector, effects: Mapping[Clique, Borrowed], repeated: bool = False
+    ) -> dict[Clique, tuple[Vector, Vector]]:
+        """Compute tables of so many records of each part, and the variance of their cells beyond sampling.
+
+        If `repeated`, it is such that tables read as independent tell no more of an interaction than one does.
+        """
         order, found = _order(self.schema), {}
+        values = {subset: effect.values for subset, effect in effects.items()}
         for clique in self._measured:
-            cells = self.schema.cells(clique)
-            shares = np.full((len(records), *self.schema.shape(clique)), 1.0 / cells)
-            variance = np.zeros(len(records))
-            for subset in (held for held in _subsets(clique, order) if held in self._interactions):
-                effect, part = self._interactions[subset], self.schema.cells(subset) / cells
-                shares += Table((-1, *subset), effect.values).expand((-1, *clique)) * part
+            cells, variance = self.schema.cells(clique), np.zeros(len(records))
+            for subset in (held for held in _subsets(clique, order) if held in effects):
+                times = sum(set(subset) <= set(other) for other in self._measured) if repeated else 1
                 freedom = math.prod(self.schema.cardinality(v) - 1 for v in subset) / cells
-                variance += (effect.variance - effect.chance / records) * part * freedom
-            counts = shares * records.reshape(-1, *[1] * len(clique))
+                error = effects[subset].variance - effects[subset].chance / records
+                variance += times * error * self.schema.cells(subset) / cells * freedom
+            counts = self._shares(clique, values) * records.reshape(-1, *[1] * len(clique))
             found[self.variable, *clique] = counts, np.maximum(variance * records**2, LEAST_VARIANCE)
         return found
 
     @cached_property
     def _slices(self) -> dict[Clique, tuple[Vector, Vector]]:
-        return self._counts(self.totals)
+        return self._counts(self.totals, self._with_all_errors)
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
@@ -158,10 +223,18 @@ class PartiallyPooledMarginals(
     @property
     def apart_releases(self) -> Sequence[Any]:
         """The tables that models of each part by itself are fitted to."""
-        effects, totals = self._interactions.values(), self.totals
+        return self._apart(self._interactions)
+
+    @property
+    def drawn_releases(self) -> Sequence[Any]:
+        """The same tables with all their errors, from which models of each part are drawn for bounds."""
+        return self._apart(self._with_all_errors, repeated=True)
+
+    def _apart(self, found: Mapping[Clique, Borrowed], repeated: bool = False) -> Sequence[Any]:
+        effects, totals = found.values(), self.totals
         one, drawn = sum(e.chance for e in effects), np.asarray(sum(e.drawn for e in effects))
         records = np.divide(one, drawn, out=totals.copy(), where=drawn > 0)
-        slices = self._counts(records)
+        slices = self._counts(records, found, repeated)
         return [
             _PooledPart(
                 part.schema.join(self.schema.select(self.schema.variables[1:])),
@@ -227,8 +300,14 @@ def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
     return [subset for size in range(1, len(ordered) + 1) for subset in combinations(ordered, size)]
 
 
-def _interaction(table: Vector) -> Vector:
-    """Remove the lower-order effects from a table: every mean along an axis becomes 0."""
-    for axis in range(table.ndim):
+def _interaction(table: Vector, first: int) -> Vector:
+    """Remove the lower-order effects from tables: every mean along an axis from `first` on becomes 0."""
+    for axis in range(first, table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
+
+
+def _positive(shares: Vector) -> Vector:
+    """Raise shares that noise made negative, with a row per part."""
+    raised = np.maximum(shares, _LEAST_SHARE / shares[0].size)
+    return np.asarray(raised / raised.sum(axis=tuple(range(1, raised.ndim)), keepdims=True))

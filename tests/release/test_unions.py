@@ -351,10 +351,10 @@ def test_a_file_whose_union_does_not_follow_from_its_parts_is_refused(tmp_path, 
 # Partial pooling
 
 
-def like(shares, records, seed, epsilon=1.0):
+def like(shares, records, seed, epsilon=1.0, first=0.4):
     """A release of two variables with these shares of b given a."""
     generator = np.random.default_rng(seed)
-    joint = np.array([0.4, 0.6])[:, None] * shares
+    joint = np.array([first, 1.0 - first])[:, None] * shares
     table = generator.multinomial(records, joint.ravel()).reshape(2, 3)
     noise = dp.SimulatedNoise(seed).discrete_laplace(np.zeros(6, dtype=np.int64), 1 / epsilon).reshape(2, 3)
     return NoisyMarginals(
@@ -366,25 +366,50 @@ ONE, OTHER = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]), np.array([[0.4, 0.3, 
 
 
 def test_parts_borrow_where_they_are_alike_and_keep_their_own_where_they_are_not():
-    """Over 40 unions a small part gains half of its error from three like it, and loses nothing to three unlike it."""
+    """Over 40 unions a small part loses half of its error by three like it, and gains none by three unlike it."""
     errors, counts = {}, {"alike": [], "unlike": []}
     for name, small in (("alike", ONE), ("unlike", OTHER)):
         for seed in range(40):
             large = {site: like(ONE, 4000, 9 * seed + number) for number, site in enumerate("nsw")}
-            both = dp.union(large | {"small": like(small, 60, 9 * seed + 5)})
+            both = dp.union(large | {"small": like(small, 300, 9 * seed + 5)})
             partial, truth = dp.PartiallyPooledMarginals.of(both), np.array([0.4, 0.6])[:, None] * small
             counts[name].append(partial.apart_releases[3].total)
             pooled, own = both.marginal(("a", "b"))[0], both.parts["small"].tables["a", "b"]
-            told = {"alone": own / 60, "pooled": pooled / pooled.sum()}
+            told = {"alone": own / 300, "pooled": pooled / pooled.sum()}
             told["partial"] = partial.tables["site", "a", "b"][3] / partial.parts["small"].total
             for way, table in told.items():
                 errors.setdefault((name, way), []).append(np.abs(table - truth).sum())
     mean = {key: np.mean(own) for key, own in errors.items()}
     assert mean["alike", "partial"] < 0.5 * mean["alike", "alone"]
-    # It is fitted to about as many records as it borrows from: all 12060, or few beyond its own 60.
+    # It is fitted to about as many records as it borrows from: all 12300, or few beyond its own 300.
     assert np.median(counts["alike"]) > 9000
     assert np.median(counts["unlike"]) < 1000
     assert mean["unlike", "partial"] < 1.03 * mean["unlike", "alone"] < 0.6 * mean["unlike", "pooled"]
+
+
+def test_what_is_common_given_a_variable_is_borrowed_though_its_shares_differ():
+    """Over 20 unions a small part loses a quarter of its error in b given a by three in which a has other shares."""
+    errors = []
+    for seed in range(20):
+        firsts = zip((0.2, 0.4, 0.6, 0.85), (4000, 4000, 4000, 300), strict=True)
+        parts = {n: like(ONE, size, 9 * seed + n, first=own) for n, (own, size) in enumerate(firsts)}
+        both = dp.union({f"site {n}": part for n, part in parts.items()})
+        told = [both.tables["site", "a", "b"][3], dp.PartiallyPooledMarginals.of(both).tables["site", "a", "b"][3]]
+        rows = [np.maximum(table, 0.1) / np.maximum(table, 0.1).sum(axis=1, keepdims=True) for table in told]
+        errors.append([np.abs(own - ONE).sum() for own in rows])
+    alone, partial = np.mean(errors, axis=0)
+    assert partial < 0.8 * alone
+
+
+def test_errors_of_shares_are_errors_of_what_is_expected_of_pairs():
+    """A record's products of contrasts of independent variables vary by 1 less the product of their squared means."""
+    partial = dp.PartiallyPooledMarginals.of(dp.union({site: like(ONE, 4000, n) for n, site in enumerate("ns")}))
+    alone, full = partial._interactions, partial._with_all_errors
+    means = [1 - SCHEMA.cells(v) * alone[v].chance for v in (("a",), ("b",))]
+    assert full["a", "b"].chance == pytest.approx((1 - means[0] * means[1]) / 6)
+    assert (full["a", "b"].variance > alone["a", "b"].variance).all()
+    lent, drawn = (releases[0].variances["a", "b"] for releases in (partial.apart_releases, partial.drawn_releases))
+    assert drawn > lent
 
 
 def months(slopes, seed, names=range(12)):

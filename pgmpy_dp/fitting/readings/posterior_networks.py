@@ -30,7 +30,7 @@ from pgmpy_dp.observed.observations import Observations, agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.privacy.checks import choice
-from pgmpy_dp.release import Release
+from pgmpy_dp.release import PartiallyPooledMarginals, Release
 from pgmpy_dp.release.kinds import first_holding, refuse_exact, refuse_repeated
 from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
 from pgmpy_dp.schema import Clique, Schema
@@ -135,13 +135,13 @@ def _drawn(
 
     scopes = () if isinstance(network, DiscreteMarkovNetwork) else families(network)
     union = united(releases, scopes)
-    if union is None or union.as_measured is union:
+    if not isinstance(union, PartiallyPooledMarginals):
         return drawn(network, releases)
     posterior, tables = drawn(network, [union.as_measured])
     own = DAG()
     own.add_nodes_from([node for node in network.nodes() if node != union.variable])
     own.add_edges_from([edge for edge in network.edges() if union.variable not in edge])
-    lent = [drawn(own, [part]) for part in union.apart_releases]
+    lent = [drawn(own, [part]) for part in union.drawn_releases]
     places = posterior.layout.places([(union.variable,)])
     order = _side_by_side(scopes, union.variable, lent[0][0].layout, len(lent))
     population = np.hstack([posterior.population[:, places], *(each.population for each, _ in lent)])[:, order]

@@ -114,15 +114,30 @@ class Effect:
         Numbers of records, on whose sampling the values depend too.
     differences : ndarray of shape (links, nodes)
         `star` or `path`.
+    expected : ndarray of the shape of `values`
+        What is expected in each part: differences from it are borrowed.
+    chance : float, optional
+        The variance of one record's difference from what is expected, in a dimension; by default that of the values.
     """
 
-    def __init__(self, values: Vector, dimensions: int, noise: Vector, totals: Vector, differences: Vector) -> None:
+    def __init__(
+        self,
+        values: Vector,
+        dimensions: int,
+        noise: Vector,
+        totals: Vector,
+        differences: Vector,
+        expected: Vector | float = 0.0,
+        chance: float | None = None,
+    ) -> None:
         self.shape, self.parts, self.dimensions = values.shape, len(values), dimensions
-        self.differences, held = differences, np.isfinite(noise)
+        self.differences, self.expected, held = differences, expected, np.isfinite(noise)
         further = differences.shape[1] - self.parts
-        flat = values.reshape(self.parts, -1)
-        common = np.average(flat[held], axis=0, weights=totals[held])
-        self.chance = max(1.0 / flat.shape[1] - float(common @ common) / dimensions, 0.0)
+        flat = (values - expected).reshape(self.parts, -1)
+        if chance is None:
+            common = np.average(flat[held], axis=0, weights=totals[held])
+            chance = max(1.0 / flat.shape[1] - float(common @ common) / dimensions, 0.0)
+        self.chance = chance
         self.sampling = np.pad(self.chance / totals, (0, further))
         error = np.where(held, noise, 1.0) + self.chance / totals
         self.precision = np.pad(np.where(held, 1.0 / error, 0.0), (0, further))
@@ -156,7 +171,7 @@ class Effect:
         variance = np.diag(covariance) + slopes**2 @ np.where(self.told, spread * apart / self.dimensions, 0.0)
         drawn = (covariance * self.precision) ** 2 @ self.sampling
         own = slice(0, self.parts)
-        return Borrowed(means[own].reshape(self.shape), variance[own], drawn[own], self.chance)
+        return Borrowed(means[own].reshape(self.shape) + self.expected, variance[own], drawn[own], self.chance)
 
     def _solve(self) -> tuple[Vector, Vector, Vector, Vector]:
         """Return the posterior given the variances along links, and what the sides of each link say without it.
