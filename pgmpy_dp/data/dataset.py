@@ -158,6 +158,11 @@ class PrivateDataset(Wall):
         return 1 if self._unit is None else self._unit.max_rows
 
     @property
+    def single_records(self) -> bool:
+        """Whether records are units of their own and count alike."""
+        return self._public.single_records
+
+    @property
     def largest_weight(self) -> float | None:
         """The largest weight of a record; None where all records count alike."""
         return None if self._weights is None else self._weights.largest

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.wall import Wall
@@ -82,7 +83,14 @@ class Plan:
         """
         if isinstance(self.mechanism, TwoStageTables):
             return deviations(replace(self.quote, terms=self.quote.terms[0]))
-        return deviations(self.quote) if isinstance(self.mechanism, NoisyTables) else {}
+        return self._noise
+
+    @property
+    def _noise(self) -> dict[Clique, float]:
+        """The noise of two stages together."""
+        if isinstance(self.mechanism, Residuals):
+            return self.quote.terms.deviations(self.schema)  # type: ignore[no-any-return]
+        return deviations(self.quote) if isinstance(self.mechanism, (NoisyTables, TwoStageTables)) else {}
 
     @property
     def outlook(self) -> Outlook:
@@ -97,7 +105,7 @@ class Plan:
             raise ValueError("The number of records may be private: guess it, as in plan(..., records=8000).")
         if not self.noise:
             raise ValueError("This plan has no noisy tables, and so no outlook.")
-        return Outlook.of(self.schema, deviations(self.quote), self.records, self.guarantee)
+        return Outlook.of(self.schema, self._noise, self.records, self.guarantee)
 
 
 def _described(doc: str, bases: Sequence[str]) -> str:

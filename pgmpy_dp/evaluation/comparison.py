@@ -13,7 +13,7 @@ import pandas as pd
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.frames import labelled
-from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -55,6 +55,8 @@ def compare(
         If records are given without a schema, or do not agree with it.
     ValueError
         If one side has no records.
+    TypeError
+        If the reference is a release without tables.
 
     Examples
     --------
@@ -66,6 +68,8 @@ def compare(
     {('smoke', 'lung'): 0.25, ('lung',): 0.25, ('smoke',): 0.0}
     """
     if not isinstance(reference, ReleasedTables):
+        if isinstance(reference, Release):
+            raise TypeError(f"{type(reference).__name__} hold no tables with independent noise: test by check_fit().")
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
         cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]

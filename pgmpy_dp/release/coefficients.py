@@ -34,7 +34,7 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
     >>> downward_closure(schema, [("b", "a"), ("c",)])
     ((), ('a',), ('b',), ('c',), ('a', 'b'))
     """
-    place = {variable: number for number, variable in enumerate(schema.variables)}
+    place = places(schema)
     found: set[Clique] = set()
     visited = 0
     for clique in schema.require(cliques):
@@ -55,6 +55,11 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
     if size > MAX_COEFFICIENTS:
         _refuse_size(size, f"the {len(found)} subsets of the cliques have")
     return tuple(sorted(found, key=lambda subset: (len(subset), [place[v] for v in subset])))
+
+
+def places(schema: Schema) -> dict[str, int]:
+    """Number the variables in schema order, and then the finer histograms."""
+    return {name: number for number, name in enumerate((*schema.variables, *schema.details))}
 
 
 def _refuse_size(size: int, what: str) -> None:
@@ -103,8 +108,7 @@ class Coefficients:
 
     def table(self, clique: Clique) -> Floats:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
-        place = {variable: number for number, variable in enumerate(self.schema.variables)}
-        ordered = sorted(clique, key=place.__getitem__)
+        ordered = sorted(clique, key=places(self.schema).__getitem__)
         varied = [v for v in ordered if self.schema.cardinality(v) > 1]
         full = np.empty(self.schema.shape(ordered))
         for size in range(len(varied) + 1):

@@ -53,6 +53,10 @@ class MeasuredCoefficients(Release):
             values = {(): np.array(float(self.public_total))} | values
         return Coefficients(self.schema, self.cliques, MappingProxyType(values))
 
+    @property
+    def _measured(self) -> tuple[Clique, ...]:
+        return (*self.cliques, *self.details)
+
     def to_coefficients(self) -> Coefficients:
         """Return the coefficients as plain numbers, for marginals and non-negative ones."""
         return self._coefficients
@@ -60,6 +64,11 @@ class MeasuredCoefficients(Release):
     def table(self, clique: Clique) -> Floats:
         """Compute the unbiased marginal of any subset of a measured clique; cells may be negative."""
         return self._coefficients.table(clique)
+
+    @property
+    def details(self) -> Mapping[Clique, Floats]:  # type: ignore[override]  # they follow from the coefficients
+        """Unbiased finer histograms of binned numbers."""
+        return {clique: self.table(clique) for clique in self.values if set(clique) & self.schema.details.keys()}
 
     @property
     def tables(self) -> Mapping[Clique, Floats]:
@@ -156,9 +165,9 @@ class MeasuredCoefficients(Release):
         """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
-            "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self.cliques],
+            "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self._measured],
             "subsets": [{"variables": list(subset), "shape": list(a.shape)} for subset, a in self.values.items()],
-            "contrasts": _contrast_entries(self.schema, self.cliques),
+            "contrasts": _contrast_entries(self.schema, self._measured),
         }
 
     def measurements(self) -> Measurements:
@@ -198,7 +207,11 @@ def checked_coefficients(
     if guarantee.max_rows != 1:
         raise ValueError(f"{kind} are priced for single records: max_rows is 1.")
     require_payments(schema, guarantee)
-    checked = schema.require(cliques)
+    given = tuple(tuple(clique) for clique in cliques)
+    details = [
+        subset for subset in (values if isinstance(values, Mapping) else ()) if set(subset) & set(schema.details)
+    ]
+    checked = schema.require(list(dict.fromkeys((*given, *details))))
     closure = downward_closure(schema, checked)
     public_total = checked_total(total, guarantee)
     noisy = closure if public_total is None else closure[1:]
@@ -239,6 +252,11 @@ def stated_subsets(
     for subset, each in zip(expected, entries, strict=True):
         check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
     return dict(zip(expected, entries, strict=True))
+
+
+def plain_cliques(schema: Schema, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Leave out finer histograms."""
+    return tuple(clique for clique in cliques if not set(clique) & schema.details.keys())
 
 
 def coefficient_shape(schema: Schema, subset: Clique) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,
     coefficient_shape,
+    plain_cliques,
     stated_cliques,
     stated_subsets,
 )
@@ -94,7 +95,8 @@ class NoisyCoefficients(
                 f"NoisyCoefficients: noise of this scale costs epsilon={loss:.6g}, more than the guarantee's "
                 f"{stated:.6g}."
             )
-        parts = {"cliques": cliques, "values": MappingProxyType(values), "scale": scale, "public_total": total}
+        plain = plain_cliques(self.schema, cliques)
+        parts = {"cliques": plain, "values": MappingProxyType(values), "scale": scale, "public_total": total}
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,12 +20,13 @@ from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.guarantee import Guarantee, checked_number
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
-from pgmpy_dp.release.coefficients import noise_scales
+from pgmpy_dp.release.coefficients import noise_scales, places
 from pgmpy_dp.release.descriptor import entry
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,
     coefficient_shape,
+    plain_cliques,
     stated_cliques,
     stated_subsets,
 )
@@ -50,7 +51,8 @@ class NoisyResiduals(
     schema : Schema
         The public schema.
     cliques : tuple of tuples of str
-        The cliques whose tables the residuals determine, in the order of their axes.
+        The cliques whose tables the residuals determine, in the order of their axes. Tables of the schema's `details`
+        become `details`.
     values : mapping of subset to ndarray of int64
         Noisy integer coefficients of every subset of the cliques, in fractions of a record (`parts`), with one axis per
         variable in schema order; under ``replace_one`` without the empty subset, the public number of records.
@@ -110,7 +112,12 @@ class NoisyResiduals(
                 f"{self.guarantee.rho:.6g}."
             )
         check_gaussian("NoisyResiduals", self.guarantee, rho)
-        parts = {"cliques": cliques, "values": values, "scales": scales, "public_total": total}
+        parts = {
+            "cliques": plain_cliques(self.schema, cliques),
+            "values": values,
+            "scales": scales,
+            "public_total": total,
+        }
         for name, value in parts.items():
             object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)
 
@@ -135,6 +142,19 @@ class NoisyResiduals(
         """Return the noise scale of a clique's residuals, and the standard deviation in a cell of its table."""
         deviation = self.variance(clique) ** 0.5
         return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
+        """List a table for each set of variables whose residuals are known and that contains no others.
+
+        The deviation is that of the residuals' noise; the rest of a table is that of smaller ones. The table of the
+        empty set is the number of records. Variables with one state, which have no residuals, get a table too.
+        """
+        sets = [subset for subset in self.scales if set(subset) <= set(variables)]
+        constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
+        return [
+            *((one, self.table(one) if one else np.array(self.total), self.scales[one]) for one in sets),
+            *((alone, np.array([self.total]), max(self.scales.values())) for alone in constant),
+        ]
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""
@@ -173,8 +193,7 @@ def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
 
 def varied_variables(schema: Schema, clique: Clique) -> Clique:
     """Return the variables of a clique with two states or more, in schema order, which have its residuals."""
-    place = {variable: number for number, variable in enumerate(schema.variables)}
-    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__))
+    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
 
 
 def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:

@@ -16,10 +16,11 @@ from pgmpy_dp.inference.mixtures.fit import ensemble
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, centred
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
+MEASURED = [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
 
 
 def chain(seed: int = 0) -> np.ndarray:
@@ -41,20 +42,20 @@ def tables_of(joint, size, total=1.0, deviation=1.0, generator=None):
     return found
 
 
-def every_kind_of_target(blocks, kept):
+def every_kind_of_target(blocks, kept, residuals=False):
     """A problem with targets within a block and across two and three; cells of blocks beyond `kept` are missing."""
     generator = np.random.default_rng(0)
     cells = tuple(np.argwhere(np.ones([list(CARDS.values())[variable] for variable in block])) for block in blocks)
     cells = tuple(cell[:kept] if len(block) > 1 else cell for cell, block in zip(cells, blocks, strict=True))
     shape = Shape(tuple(CARDS.values()), blocks, cells)
     joint = chain()
+    margins = {axes: joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes)) for axes in MEASURED}
     targets = [
-        Target(axes, joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes)), 1.0 + len(axes))
-        for axes in [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
+        Target(axes, centred(margin) if residuals else margin, 1.0 + len(axes)) for axes, margin in margins.items()
     ]
     log_base = np.log(generator.dirichlet(np.ones(int(shape.starts[-1]))))
     smoothing = [None, generator.random((3, 3)), None, generator.random((4, 4))]
-    return MemberProblem(shape, log_base, smoothing, targets, dtype=np.float64)
+    return MemberProblem(shape, log_base, smoothing, targets, residuals=residuals, dtype=np.float64)
 
 
 def gradient_error(problem, number, penalty):
@@ -76,9 +77,10 @@ def gradient_error(problem, number, penalty):
 @pytest.mark.parametrize(
     "blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)]
 )
-def test_gradients_are_finite_differences(blocks, sliced, monkeypatch):
+@pytest.mark.parametrize("residuals", [False, True])
+def test_gradients_are_finite_differences(blocks, sliced, residuals, monkeypatch):
     monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
-    problem = every_kind_of_target(blocks, kept=5)
+    problem = every_kind_of_target(blocks, 5, residuals)
     assert max(gradient_error(problem, number, penalty=0.3) for number in (0, 1)) < 1e-6
     assert max(gradient_error(problem, number, penalty=0.0) for number in (0, 1, 2)) < 1e-6
 
@@ -92,9 +94,10 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
 
 @pytest.mark.parametrize("sliced", [0.1, 6])
 @pytest.mark.parametrize("blocks", [((1, 2), (0,), (3,)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)])
-def test_the_loss_is_that_of_the_marginals(blocks, sliced, monkeypatch):
+@pytest.mark.parametrize("residuals", [False, True])
+def test_the_loss_is_that_of_the_marginals(blocks, sliced, residuals, monkeypatch):
     monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
-    problem = every_kind_of_target(blocks, kept=48)
+    problem = every_kind_of_target(blocks, 48, residuals)
     weights, tables, *_ = problem.tables(problem.start(3, np.random.default_rng(1)))
     parts = [tables[problem.shape.of_block(number)] for number in range(len(blocks))]
     scopes = ["".join("abcd"[variable] for variable in block) for block in blocks]
@@ -103,9 +106,9 @@ def test_the_loss_is_that_of_the_marginals(blocks, sliced, monkeypatch):
     ]
     whole = np.einsum(",".join(["k", *(f"{own}k" for own in scopes)]) + "->abcd", weights, *shaped)
     expected, joint = 0.0, chain()
-    for axes in [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]:
-        others = tuple(axis for axis in range(4) if axis not in axes)
-        expected += (1 + len(axes)) / 5 * ((whole - joint).sum(axis=others) ** 2).sum() / 2
+    for axes in MEASURED:
+        apart = (whole - joint).sum(axis=tuple(axis for axis in range(4) if axis not in axes))
+        expected += (1 + len(axes)) / 5 * ((centred(apart) if residuals else apart) ** 2).sum() / 2
     parameters = problem.start(3, np.random.default_rng(1))
     assert problem.gradient(parameters, 0.0)[0] == pytest.approx(expected)
 
@@ -119,6 +122,22 @@ def test_total_and_shares_are_pooled_by_precision():
     second = (70 + 90 / 8) / (1 + 1 / 8)
     excess = (30 + second - noisy.total) / 2
     np.testing.assert_allclose(noisy.singles[0], np.array([30 - excess, second - excess]) / noisy.total)
+
+
+def test_residuals_and_the_number_of_records_make_the_tables():
+    """Whatever else the tables of residuals say is not looked at."""
+    joint, generator = 1000.0 * chain(), np.random.default_rng(0)
+    own = [((), joint.sum(), 5.0), *tables_of(joint, 1), *tables_of(joint, 2, deviation=2.0)]
+    spoilt = [(scope, table + generator.normal(0, 50, table.shape[1:]), noise) if scope[1:] else (scope, table, noise)
+              for scope, table, noise in own]  # fmt: skip
+    noisy = NoisyTables.of(CARDS, spoilt, residuals=True)
+    assert noisy.total == pytest.approx(1000.0)
+    for number, (_, table, _) in enumerate(tables_of(joint, 1)):
+        np.testing.assert_allclose(noisy.singles[number], table / 1000)
+        assert noisy.single_deviations[number] == pytest.approx(math.sqrt(1 - 1 / table.size))
+    for (_, table, _), found in zip(tables_of(joint, 2), noisy.pairs.values(), strict=True):
+        np.testing.assert_allclose(found.counts, table)
+        assert found.deviation == pytest.approx(2 * math.sqrt(math.prod(1 - 1 / states for states in table.shape)))
 
 
 def test_thinned_halves_have_the_noise_they_say_and_independent():

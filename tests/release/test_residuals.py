@@ -12,6 +12,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import residuals
+from pgmpy_dp.evaluation import compare
 from pgmpy_dp.privacy.fourier import _replacement_bound, residual_sensitivity
 from pgmpy_dp.release import Release, noisy_residuals
 
@@ -70,6 +71,41 @@ def test_no_record_changes_more_than_is_paid_for(neighbours):
     worst, guarantee = worst_change(neighbours)
     assert worst <= 2 * guarantee.rho
     assert worst >= 2 * guarantee.rho * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
+    """The worst change is over all pairs of records of every cell, and every cell of the finer histogram."""
+    schema = dp.Schema({"n": dp.Bins([0, 3, 7]), "a": ["x", "y"]})
+    fine = schema.details["n in detail"].bins.edges
+    cells = [(left + 0.1, a) for left in fine[:-1] for a in "xy"]
+    scales = {(): 9.0, ("n",): 4.0, ("a",): 7.0, ("a", "n"): 3.0, ("n in detail",): 5.0}
+    seen = []
+    for cell in cells:
+        recorder, frame = Recorder(), pd.DataFrame([cell], columns=["n", "a"]).astype({"a": "str"})
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e9, 1e-3), neighbours, noise=recorder)
+        noisy = data.measure_residuals(scales, delta=DELTA)
+        seen.append(np.concatenate(recorder.seen))
+    pairs = itertools.combinations(seen, 2) if neighbours == "replace_one" else ((one, 0.0) for one in seen)
+    worst = max(float(((one - other) ** 2).sum()) for one, other in pairs)
+    assert worst <= 2 * noisy.guarantee.rho
+    if neighbours == "add_remove":
+        assert worst >= 2 * noisy.guarantee.rho * (1 - 1e-8)
+    assert noisy.cliques == (("a", "n"),)
+    np.testing.assert_allclose(noisy.details["n in detail",].round(2), [0.0] * (len(fine) - 2) + [1.0])  # no noise here
+    noisy.save(tmp_path / "release.zip")
+    back = dp.NoisyResiduals.load(tmp_path / "release.zip")
+    assert back == noisy
+    assert dict(back.details).keys() == {("n in detail",)}
+
+
+def test_scales_are_found_for_a_price():
+    data = dataset(records(50))
+    noisy = data.release(residuals.Residuals(SCALES, DELTA, 0.7))
+    assert float(data.budget.history[0].epsilon) == noisy.guarantee.epsilon == 0.7
+    assert noisy.scales["a",] / noisy.scales["a", "b"] == pytest.approx(4.0 / 3.0)
+    least = noisy_residuals.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
+    assert 0.7 * (1 - 1e-4) < least <= 0.7
 
 
 def without_lengths(schema, subset, scale):
@@ -264,7 +300,9 @@ def test_the_posterior_is_updated_by_them():
 
 def test_what_needs_independent_noise_says_what_to_do():
     noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
-    with pytest.raises(ValueError, match="measure the tables of plan_pairs"):
-        dp.PairwiseMixture(members=1).fit(noisy)
+    with pytest.raises(ValueError, match="noisy tables"):
+        dp.NoisyScore(noisy)
+    with pytest.raises(TypeError, match="check_fit"):
+        compare(noisy, records(50))
     with pytest.raises(ValueError, match="CollectiveEM"):
         dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy, estimator=dp.PrivateMLE())

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import pgmpy_dp as dp
+from pgmpy_dp.evaluation import compare
 from pgmpy_dp.fitting.plans.pairs import plan_prediction
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
@@ -118,6 +119,66 @@ def test_a_release_is_fitted_for_nothing_and_alike(fitted):
         dp.PairwiseMixture(1.0).fit(fitted.release_)
     with pytest.raises(ValueError, match="leave out stages, target and records"):
         dp.PairwiseMixture(stages=2).fit(fitted.release_)
+
+
+def test_residuals_of_few_states_bring_pairs_closer():
+    """Of twelve switches, the residuals of a pair cost a quarter of its table."""
+    draw = np.random.default_rng(0)
+    rows = [draw.integers(2, size=4000)]
+    for _ in range(11):
+        rows.append(np.where(draw.random(4000) < 0.8, rows[-1], draw.integers(2, size=4000)))
+    frame = pd.DataFrame({f"v{i}": row for i, row in enumerate(rows)})
+    schema = dp.Schema({variable: [0, 1] for variable in frame})
+
+    def error(measure):
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.5, 1e-6), noise=dp.SimulatedNoise(1))
+        estimator = dp.PairwiseMixture(0.5, 1e-6, measure=measure, members=4).fit(data)
+        assert estimator.guarantee_.epsilon == 0.5
+        found = compare(frame, estimator.network_, schema)["error"]
+        return found[[len(scope) == 2 for scope in found.index]].mean(), estimator
+
+    closer, estimator = error("auto")
+    assert isinstance(estimator.release_, dp.NoisyResiduals)
+    assert closer < 0.9 * error("tables")[0]
+
+
+def test_a_mixture_of_residuals_is_saved_with_its_bounds_and_checked(tmp_path):
+    frame = records()
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(0))
+    network = dp.PairwiseMixture(2.0, 1e-6, measure="residuals", **SMALL).fit(data).network_
+    assert network.release_.details.keys() == {("c in detail",)}
+    assert network.expectation(["c"])["value"]["c"] == pytest.approx(np.floor(frame["c"]).mean(), rel=0.05)
+    bounds = network.query(["b"], {"a": "y"}, interval=0.99)
+    truth = frame.loc[frame["a"] == "y", "b"].value_counts(normalize=True)[bounds.index]
+    assert ((bounds["lower"] < truth) & (truth < bounds["upper"])).all()
+    assert not network.check_fit().fails
+    network.save(tmp_path / "network.zip")
+    again = dp.load(tmp_path / "network.zip")
+    pd.testing.assert_frame_equal(again.query(["b"], {"a": "y"}, interval=0.99), bounds)
+
+
+def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
+    few, many = (dp.Schema({name: range(states) for name in "abc"}) for states in (2, 9))
+    auto = dp.PairwiseMixture(1.0, 1e-6, measure="auto")
+    kinds = [type(auto.plan(schema).mechanism).__name__ for schema in (few, many)]
+    assert kinds == ["Residuals", "NoisyTables"]
+    rule = dp.Dependency("a", "b", {0: 0, 1: 1})
+    others = {"Laplace noise": {"delta": 0.0}, "stages=2": {"stages": 2}, "a target": {"target": "a"}}
+    for reason, options in others.items():
+        with pytest.raises(ValueError, match=f"not measured with {reason}"):
+            dp.PairwiseMixture(1.0, **{"delta": 1e-6, **options}, measure="residuals").plan(few)
+        assert dp.PairwiseMixture(1.0, **{"delta": 1e-6, **options}, measure="auto").plan(few).noise
+    with pytest.raises(ValueError, match="dependencies and hierarchies"):
+        dp.PairwiseMixture(1.0, 1e-6, measure="residuals").plan(dp.Schema(few.states, rules=[rule]))
+    frame = pd.DataFrame({name: [0, 1] * 50 for name in "abc"})
+    for change in ({"unit": "c"}, {"weights": "c", "largest_weight": 1.0}):
+        data = dp.PrivateDataset(frame, few.select(["a", "b"]), dp.PrivacyBudget(1.0, 1e-6), **change)
+        with pytest.raises(ValueError, match="units or weights"):
+            dp.PairwiseMixture(1.0, 1e-6, measure="residuals").fit(data)
+    with pytest.raises(ValueError, match="public tables"):
+        dp.PairwiseMixture(1.0, 1e-6, few, measure="residuals").fit(frame, public={"a": [0.5, 0.5]})
+    informed = dp.PairwiseMixture(1.0, 1e-6, few, measure="auto", **SMALL).fit(frame, public={"a": [0.5, 0.5]})
+    assert isinstance(informed.release_, dp.InformedMarginals)
 
 
 def test_larger_tables_of_a_release_are_used(frame):

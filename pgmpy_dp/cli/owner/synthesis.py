@@ -59,6 +59,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Measure once; or twice, the second time where the first left most doubt, which needs a --delta.",
 )
+@click.option(
+    "--measure",
+    type=click.Choice(["tables", "residuals", "auto"]),
+    default="tables",
+    show_default=True,
+    help="Measure tables of pairs; or residuals, which are closer where variables have few states, but do not serve "
+    "reports and unions; or what pays.",
+)
 @rows_option()
 @numbers_option
 @seed_option
@@ -80,6 +88,7 @@ def synthesize(
     data: Path,
     target: str | None,
     number: int,
+    measure: str,
     rows: int | None,
     numbers: Any,
     seed: int | None,
@@ -103,6 +112,7 @@ def synthesize(
       pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
+    from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
     spending, numbers = Spending(**options), numbers or "drawn"
@@ -112,15 +122,19 @@ def synthesize(
         schema = spending.schema()
         _require_numbers([schema], numbers)
         if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
-            plan = PairwiseMixture(epsilon, delta, target=target, records=records).plan(spending.public(schema))
-            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error))
+            planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
+            plan = planned.plan(spending.public(schema))
+            noise = plan.noise if isinstance(plan.mechanism, Residuals) else None
+            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error, noise))
             return
         assert out is not None
         budget = spending.budget()
         begin("Reading the records")
         dataset = spending.dataset(data, schema, budget)
         begin("Measuring pairs, and fitting a mixture")
-        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records).fit(dataset)
+        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records, measure=measure).fit(
+            dataset
+        )
         network = estimator.network_
         with charged_already():
             _save((estimator.release_, release_path), (network, model))

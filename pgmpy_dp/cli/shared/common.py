@@ -141,9 +141,9 @@ def delta_cautions(delta: float) -> list[str]:
 def mostly_noise(*releases: Any) -> list[str]:
     """Warn if most of a release is noise, which follows from the release alone."""
     from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook
-    from pgmpy_dp.release import NoisyMarginals
+    from pgmpy_dp.release import NoisyMarginals, NoisyResiduals
 
-    outlooks = [Outlook.of_release(each) for each in releases if isinstance(each, NoisyMarginals)]
+    outlooks = [Outlook.of_release(each) for each in releases if isinstance(each, (NoisyMarginals, NoisyResiduals))]
     lost = [f"Caution: most of the release is noise: {o.reason}." for o in outlooks if o.advice == ADVICE[-1]]
     return lost if len(lost) == len(releases) else []
 

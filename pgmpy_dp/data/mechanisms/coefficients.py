@@ -23,7 +23,7 @@ from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
-from pgmpy_dp.release.coefficients import downward_closure, noise_scales, subset_index, transform
+from pgmpy_dp.release.coefficients import downward_closure, noise_scales, places, subset_index, transform
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -102,7 +102,7 @@ def integer_coefficients(
     schema: Schema, tables: Mapping[Clique, NDArray[np.int64]], held: Mapping[Clique, Sequence[Clique]]
 ) -> dict[Clique, NDArray[np.int64]]:
     """Compute the exact integer coefficients of the subsets from the tables of the cliques that contain them."""
-    place = {variable: number for number, variable in enumerate(schema.variables)}
+    place = places(schema)
     found: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in held.items():
         ordered = tuple(sorted(clique, key=place.__getitem__))
@@ -122,7 +122,7 @@ def perturbed_coefficients(
     exact = np.concatenate([array.ravel() for array in coefficients.values()])
     each = np.concatenate([scales[subset].ravel() for subset in coefficients])
     noisy, order = np.empty_like(exact), np.argsort(each, kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(each[order])) + 1):
-        noisy[places] = add(exact[places], float(each[places[0]]))
+    for same in np.split(order, np.flatnonzero(np.diff(each[order])) + 1):
+        noisy[same] = add(exact[same], float(each[same[0]]))
     parts = np.split(noisy, np.cumsum([array.size for array in coefficients.values()])[:-1])
     return {s: part.reshape(array.shape) for (s, array), part in zip(coefficients.items(), parts, strict=True)}

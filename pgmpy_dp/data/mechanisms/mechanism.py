@@ -100,6 +100,11 @@ class Public:
         """Guarantees under which declared states were found in records."""
         return ()
 
+    @property
+    def single_records(self) -> bool:
+        """Whether records are units of their own and count alike."""
+        return self.unit is None and self.weights is None
+
     def require_single_records(self) -> None:
         """Raise if there are units or weights, for mechanisms whose sensitivity is that of one record."""
         require_single_records(self.unit)

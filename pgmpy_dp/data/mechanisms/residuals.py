@@ -13,6 +13,7 @@ of :func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gauss
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ from fractions import Fraction
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, perturbed_coefficients, smallest_holders
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
-from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -32,6 +33,7 @@ from pgmpy_dp.release.noisy_residuals import (
     coefficient_scales,
     residual_epsilon,
     residual_rho,
+    residual_variance,
     varied_variables,
 )
 from pgmpy_dp.schema import Clique, Schema
@@ -43,22 +45,42 @@ class _Terms:
     held: Mapping[Clique, list[Clique]]
     scales: Mapping[Clique, float]
 
+    def deviations(self, schema: Schema) -> dict[Clique, float]:
+        """Return the standard deviation of the noise in a cell of each set's table."""
+        return {subset: residual_variance(schema, self.scales, subset) ** 0.5 for subset in self.scales if subset}
+
 
 @dataclass(frozen=True)
 class Residuals:
-    """Measure residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
+    """Measure residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`.
+
+    Attributes
+    ----------
+    scales : mapping of clique to float
+    delta : float
+    epsilon : float or Fraction, optional
+        The price. The scales are multiplied by a common factor, with which they cost at most that; without a price,
+        they are taken as they are.
+    """
 
     scales: Mapping[Clique, float]
     delta: float
+    epsilon: float | Fraction | None = None
 
     def quote(self, public: PublicTable) -> Quote:
         """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""
         public.require_single_records()
         delta, schema = delta_within(public, self.delta), public.schema
         cliques, scales = _closed(schema, self.scales, public.neighbours)
-        epsilon = residual_epsilon(schema, scales, public.neighbours, delta)
-        label = f"measure {counted(len(scales), 'set')} of residuals"
-        paid, rho = Fraction(str(epsilon)), residual_rho(schema, scales, public.neighbours)
+        if self.epsilon is None:
+            paid = Fraction(str(residual_epsilon(schema, scales, public.neighbours, delta)))
+        else:
+            paid = exact_positive("epsilon", self.epsilon)
+            scales = _priced(schema, scales, public.neighbours, rounded_down(paid), delta)
+        label, rho = (
+            f"measure {counted(len(scales), 'set')} of residuals",
+            residual_rho(schema, scales, public.neighbours),
+        )
         charge = Charge(label, "gaussian", epsilon=paid, delta=Fraction(str(delta)))
         terms = _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales)
         return Quote(charge, terms, public.guarantee(paid, "gaussian", delta=delta, rho=rho))
@@ -82,6 +104,22 @@ class Residuals:
         }
         values = perturbed_coefficients(coefficients, drawn, noise.discrete_gaussian)
         return NoisyResiduals(schema, quote.terms.cliques, values, scales, quote.guarantee, public.total)
+
+
+def _priced(
+    schema: Schema, relative: Mapping[Clique, float], neighbours: str, epsilon: float, delta: float
+) -> dict[Clique, float]:
+    """Multiply scales by nearly the smallest factor with which they cost at most epsilon."""
+    from dp_accounting import get_sigma_gaussian  # the import takes a second
+
+    factor = math.sqrt(2.0 * residual_rho(schema, relative, neighbours)) * float(get_sigma_gaussian(epsilon, delta))
+    for _ in range(64):
+        scales = {subset: factor * scale for subset, scale in relative.items()}
+        price = residual_epsilon(schema, scales, neighbours, delta)
+        if price <= epsilon:
+            return scales
+        factor *= 1.0 + max(1.2 * (min(price / epsilon, 1.5) - 1.0), 1e-9)
+    raise ValueError(f"No noise brings these residuals to epsilon={epsilon!r} at delta={delta!r}: raise one of them.")
 
 
 def _closed(

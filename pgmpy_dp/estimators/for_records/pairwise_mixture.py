@@ -9,17 +9,30 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
-from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, SINGLES, plan_pairs, plan_prediction
-from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release, fitted_variables, warn_of_unmeasured
+from pgmpy_dp.fitting.plans.pairs import (
+    RESIDUAL_SINGLES,
+    SINGLES,
+    plan_pairs,
+    plan_prediction,
+    plan_residuals,
+    residuals_pay,
+)
+from pgmpy_dp.fitting.readings.mixture_fits import (
+    MixtureRelease,
+    fit_of_release,
+    fitted_variables,
+    require_mixture_release,
+    warn_of_unmeasured,
+)
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.privacy.checks import Constraint, number, optional, whole
+from pgmpy_dp.privacy.checks import Constraint, choice, number, optional, whole
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of members whose disagreement determines the weights of the second stage.
@@ -48,6 +61,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     pooled : bool
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
+    measure : {"tables", "residuals", "auto"}
+        What to measure of each pair: its table, or its residuals, which are what the table says beyond those of its
+        variables. Residuals cost less for the same noise, a quarter of the table's price if both variables have two
+        states, and are fitted with their own covariance. "auto" measures them where states are so few that this pays,
+        and nothing else that was asked for requires tables. A release of residuals cannot be joined, united, completed
+        by public tables, shown as a page or read by estimators that need independent noise; `CollectiveEM` reads it.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
         this number of tables. Gaussian noise is charged as one block if units have one row, otherwise by zCDP.
@@ -96,6 +115,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "components": whole(1),
         "members": whole(1),
         "stages": whole(1, 2),
+        "measure": choice("tables", "residuals", "auto"),
         "records": optional(number(above=0.0)),
         "mechanism": NOISE,
     }
@@ -103,6 +123,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     _steps: ClassVar[int] = 400  # number of steps of the optimiser
 
     _informable: ClassVar[bool] = True
+    _informed: ClassVar[bool] = False  # whether public tables are to be joined to those measured
 
     components: int = 100
     members: int = 12
@@ -110,6 +131,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     target: str | None = None
     pooled: bool = False
     records: float | None = None
+    measure: str = "tables"
 
     def fit(self, data: Any, y: None = None, public: Any = None) -> Self:
         """Fit the mixture.
@@ -142,6 +164,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         UserWarning
             If a release lacks a table of some pair of variables.
         """
+        self.__dict__["_informed"] = public is not None
         return self._fit(None, data, public)
 
     def plan(self, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
@@ -172,29 +195,39 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             )
 
     def _paid(self, release: Release, variables: Sequence[str]) -> Release:
-        if self.stages == 2 or self.target is not None or self.records is not None:
+        if self.stages == 2 or self.target is not None or self.records is not None or self.measure != "tables":
             raise ValueError(
-                "A release is measured already: leave out stages, target and records, which say what to measure."
+                "A release is measured already: leave out stages, target and records, and also measure, since they say "
+                "what to measure."
             )
         return super()._paid(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
-        """Plan tables of all pairs, and of triples with a target, in one or two stages."""
+        """Plan residuals or tables of all pairs, and tables of triples with a target, in one or two stages."""
         schema, epsilon, target = public.schema, self._price(), self.target
         # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
         mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
+        residuals = self._takes_residuals(public)
 
-        def planned(singles: float) -> tuple[tuple[Clique, ...], list[float]]:
-            return plan_pairs(schema, None, singles) if target is None else plan_prediction(schema, target, singles)
+        def planned(advice: str) -> tuple[tuple[Clique, ...], list[float]]:
+            shares = schema, target, SINGLES[advice]
+            return plan_pairs(*shares) if target is None else plan_prediction(*shares)  # type: ignore[arg-type]
 
-        cliques, weights = planned(SINGLES["go"])
-        if self.records is not None:
-            tables = NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
-            known = PublicTable.of(schema, self.delta, public.neighbours)  # as if units had one record each
-            advice = Plan(tables, tables.quote(known), schema, self.records).outlook.advice
-            cliques, weights = planned(SINGLES[advice])
-        if self.stages == 1:
+        def measured(advice: str) -> NoisyTables | Residuals:
+            if residuals:
+                scales = plan_residuals(schema, RESIDUAL_SINGLES[advice], public.neighbours)
+                return Residuals(scales, self.delta, epsilon)
+            cliques, weights = planned(advice)
             return NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
+
+        advice = "go"
+        if self.records is not None:
+            mixed, known = measured(advice), PublicTable.of(schema, self.delta, public.neighbours)
+            # As if units had one record each.
+            advice = Plan(mixed, mixed.quote(known), schema, self.records).outlook.advice
+        if self.stages == 1:
+            return measured(advice)
+        cliques, weights = planned(advice)
 
         def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
             return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
@@ -202,8 +235,32 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         groups = [target in clique if len(clique) == 2 else None for clique in cliques]
         return TwoStageTables(cliques, epsilon, self.delta, weights, groups, wanted)
 
+    def _takes_residuals(self, public: PublicTable) -> bool:
+        """Whether to measure residuals in place of tables, by what is public."""
+        if self.measure == "tables":
+            return False
+        structure = public.schema.structure
+        reasons = {
+            "Laplace noise": self._noise != "gaussian" or not self.delta,
+            "stages=2": self.stages == 2,
+            "a target": self.target is not None,
+            "public tables": self._informed,
+            "units or weights": not public.single_records,
+            "dependencies and hierarchies": bool(structure.dependent or structure.refined),
+        }
+        needed = [reason for reason, holds in reasons.items() if holds]
+        if self.measure == "residuals" and needed:
+            raise ValueError(
+                Message(
+                    f"Residuals are not measured with {needed[0]}",
+                    'take measure="auto", or leave measure out',
+                    "take --measure auto, or leave --measure out",
+                )
+            )
+        return self.measure == "residuals" or (not needed and residuals_pay(public.schema))
+
     def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:
-        release = require_tables(release, Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
+        release = require_mixture_release(release)
         schema = release.schema.select(fitted_variables(release, self.pooled))
         warn_of_unmeasured(release, schema)
         fit = self._fitted(release, schema, self.members)
@@ -214,5 +271,5 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         super()._finish(structure, release, found)
         self.network_ = found
 
-    def _fitted(self, release: ReleasedTables, schema: Schema, members: int) -> MixtureFit:
+    def _fitted(self, release: MixtureRelease, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)

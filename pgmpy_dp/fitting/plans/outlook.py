@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from pgmpy_dp.fitting.plans.pairs import paired
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import Guarantee, NoisyMarginals, NoisyResiduals
 from pgmpy_dp.schema import Clique, Schema
 
 LEVELS = ("clear", "visible", "drowned")
@@ -122,9 +122,9 @@ class Outlook:
         return cls(total, guarantee, tables, _states_of_pairs(schema, list(deviations)))
 
     @classmethod
-    def of_release(cls, release: NoisyMarginals) -> Outlook:
+    def of_release(cls, release: NoisyMarginals | NoisyResiduals) -> Outlook:
         """Return the outlook of a release, for its own estimate of the number of records."""
-        deviations = {clique: math.sqrt(variance) for clique, variance in release.variances.items()}
+        deviations = {clique: release.noise(clique)[1] for clique in (*release.cliques, *release.details)}
         return cls.of(release.schema, deviations, release.total, release.guarantee)
 
     @property

@@ -11,6 +11,7 @@ from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
+from pgmpy_dp.release import NoisyResiduals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.release.united_marginals import UnitedMarginals
@@ -18,8 +19,26 @@ from pgmpy_dp.schema import Schema
 
 _SEED = 0
 
+MixtureRelease = ReleasedTables | NoisyResiduals
 
-def fit_of_release(release: ReleasedTables, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
+
+def require_mixture_release(release: Release) -> MixtureRelease:
+    """Return a release to which a mixture can be fitted.
+
+    Raises
+    ------
+    ValueError
+        For other kinds, and for residuals of a schema with dependencies or hierarchies, which join states.
+    """
+    if not isinstance(release, MixtureRelease):
+        raise ValueError(Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
+    structure = release.schema.structure
+    if isinstance(release, NoisyResiduals) and (structure.dependent or structure.refined):
+        raise ValueError(Message("A mixture is not fitted to residuals under dependencies or hierarchies", *PLAN_PAIRS))
+    return release
+
+
+def fit_of_release(release: MixtureRelease, schema: Schema, *, components: int, members: int, steps: int) -> MixtureFit:
     """Fit a mixture over the variables of a schema to those tables of a release that contain no others."""
     return fit_mixture(
         schema.cardinalities(),
@@ -29,24 +48,26 @@ def fit_of_release(release: ReleasedTables, schema: Schema, *, components: int, 
         members=members,
         steps=steps,
         known_total=_known_total(release),
+        residuals=isinstance(release, NoisyResiduals),
         rules=rules_of(schema),
         generator=np.random.default_rng(_SEED),
     )
 
 
-def draws_of(fit: MixtureFit, release: ReleasedTables, schema: Schema, draws: int, seed: int) -> MixtureDraws:
+def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: int, seed: int) -> MixtureDraws:
     """Refit the mixture to simulated releases like its own."""
     return draw_refits(
         fit,
         release.tables_of(schema.variables),
         ordered=schema.ordered,
         known_total=_known_total(release),
+        residuals=isinstance(release, NoisyResiduals),
         draws=draws,
         generator=np.random.default_rng(seed),
     )
 
 
-def warn_of_unmeasured(release: ReleasedTables, schema: Schema) -> None:
+def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
     """Warn about pairs of a schema's variables of which this release has no table."""
     held, root = joined_pairs(release.cliques), {v: of for v, (of, _) in schema.structure.dependent.items()}
     pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
@@ -64,7 +85,7 @@ def warn_of_unmeasured(release: ReleasedTables, schema: Schema) -> None:
         )
 
 
-def fitted_variables(release: ReleasedTables, pooled: bool) -> list[str]:
+def fitted_variables(release: MixtureRelease, pooled: bool) -> list[str]:
     """List the variables of a mixture that is fitted to a release; of a union, with its variable unless it is pooled.
 
     Raises
@@ -110,5 +131,5 @@ def rules_of(schema: Schema) -> Rules:
     return Rules(dict(structure.dependent), structure.zeros, dict(structure.refined))
 
 
-def _known_total(release: ReleasedTables) -> float | None:
+def _known_total(release: MixtureRelease) -> float | None:
     return None if release.public_total is None else float(release.public_total)

@@ -205,16 +205,18 @@ def draw_refits(
     *,
     ordered: Collection[Variable] = (),
     known_total: float | None = None,
+    residuals: bool = False,
     draws: int = 8,
     generator: np.random.Generator,
 ) -> MixtureDraws:
     """Draw records from a fitted mixture and refit it to their tables with equal noise: a parametric bootstrap.
 
-    `tables`, `ordered` and `known_total` are those of the fit.
+    `tables`, `ordered`, `known_total` and `residuals` are those of the fit.
     """
     coarse, refined, given = fit.mixture.coarse, fit.rules.refined, list(tables)
     summed = [coarse_table(refined, coarse.cardinalities, table) for table in given]
-    noisy = NoisyTables.of(coarse.cardinalities, [fit.rules.consistent(*table) for table in summed], known_total)
+    consistent = [fit.rules.consistent(*table) for table in summed]
+    noisy = NoisyTables.of(coarse.cardinalities, consistent, known_total, residuals)
     fine = {finer: deviation for finer, (_, deviation) in fine_counts(refined, given).items()}
     with (
         one_thread(),
@@ -227,10 +229,8 @@ def draw_refits(
             found.append((codes, again))
             bar.update()
     records, refits = zip(*found, strict=True)
-    noise_of = {
-        variable: sum(t.sum_to((v,)).deviation ** -2 for t in noisy.tables if v in t.variables) ** -0.5 / fit.total
-        for v, variable in enumerate(coarse.variables)
-    }
+    deviations = zip(coarse.variables, noisy.single_deviations, strict=True)
+    noise_of = {variable: deviation / fit.total for variable, deviation in deviations}
     noise_of |= {finer: deviation / fit.total for finer, deviation in fine.items()}
     return MixtureDraws(fit, records, refits, noise_of)
 
@@ -250,10 +250,11 @@ def _draw_and_refit(
 
     def counted(variables: Sequence[Variable], deviation: float) -> Vector:
         """Count the drawn records with noise, scaled to the number of all records."""
-        shape = [mixture.cardinalities[variable] for variable in variables]
-        flat = np.ravel_multi_index(tuple(codes[:, column[v]].astype(np.intp) for v in variables), shape)
+        shape, flat = [mixture.cardinalities[variable] for variable in variables], np.zeros(count, np.intp)
+        for variable in variables:
+            flat = flat * mixture.cardinalities[variable] + codes[:, column[variable]]
         shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
-        if count < total:
+        if variables and count < total:
             shares = _drawn_to(mixture.marginal(variables), shares, count, total)
         found: Vector = total * shares + deviation * generator.standard_normal(shape)
         return found

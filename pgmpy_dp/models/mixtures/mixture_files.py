@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmpy_dp._files import parse_json, replacing, require_known
 from pgmpy_dp.errors import Message, ReleaseFormatError
-from pgmpy_dp.fitting.readings.mixture_fits import rules_of
+from pgmpy_dp.fitting.readings.mixture_fits import MixtureRelease, rules_of
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
@@ -24,7 +24,6 @@ from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import checked_number
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.carrying import SUFFIX, carries, read_carrying, write_carrying
-from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 _VERSION = 1
@@ -33,7 +32,7 @@ _SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
 
 
 def write_model(
-    path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: ReleasedTables | None = None
+    path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: MixtureRelease | None = None
 ) -> None:
     """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release.
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pandas as pd
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.readings.mixture_fits import draws_of, fitted_variables, rules_of, warn_of_unmeasured
+from pgmpy_dp.fitting.readings.mixture_fits import (
+    MixtureRelease,
+    draws_of,
+    fitted_variables,
+    rules_of,
+    warn_of_unmeasured,
+)
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
@@ -28,7 +34,6 @@ from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import Guarantee, UnitedMarginals
-from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
@@ -56,7 +61,7 @@ class PrivateMixtureNetwork(Model):
     ----------
     schema_, mixture_, total_, guarantee_
         As the parameters.
-    release_ : NoisyMarginals or InformedMarginals
+    release_ : NoisyMarginals, NoisyResiduals or InformedMarginals
         The release that the mixture was fitted to, or that `attach_release` attached; bounds require it.
 
     Examples
@@ -83,7 +88,7 @@ class PrivateMixtureNetwork(Model):
         self._fit: MixtureFit | None = None
 
     @classmethod
-    def fitted(cls, schema: Schema, fit: MixtureFit, release: ReleasedTables) -> Self:
+    def fitted(cls, schema: Schema, fit: MixtureFit, release: MixtureRelease) -> Self:
         """Build a network that keeps the fit's settings and the release, which bounds require."""
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
         network._fit, network.release_ = fit, release
@@ -142,19 +147,19 @@ class PrivateMixtureNetwork(Model):
         (release,) = self._releases()
         return check_mixture(self.mixture_, self.schema_, release)
 
-    def attach_release(self, release: ReleasedTables) -> None:
+    def attach_release(self, release: MixtureRelease) -> None:
         """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it.
 
         Raises
         ------
         TypeError
-            If it is not a release of tables.
+            If a mixture cannot be fitted to it.
         SchemaError
             If its variables or states differ from the network's.
         ValueError
             If its guarantee differs from the network's.
         """
-        if not isinstance(release, ReleasedTables):
+        if not isinstance(release, MixtureRelease):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
         pooled = isinstance(release, UnitedMarginals) and release.variable not in self.schema_.states
         if release.schema.select(fitted_variables(release, pooled)).states != self.schema_.states:

@@ -113,6 +113,7 @@ def fit_mixture(
     members: int = 12,
     steps: int = 400,
     known_total: float | None = None,
+    residuals: bool = False,
     rules: Rules | None = None,
     generator: np.random.Generator,
 ) -> MixtureFit:
@@ -128,8 +129,8 @@ def fit_mixture(
         Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
         half the steps, are used if they predict the thinned release better; a single component, a product of
         independent blocks, unless others clearly do; up to twice the steps where they clearly do.
-    known_total : float, optional
-        The number of records, if it is known.
+    known_total, residuals
+        See `NoisyTables`.
     rules : Rules, optional
         Rules that always hold. Variables that follow from others have no parameters.
     generator : numpy.random.Generator
@@ -149,7 +150,7 @@ def fit_mixture(
     rules, given = rules or Rules(), list(tables)
     sizes = {variable: states for variable, states in cardinalities.items() if variable not in rules.refined}
     coarse = [coarse_table(rules.refined, sizes, table) for table in given]
-    noisy = NoisyTables.of(sizes, [rules.consistent(*table) for table in coarse], known_total)
+    noisy = NoisyTables.of(sizes, [rules.consistent(*table) for table in coarse], known_total, residuals)
     start = _Start.of(noisy, sizes, rules, ordered)
     seeds = generator.spawn(members + 1)
     with (
@@ -288,10 +289,11 @@ class _Start:
             for number, (variable, states) in enumerate(zip(self.names, observed.cardinalities, strict=True))
         ]
         targets = [
-            Target(table.variables, table.counts / self.total, (self.total / table.deviation) ** 2)
+            Target(table.variables, observed.compared(table.counts / self.total), (self.total / table.deviation) ** 2)
             for table in observed.tables
+            if table.variables
         ]
-        return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes)
+        return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes, observed.residuals)
 
     def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
         penalty = settings.penalty * self.total / problem.precision
@@ -405,7 +407,7 @@ def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
     names, misfit = mixture.variables, 0.0
     for table in noisy.tables:
         expected = noisy.total * mixture.marginal([names[variable] for variable in table.variables])
-        misfit += float(((expected - table.counts) ** 2).sum()) / table.deviation**2
+        misfit += float((noisy.compared(expected - table.counts) ** 2).sum()) / table.deviation**2
     return misfit
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import centred
 from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
 
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
@@ -47,11 +48,15 @@ class _Part:
     rows: Whole
 
     @classmethod
-    def of(cls, shape: Shape, block: int, variables: Iterable[int]) -> _Part:
+    def of(cls, shape: Shape, block: int, variables: Iterable[int], whole: bool = False) -> _Part:
+        """Find the places that the block's cells have; all places of the table are kept if it should be whole."""
         own = tuple(sorted(variables, key=lambda variable: shape.places[variable][1]))
         if len(own) == 1:  # also one that follows from a variable of the block
             return cls(block, own, np.arange(shape.cardinalities[own[0]]), np.empty(0, np.intp))
-        return cls(block, own, *np.unique(shape.codes(block, own), return_inverse=True))
+        codes = shape.codes(block, own)
+        if whole:
+            return cls(block, own, np.arange(math.prod(shape.cardinalities[variable] for variable in own)), codes)
+        return cls(block, own, *np.unique(codes, return_inverse=True))
 
     @cached_property
     def sums(self) -> Any:
@@ -68,12 +73,14 @@ class _Within(NamedTuple):
     rows, cells : ndarrays of int
         Cells of the tables, each with a cell of a block that belongs to it.
     weight, shares : ndarrays of shape (cells of the tables,)
+    shapes : list of tuples of int
     """
 
     rows: Whole
     cells: Whole
     weight: Matrix
     shares: Matrix
+    shapes: list[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,9 @@ class MemberProblem:
         a variable with one that follows from another of its block are dropped: the block's own table says more.
     boxes : Boxes, optional
         Boxes to which components are confined, so that rules hold.
+    residuals : bool
+        Whether shares are residuals, with which only the marginals' residuals are compared. As these are projections,
+        so are the derivatives.
     dtype : type
     """
 
@@ -156,9 +166,10 @@ class MemberProblem:
         smoothing: Sequence[Matrix | None],
         targets: Sequence[Target],
         boxes: Boxes | None = None,
+        residuals: bool = False,
         dtype: Any = np.float32,
     ) -> None:
-        self.shape, self.dtype, self.boxes = shape, dtype, boxes
+        self.shape, self.dtype, self.boxes, self._residuals = shape, dtype, boxes, residuals
         self.log_base = np.asarray(log_base, dtype)
         self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
         self.precision = max(target.precision for target in targets)
@@ -185,6 +196,8 @@ class MemberProblem:
         shape = self.shape
         triples: list[Target] = []
         others: list[Target] = []
+        if self._residuals:  # those of a triple are not a sum over slices
+            return {}, list(targets)
         for target in targets:
             apart = len({shape.places[variable][0] for variable in target.variables}) == len(target.variables) == 3
             (triples if apart else others).append(target)
@@ -222,6 +235,7 @@ class MemberProblem:
                 self.dtype
             ),
             np.concatenate([nothing, *(shares for _, shares, _ in tables)]).astype(self.dtype),
+            [self._dimensions([part]) for part, _, _ in tables],
         )
 
     def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
@@ -251,7 +265,8 @@ class MemberProblem:
             self._weight[b, a], self._shares[b, a] = weight, shares.T
         elif all(v in shape.blocks[shape.places[v][0]] or self._alone(v, variables) for v in variables):
             parts = [
-                _Part.of(shape, number, (v for v in variables if shape.places[v][0] == number)) for number in blocks
+                _Part.of(shape, number, (v for v in variables if shape.places[v][0] == number), self._residuals)
+                for number in blocks
             ]
             parts.sort(key=lambda part: -len(part.variables))
             order = [variable for part in parts for variable in part.variables]
@@ -260,10 +275,18 @@ class MemberProblem:
             shares = shares[np.ix_(*(part.places for part in parts))]
             if len(parts) == 1:
                 within.append((parts[0], shares, weight))
-            elif len(parts) == 2 and len(parts[1].variables) == 1:
+            elif len(parts) == 2 and len(parts[1].variables) == 1 and not self._residuals:
                 beside.setdefault(parts[0].variables, []).append((parts[1].variables[0], shares, weight))
             else:
                 self._wide.append((parts, shares.ravel(), weight))
+
+    def _dimensions(self, parts: Iterable[_Part]) -> tuple[int, ...]:
+        """Return the shape of a table with one axis for each variable."""
+        return tuple(self.shape.cardinalities[variable] for part in parts for variable in part.variables)
+
+    def _compared(self, marginal: Matrix, dimensions: tuple[int, ...]) -> Matrix:
+        """Return what of a marginal is compared with shares: all, or its residuals."""
+        return centred(marginal.reshape(dimensions)).reshape(marginal.shape) if self._residuals else marginal
 
     def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
         """Whether a variable is the only one of its block in a table."""
@@ -327,6 +350,8 @@ class MemberProblem:
         joint = list(self._products(self._summing, at)) if self._summing else []
         weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states.T
         alone = states @ weights
+        if self._residuals:
+            kernel.centre(weighted, alone, shape.states)
         loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
         by = _Slopes(alone @ states, np.zeros_like(states), np.zeros_like(tables))
         by_weight, by_state, by_cell = by
@@ -337,7 +362,11 @@ class MemberProblem:
             by_weight += (states * by_state).sum(axis=0) / 2
         by_state += alone[:, None]
         within = self._within
-        residual = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size) - within.shares
+        sums = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
+        if self._residuals and within.shapes:
+            each = np.split(sums, np.cumsum([math.prod(dimensions) for dimensions in within.shapes])[:-1])
+            sums = np.concatenate([self._compared(*own) for own in zip(each, within.shapes, strict=True)])
+        residual = sums - within.shares
         slope = within.weight * residual
         loss += float(slope @ residual) / 2
         by_base = np.bincount(within.cells, slope[within.rows], len(tables)).astype(dtype)
@@ -417,7 +446,8 @@ class MemberProblem:
         for factor in factors[1:-1]:
             products.append((products[-1][:, None] * factor).reshape(-1, components))
         last = factors[-1]
-        difference = (products[-1] * at.weights) @ last.T - shares.reshape(-1, len(last))
+        marginal = self._compared((products[-1] * at.weights) @ last.T, self._dimensions(parts))
+        difference = marginal - shares.reshape(-1, len(last))
         loss = weight * float(np.vdot(difference, difference)) / 2
         difference *= self.dtype(weight)
         slope = difference.T @ products[-1]

@@ -72,6 +72,47 @@ def normalise(base, starts, members, logs, tables, states):
 
 
 @compiled
+def centre(products, alone, starts):
+    """Subtract the means of every pair's rows and columns from the marginals of pairs, and of single states, in place.
+
+    Parameters
+    ----------
+    products : ndarray of shape (states, states)
+    alone : ndarray of shape (states,)
+    starts : ndarray of int, shape (variables + 1,)
+        Where each variable's states begin, and their number.
+    """
+    mean = np.empty(products.shape[1], products.dtype)
+    for variable in range(starts.shape[0] - 1):
+        begin, end = starts[variable], starts[variable + 1]
+        mean[:] = 0.0
+        single = 0.0
+        for i in range(begin, end):
+            single += alone[i]
+            for j in range(mean.shape[0]):
+                mean[j] += products[i, j]
+        states = end - begin
+        for other in range(starts.shape[0] - 1):  # rows less their means have columns less their means
+            total = 0.0
+            for j in range(starts[other], starts[other + 1]):
+                mean[j] /= states
+                total += mean[j]
+            total /= starts[other + 1] - starts[other]
+            for j in range(starts[other], starts[other + 1]):
+                mean[j] -= total
+        for i in range(begin, end):
+            alone[i] -= single / states
+            product = products[i]
+            for other in range(starts.shape[0] - 1):
+                total = 0.0
+                for j in range(starts[other], starts[other + 1]):
+                    total += product[j]
+                total /= starts[other + 1] - starts[other]
+                for j in range(starts[other], starts[other + 1]):
+                    product[j] -= mean[j] + total
+
+
+@compiled
 def weigh_residuals(weight, shares, products, alone):
     """Convert marginals of pairs and of single states to derivatives of half their weighted squared distance.
 

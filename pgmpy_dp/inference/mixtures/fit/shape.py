@@ -105,7 +105,7 @@ class Target:
     ----------
     variables : tuple of int
     shares : ndarray
-        The table's cells, as shares of the records.
+        The table's cells, as shares of the records; or their residuals.
     precision : float
         One over the variance of each cell.
     """
