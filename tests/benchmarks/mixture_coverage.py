@@ -1,7 +1,7 @@
 """How often a mixture's 90 % bounds hold the records' own answer, and how wide they are, on real records.
 
     python tests/benchmarks/mixture_coverage.py FOLDER [--sets adult,rand] [--epsilons 0.3,1,10] [--delta 1e-9]
-        [--seeds 3] [--questions 100]
+        [--seeds 3] [--questions 100] [--measure tables]
 
 FOLDER holds adult_train.csv.gz, adult_test.csv.gz: the census records of the UCI repository, columns as published; RAND
 is the data of the demo. Names of networks of the bnlearn repository, such as child, stand for 20,000 records drawn from
@@ -65,7 +65,7 @@ def main() -> None:
     """Print a line for each set of records and epsilon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    for name, value in (("sets", "adult,rand"), ("epsilons", "0.3,1,10")):
+    for name, value in (("sets", "adult,rand"), ("epsilons", "0.3,1,10"), ("measure", "tables")):
         parser.add_argument(f"--{name}", default=value)
     for name, number in (("seeds", 3), ("questions", 100)):
         parser.add_argument(f"--{name}", type=int, default=number)
@@ -82,7 +82,7 @@ def main() -> None:
             for seed in range(wanted.seeds):
                 budget = dp.PrivacyBudget(epsilon, wanted.delta)
                 data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(100 + seed))
-                network = dp.PairwiseMixture(epsilon, wanted.delta).fit(data).network_
+                network = dp.PairwiseMixture(epsilon, wanted.delta, measure=wanted.measure).fit(data).network_
                 begin = time.process_time()
                 network.sample_draws(seed=seed)
                 seconds += time.process_time() - begin

@@ -1,7 +1,7 @@
 """A mixture, which is given no graph, beside CollectiveEM with the true graph of a bnlearn network.
 
     python tests/benchmarks/mixture_networks.py [--networks child,insurance,alarm] [--records 10000] [--seeds 3]
-        [--epsilon 1] [--delta 1e-6]
+        [--epsilon 1] [--delta 1e-6] [--stages 2] [--measure tables]
 
 Both get the same records and the same price. For each it prints the mean and the worst total variation over all pairs
 of variables between the model and the network that drew the records, the mean log-likelihood of 10,000 more records in
@@ -54,7 +54,8 @@ def log_likelihood(model: DiscreteBayesianNetwork, frame: pd.DataFrame) -> float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", default="child,insurance,alarm")
-    for name, value in (("records", 10_000), ("seeds", 3)):
+    parser.add_argument("--measure", default="tables")
+    for name, value in (("records", 10_000), ("seeds", 3), ("stages", 2)):
         parser.add_argument(f"--{name}", type=int, default=value)
     for name, value in (("epsilon", 1.0), ("delta", 1e-6)):
         parser.add_argument(f"--{name}", type=float, default=value)
@@ -75,7 +76,9 @@ def main() -> None:
                 data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(seed))
                 start = time.process_time()
                 if label == "PairwiseMixture":
-                    network = dp.PairwiseMixture(asked.epsilon, asked.delta, stages=2).fit(data).network_
+                    network = dp.PairwiseMixture(
+                        asked.epsilon, asked.delta, stages=asked.stages, measure=asked.measure
+                    ).fit(data).network_
                     seconds, likelihood = time.process_time() - start, network.log_likelihood(held_out)
                     found = errors(tables, network.marginal)
                 else:
