@@ -76,9 +76,11 @@ def main() -> None:
                 data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(seed))
                 start = time.process_time()
                 if label == "PairwiseMixture":
-                    network = dp.PairwiseMixture(
-                        asked.epsilon, asked.delta, stages=asked.stages, measure=asked.measure
-                    ).fit(data).network_
+                    network = (
+                        dp.PairwiseMixture(asked.epsilon, asked.delta, stages=asked.stages, measure=asked.measure)
+                        .fit(data)
+                        .network_
+                    )
                     seconds, likelihood = time.process_time() - start, network.log_likelihood(held_out)
                     found = errors(tables, network.marginal)
                 else:

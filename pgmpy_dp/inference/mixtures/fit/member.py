@@ -73,14 +73,22 @@ class _Within(NamedTuple):
     rows, cells : ndarrays of int
         Cells of the tables, each with a cell of a block that belongs to it.
     weight, shares : ndarrays of shape (cells of the tables,)
-    shapes : list of tuples of int
+    axes : list of (ndarray of int, ndarray)
+        For residuals, the cells' places in the sums along the tables' first, second, ... axes, and by what to multiply
+        a sum so that it is a mean; 0 if a table has no such axis.
     """
 
     rows: Whole
     cells: Whole
     weight: Matrix
     shares: Matrix
-    shapes: list[tuple[int, ...]]
+    axes: list[tuple[Whole, Matrix]]
+
+    def compared(self, marginals: Matrix) -> Matrix:
+        """Return what of the tables' marginals is compared with shares."""
+        for sums, factors in self.axes:
+            marginals = marginals - (np.bincount(sums, marginals) * factors)[sums]
+        return marginals
 
 
 @dataclass(frozen=True)
@@ -235,8 +243,21 @@ class MemberProblem:
                 self.dtype
             ),
             np.concatenate([nothing, *(shares for _, shares, _ in tables)]).astype(self.dtype),
-            [self._dimensions([part]) for part, _, _ in tables],
+            self._axes([self._dimensions([part]) for part, _, _ in tables]) if self._residuals else [],
         )
+
+    def _axes(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[Whole, Matrix]]:
+        """Number the sums along each axis of stacked tables; see `_Within`."""
+        found = []
+        for axis in range(max(map(len, shapes), default=0)):
+            sums, factors = [], list[Matrix]()
+            for shape in shapes:
+                others = [1 if place == axis else states for place, states in enumerate(shape)]
+                own = np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
+                sums.append(own + sum(map(len, factors)))
+                factors.append(np.full(math.prod(others), 1 / shape[axis] if axis < len(shape) else 0.0))
+            found.append((np.concatenate(sums), np.concatenate(factors)))
+        return found
 
     def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
         part = _Part.of(self.shape, self.shape.places[variables[0]][0], variables)
@@ -362,11 +383,8 @@ class MemberProblem:
             by_weight += (states * by_state).sum(axis=0) / 2
         by_state += alone[:, None]
         within = self._within
-        sums = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
-        if self._residuals and within.shapes:
-            each = np.split(sums, np.cumsum([math.prod(dimensions) for dimensions in within.shapes])[:-1])
-            sums = np.concatenate([self._compared(*own) for own in zip(each, within.shapes, strict=True)])
-        residual = sums - within.shares
+        marginals = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
+        residual = within.compared(marginals) - within.shares
         slope = within.weight * residual
         loss += float(slope @ residual) / 2
         by_base = np.bincount(within.cells, slope[within.rows], len(tables)).astype(dtype)
