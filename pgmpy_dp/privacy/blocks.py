@@ -90,6 +90,19 @@ def block_rho(scales: Sequence[float], neighbours: str) -> float:
     return math.nextafter(float(exact), math.inf)
 
 
+def table_deviation(epsilon: float, delta: float, neighbours: str) -> float:
+    """Return the standard deviation of continuous Gaussian noise in a single table of this price.
+
+    Examples
+    --------
+    >>> round(table_deviation(1.0, 1e-6, "add_remove"), 1)
+    4.2
+    """
+    from dp_accounting import get_sigma_gaussian  # the import takes a second
+
+    return float(get_sigma_gaussian(epsilon, delta)) * math.sqrt(float(table_sensitivity(neighbours, "squared_l2")))
+
+
 def _checked(delta: float) -> float:
     delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
     if delta < _LEAST_DELTA:
@@ -101,13 +114,9 @@ def _checked(delta: float) -> float:
 @lru_cache(maxsize=64)
 def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
     """Find the scale of level 0, where `levels` counts the tables of each level."""
-    from dp_accounting import get_sigma_gaussian  # the import takes a second
-
-    changes = float(table_sensitivity(neighbours, "squared_l2"))
     # Start from continuous noise: tables of these scales are then one Gaussian mechanism, slightly cheaper.
-    scale = float(get_sigma_gaussian(target, delta)) * math.sqrt(
-        changes * sum(count * _STEP ** (-2 * number) for number, count in levels)
-    )
+    whole = sum(count * _STEP ** (-2 * number) for number, count in levels)
+    scale = table_deviation(target, delta, neighbours) * math.sqrt(whole)
     for _ in range(64):
         price = _price(tuple((scale * _STEP**number, count) for number, count in levels), delta, neighbours)
         if price <= target:

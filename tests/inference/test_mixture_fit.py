@@ -73,7 +73,7 @@ def gradient_error(problem, number, penalty):
     return abs((ends[0] - ends[1]) / 2e-5 / slope - 1)
 
 
-@pytest.mark.parametrize("sliced", [0.1, 6])
+@pytest.mark.parametrize("sliced", [0.1, 1000])
 @pytest.mark.parametrize(
     "blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 3), (1, 2)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)]
 )
@@ -92,7 +92,7 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
     assert gradient_error(problem, 0, penalty=0.3) > 1e-2
 
 
-@pytest.mark.parametrize("sliced", [0.1, 6])
+@pytest.mark.parametrize("sliced", [0.1, 1000])
 @pytest.mark.parametrize("blocks", [((1, 2), (0,), (3,)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)])
 @pytest.mark.parametrize("residuals", [False, True])
 def test_the_loss_is_that_of_the_marginals(blocks, sliced, residuals, monkeypatch):

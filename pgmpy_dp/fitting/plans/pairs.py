@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -19,6 +20,10 @@ RESIDUAL_SINGLES, _TOTAL = {"go": 0.3, "doubtful": 0.45, "no go": 0.9}, 0.05
 _MOST_COST = 0.55
 # Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
+# Share of all triples together without a target, and the largest noise in a cell relative to the mean number of
+# records per cell: with less they bring triples of benchmarks closer, with more they do harm. Fewer than this share of
+# them do harm too, since they tell too little of the others for their price.
+_TRIPLED, _CLEAR, _WORTH = 0.3, 0.3, 0.2
 # Share of the target's triples together, power of their numbers of cells, and most cells of the two other variables.
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
@@ -80,10 +85,66 @@ def _pairs(
     return (*((variable,) for variable in plain), *cliques), weights
 
 
+def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:
+    """Choose the triples of variables, the smallest first, in whose tables noise would be small beside the records.
+
+    If these are less than a fifth of all triples, none are chosen.
+
+    Parameters
+    ----------
+    schema : Schema
+    records : float
+        A public guess of their number.
+    deviation : float
+        Standard deviation of the noise in a single table that has the whole price.
+
+    Returns
+    -------
+    mapping of tuple of str to float
+        Each triple's share of the privacy loss.
+
+    Examples
+    --------
+    >>> schema = Schema({"age": ["young", "old"], "smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> clear_triples(schema, 500, 5.0), clear_triples(schema, 100, 5.0)
+    ({('age', 'smoke', 'lung'): 0.3}, {})
+    """
+    pairs = set(paired(schema))
+    plain = [variable for variable in schema.variables if variable not in schema.structure.refined]
+    triples = [
+        triple for triple in itertools.combinations(plain, 3) if pairs.issuperset(itertools.combinations(triple, 2))
+    ]
+    triples.sort(key=schema.cells)
+    least = _WORTH * len(triples)
+    while triples and len(triples) >= least:  # without the largest, the others have less noise
+        shares = _parts(_TRIPLED, [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples])
+        if deviation * shares[-1] ** -0.5 * schema.cells(triples[-1]) <= _CLEAR * records:
+            return dict(zip(triples, shares, strict=True))
+        triples.pop()
+    return {}
+
+
+def plan_triples(
+    schema: Schema, singles: float, triples: Mapping[Clique, float]
+) -> tuple[tuple[Clique, ...], list[float]]:
+    """Plan to measure all pairs as by `plan_pairs`, and triples with these shares of the privacy loss beside them."""
+    return with_details(schema, *_beside(*_pairs(schema, None, singles), triples))
+
+
+def _beside(
+    cliques: Sequence[Clique], weights: Sequence[float], triples: Mapping[Clique, float]
+) -> tuple[tuple[Clique, ...], list[float]]:
+    rest = 1.0 - sum(triples.values())
+    return (*cliques, *triples), [*(rest * weight for weight in weights), *triples.values()]
+
+
 def plan_residuals(
-    schema: Schema, singles: float = RESIDUAL_SINGLES["go"], neighbours: str = "add_remove"
+    schema: Schema,
+    singles: float = RESIDUAL_SINGLES["go"],
+    neighbours: str = "add_remove",
+    triples: Mapping[Clique, float] = MappingProxyType({}),
 ) -> dict[Clique, float]:
-    """Plan to measure the residuals of each variable and every pair, instead of their tables.
+    """Plan to measure the residuals of each variable and every pair, and of some triples, instead of their tables.
 
     A pair's residuals cost ``(1 - 1 / n) (1 - 1 / m)`` of what its table costs with the same noise, where the variables
     have n and m states: a quarter if they have two.
@@ -108,7 +169,7 @@ def plan_residuals(
     ):
         cliques += own
         shares += _parts(whole, [schema.cells(clique) ** _POWER * residual_cost(schema, clique) for clique in own])
-    parts = zip(*with_details(schema, cliques, shares), strict=True)
+    parts = zip(*with_details(schema, *_beside(cliques, shares, triples)), strict=True)
     scales = {clique: (share / residual_cost(schema, clique)) ** -0.5 for clique, share in parts}
     # The number of records is public where a record is replaced.
     return {(): _TOTAL**-0.5} | scales if neighbours == "add_remove" else scales
@@ -173,9 +234,8 @@ def plan_prediction(
     ]
     if not triples:
         return with_details(schema, cliques, weights)
-    sizes = [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples]
-    weights = [(1.0 - _TRIPLES) * weight for weight in weights]
-    return with_details(schema, (*cliques, *triples), weights + _parts(_TRIPLES, sizes))
+    shares = _parts(_TRIPLES, [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples])
+    return with_details(schema, *_beside(cliques, weights, dict(zip(triples, shares, strict=True))))
 
 
 def _parts(whole: float, sizes: list[float]) -> list[float]:

@@ -22,7 +22,9 @@ Gradient = tuple[Matrix, Matrix, Matrix]
 # Adam: step length, decays of mean and square, and distance of the start from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # step length of the base, as a share of the others
-_SLICED = 6  # number of triples with a variable, per state of it, from which on they are fitted by slices
+# Number of triples with a variable, per state of it and square of a hundred states in all, from which on they are
+# fitted by slices, whose work grows with that square.
+_SLICED = 2
 _SUMMED = 4  # most states of a variable from whose slices pairs are summed: all are held at once
 _BARRED = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
@@ -204,8 +206,6 @@ class MemberProblem:
         shape = self.shape
         triples: list[Target] = []
         others: list[Target] = []
-        if self._residuals:  # those of a triple are not a sum over slices
-            return {}, list(targets)
         for target in targets:
             apart = len({shape.places[variable][0] for variable in target.variables}) == len(target.variables) == 3
             (triples if apart else others).append(target)
@@ -214,7 +214,8 @@ class MemberProblem:
         under: dict[int, list[Target]] = {}
         for target in triples:
             under.setdefault(max(target.variables, key=lambda variable: (many[variable], variable)), []).append(target)
-        for variable in [v for v, own in under.items() if len(own) < _SLICED * shape.cardinalities[v]]:
+        least = _SLICED * (shape.states[-1] / 100) ** 2
+        for variable in [v for v, own in under.items() if len(own) < least * shape.cardinalities[v]]:
             others += under.pop(variable)
         return under, others
 
@@ -433,6 +434,12 @@ class MemberProblem:
 
         loss, place = 0.0, self.shape.of_variable(slices.variable)
         nothing, inner = np.zeros(len(at.states), self.dtype), []
+        if self._residuals:
+            products = list(products)
+            mean = np.sum(products, axis=0) / self.dtype(len(products))
+            for product in products:
+                product -= mean
+                kernel.centre(product, nothing, self.shape.states)
         for own, shares, product in zip(at.states[place], slices.shares, products, strict=True):
             nothing[:] = 0.0
             loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
