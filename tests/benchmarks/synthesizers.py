@@ -80,6 +80,10 @@ def mixture(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, stages=2))
 
 
+def told(problem):
+    return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, measure="auto", records=len(p.frame)))
+
+
 def auto(problem):
     return ours(problem, lambda dp, p: dp.AutoModel(p.epsilon, p.delta))
 
@@ -233,6 +237,7 @@ PEERS = {
     for peer in (
         Peer(resampled),
         Peer(mixture),
+        Peer(told),
         Peer(auto),
         Peer(dpmm_privbayes, *_DPMM),
         Peer(dpmm_mst, *_DPMM),
