@@ -105,7 +105,7 @@ def synthesize(
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
     files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
     weight, in a column of that name, and the weights add up to the estimated total. With --records, more is spent on
-    single variables where noise would drown the pairs of so few.
+    single variables where noise would drown the pairs of so few, and triples are measured where it would be small.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8

@@ -86,7 +86,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
     the penalty that shrinks components towards independence, the smoothing between neighbouring states of ordered
     variables, and the numbers of components and steps of a member; it is post-processing and costs nothing. Binned
-    variables and those whose states are ascending numbers are ordered. With twelve members or more, if the
+    variables and those whose states are ascending numbers or dates are ordered. With twelve members or more, if the
     release supports it, states of other variables that are similar in the first third of the members share parameters
     too. If there are several cores, members are fitted in parallel, with the same result.
 
