@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare
-from pgmpy_dp.fitting.plans.pairs import clear_triples, plan_prediction
+from pgmpy_dp.fitting.plans.pairs import clear_triples, plan_prediction, plan_residuals, residual_cost
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
 SMALL = {"components": 8, "members": 2}
@@ -179,6 +179,19 @@ def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
         dp.PairwiseMixture(1.0, 1e-6, few, measure="residuals").fit(frame, public={"a": [0.5, 0.5]})
     informed = dp.PairwiseMixture(1.0, 1e-6, few, measure="auto", **SMALL).fit(frame, public={"a": [0.5, 0.5]})
     assert isinstance(informed.release_, dp.InformedMarginals)
+
+
+def test_residuals_are_planned_with_their_shares():
+    triples = {("a", "b", "d"): 0.3}
+    for neighbours, total in (("add_remove", 0.05), ("replace_one", 0.0)):
+        scales = plan_residuals(SCHEMA, 0.2, neighbours, triples)
+        paid = {clique: residual_cost(SCHEMA, clique) / scale**2 for clique, scale in scales.items()}
+        detail = paid.pop(("c in detail",))
+        by_size = [sum(part for clique, part in paid.items() if len(clique) == size) for size in range(4)]
+        assert by_size == pytest.approx([total, 0.7 * 0.2, 0.7 * 0.8, 0.3])
+        assert detail == pytest.approx(0.03 / 0.97)
+    assert scales["a", "b"] / scales["b", "d"] == pytest.approx((6 / 9) ** -0.125)
+    assert residual_cost(SCHEMA, ("a", "b")) == pytest.approx(1 / 2 * 2 / 3)
 
 
 @pytest.mark.parametrize("measure", ["tables", "residuals"])
