@@ -18,6 +18,7 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, centred
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 MEASURED = [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]
@@ -93,7 +94,7 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
 
 
 @pytest.mark.parametrize("sliced", [0.1, 1000])
-@pytest.mark.parametrize("blocks", [((1, 2), (0,), (3,)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)])
+@pytest.mark.parametrize("blocks", [((0,), (1,), (2,), (3,)), ((1, 2), (0,), (3,)), ((0, 1, 3), (2,)), ((0, 1, 2, 3),)])
 @pytest.mark.parametrize("residuals", [False, True])
 def test_the_loss_is_that_of_the_marginals(blocks, sliced, residuals, monkeypatch):
     monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._SLICED", sliced)
@@ -138,6 +139,12 @@ def test_residuals_and_the_number_of_records_make_the_tables():
     for (_, table, _), found in zip(tables_of(joint, 2), noisy.pairs.values(), strict=True):
         np.testing.assert_allclose(found.counts, table)
         assert found.deviation == pytest.approx(2 * math.sqrt(math.prod(1 - 1 / states for states in table.shape)))
+    even = Mixture.of(
+        CARDS, [(v,) for v in CARDS], [1.0], [np.full((1, states), 1 / states) for states in CARDS.values()]
+    )
+    assert ensemble._misfit(even, noisy) == pytest.approx(
+        ensemble._misfit(even, NoisyTables.of(CARDS, own, residuals=True))
+    )
 
 
 def test_thinned_halves_have_the_noise_they_say_and_independent():

@@ -175,6 +175,13 @@ def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
         data = dp.PrivateDataset(frame, few.select(["a", "b"]), dp.PrivacyBudget(1.0, 1e-6), **change)
         with pytest.raises(ValueError, match="units or weights"):
             dp.PairwiseMixture(1.0, 1e-6, measure="residuals").fit(data)
+    ruled = dp.PrivateDataset(
+        pd.DataFrame({"a": [0, 1], "b": [0, 1]}),
+        dp.Schema({"a": [0, 1], "b": [0, 1]}, rules=[rule]),
+        dp.PrivacyBudget(9.0, 1e-6),
+    )
+    with pytest.raises(ValueError, match="under dependencies"):
+        dp.PairwiseMixture().fit(ruled.measure_residuals({(): 9.0, ("a",): 9.0, ("b",): 9.0}, delta=1e-6))
     with pytest.raises(ValueError, match="public tables"):
         dp.PairwiseMixture(1.0, 1e-6, few, measure="residuals").fit(frame, public={"a": [0.5, 0.5]})
     informed = dp.PairwiseMixture(1.0, 1e-6, few, measure="auto", **SMALL).fit(frame, public={"a": [0.5, 0.5]})

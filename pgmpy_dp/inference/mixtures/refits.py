@@ -254,7 +254,7 @@ def _draw_and_refit(
         for variable in variables:
             flat = flat * mixture.cardinalities[variable] + codes[:, column[variable]]
         shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
-        if variables and count < total:
+        if count < total:
             shares = _drawn_to(mixture.marginal(variables), shares, count, total)
         found: Vector = total * shares + deviation * generator.standard_normal(shape)
         return found
