@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -103,6 +103,17 @@ def table_deviation(epsilon: float, delta: float, neighbours: str) -> float:
     return float(get_sigma_gaussian(epsilon, delta)) * math.sqrt(float(table_sensitivity(neighbours, "squared_l2")))
 
 
+def least_scale(price: Callable[[float], float], start: float, epsilon: float, delta: float) -> float:
+    """Find nearly the smallest scale, from one on that is slightly too small, whose price is at most epsilon."""
+    scale = start
+    for _ in range(64):
+        paid = price(scale)
+        if paid <= epsilon:
+            return scale
+        scale *= 1.0 + max(1.2 * (min(paid / epsilon, 1.5) - 1.0), 1e-6)
+    raise ValueError(f"No noise brings these tables to epsilon={epsilon!r} at delta={delta!r}: raise one of them.")
+
+
 def _checked(delta: float) -> float:
     delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
     if delta < _LEAST_DELTA:
@@ -116,13 +127,13 @@ def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: floa
     """Find the scale of level 0, where `levels` counts the tables of each level."""
     # Start from continuous noise: tables of these scales are then one Gaussian mechanism, slightly cheaper.
     whole = sum(count * _STEP ** (-2 * number) for number, count in levels)
-    scale = table_deviation(target, delta, neighbours) * math.sqrt(whole)
-    for _ in range(64):
-        price = _price(tuple((scale * _STEP**number, count) for number, count in levels), delta, neighbours)
-        if price <= target:
-            return scale
-        scale *= 1.0 + max(1.2 * (min(price / target, 1.5) - 1.0), 1e-6)
-    raise ValueError(f"No noise brings these tables to epsilon={target!r} at delta={delta!r}: raise one of them.")
+    start = table_deviation(target, delta, neighbours) * math.sqrt(whole)
+    return least_scale(
+        lambda scale: _price(tuple((scale * _STEP**number, count) for number, count in levels), delta, neighbours),
+        start,
+        target,
+        delta,
+    )
 
 
 @lru_cache(maxsize=256)

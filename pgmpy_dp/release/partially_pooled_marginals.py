@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law, end_to_end
 from pgmpy_dp.inference.collective.partial_pooling import Borrowed, Effect, partially_pooled, path, star
-from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.release.united_marginals import UnitedMarginals
@@ -108,7 +108,7 @@ class PartiallyPooledMarginals(
                     margin = Table(clique, table.astype(np.float64)).margin(subset).values / totals[number]
                     weight = margin.size * totals[number] ** 2 / max(part.variances[clique] * table.size, 1e-200)
                     own = sums.setdefault(subset, np.zeros((len(totals), *margin.shape)))
-                    own[number] += weight * _interaction(margin, 0)
+                    own[number] += weight * centred(margin)
                     precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
         found = {}
         for subset, own in sums.items():
@@ -150,7 +150,7 @@ class PartiallyPooledMarginals(
         tables = [_positive(self._shares(subset[:axis] + subset[axis + 1 :], values)) for axis in range(len(subset))]
         for _, (axis, own) in product(range(_FITTINGS), enumerate(tables, start=1)):
             table *= np.expand_dims(own, axis) / table.sum(axis=axis, keepdims=True)
-        return _interaction(table, 1), math.prod(found[variable,].chance for variable in subset)
+        return centred(table, 1), math.prod(found[variable,].chance for variable in subset)
 
     def _shares(self, clique: Clique, effects: Mapping[Clique, Vector]) -> Vector:
         """Sum interactions to shares of the cells of a clique, with a row per part."""
@@ -298,13 +298,6 @@ def _order(schema: Schema) -> Mapping[str, int]:
 def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
     ordered = sorted(clique, key=order.__getitem__)
     return [subset for size in range(1, len(ordered) + 1) for subset in combinations(ordered, size)]
-
-
-def _interaction(table: Vector, first: int) -> Vector:
-    """Remove the lower-order effects from tables: every mean along an axis from `first` on becomes 0."""
-    for axis in range(first, table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
 
 
 def _positive(shares: Vector) -> Vector:

@@ -16,9 +16,10 @@ from pgmpy_dp.inference.mixtures.fit import ensemble
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, centred
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.table import centred
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4}
 MEASURED = [(0,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3)]

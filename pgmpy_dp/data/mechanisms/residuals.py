@@ -17,10 +17,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, perturbed_coefficients, smallest_holders
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
+from pgmpy_dp.privacy.blocks import least_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.ledger import Charge
@@ -77,10 +79,8 @@ class Residuals:
         else:
             paid = exact_positive("epsilon", self.epsilon)
             scales = _priced(schema, scales, public.neighbours, rounded_down(paid), delta)
-        label, rho = (
-            f"measure {counted(len(scales), 'set')} of residuals",
-            residual_rho(schema, scales, public.neighbours),
-        )
+        label = f"measure {counted(len(scales), 'set')} of residuals"
+        rho = residual_rho(schema, scales, public.neighbours)
         charge = Charge(label, "gaussian", epsilon=paid, delta=Fraction(str(delta)))
         terms = _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales)
         return Quote(charge, terms, public.guarantee(paid, "gaussian", delta=delta, rho=rho))
@@ -110,16 +110,14 @@ def _priced(
     schema: Schema, relative: Mapping[Clique, float], neighbours: str, epsilon: float, delta: float
 ) -> dict[Clique, float]:
     """Multiply scales by nearly the smallest factor with which they cost at most epsilon."""
-    from dp_accounting import get_sigma_gaussian  # the import takes a second
 
-    factor = math.sqrt(2.0 * residual_rho(schema, relative, neighbours)) * float(get_sigma_gaussian(epsilon, delta))
-    for _ in range(64):
-        scales = {subset: factor * scale for subset, scale in relative.items()}
-        price = residual_epsilon(schema, scales, neighbours, delta)
-        if price <= epsilon:
-            return scales
-        factor *= 1.0 + max(1.2 * (min(price / epsilon, 1.5) - 1.0), 1e-9)
-    raise ValueError(f"No noise brings these residuals to epsilon={epsilon!r} at delta={delta!r}: raise one of them.")
+    def scaled(factor: float) -> dict[Clique, float]:
+        return {subset: factor * scale for subset, scale in relative.items()}
+
+    # Start from continuous noise: residuals are then one Gaussian mechanism of this sensitivity.
+    start = table_deviation(epsilon, delta, "add_remove") * math.sqrt(2.0 * residual_rho(schema, relative, neighbours))
+    price = partial(residual_epsilon, schema, neighbours=neighbours, delta=delta)
+    return scaled(least_scale(lambda factor: price(scaled(factor)), start, epsilon, delta))
 
 
 def _closed(

@@ -69,6 +69,20 @@ def thinned(
     return table + share * noise, table - noise / share
 
 
+def centred(table: NDArray[Any], first: int = 0) -> NDArray[Any]:
+    """Subtract means along every axis from `first` on: project on the tables that sum to 0 along each.
+
+    Examples
+    --------
+    >>> centred(np.array([[4.0, 1.0], [1.0, 4.0]]))
+    array([[ 1.5, -1.5],
+           [-1.5,  1.5]])
+    """
+    for axis in range(first, table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     """Find the nearest probability table, in Euclidean distance, to a table of any shape.
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import sparse
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import centred
 from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
+from pgmpy_dp.inference.tables.table import centred
 
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
 Gradient = tuple[Matrix, Matrix, Matrix]
@@ -244,21 +244,8 @@ class MemberProblem:
                 self.dtype
             ),
             np.concatenate([nothing, *(shares for _, shares, _ in tables)]).astype(self.dtype),
-            self._axes([self._dimensions([part]) for part, _, _ in tables]) if self._residuals else [],
+            _axes([self._dimensions([part]) for part, _, _ in tables]) if self._residuals else [],
         )
-
-    def _axes(self, shapes: Sequence[tuple[int, ...]]) -> list[tuple[Whole, Matrix]]:
-        """Number the sums along each axis of stacked tables; see `_Within`."""
-        found = []
-        for axis in range(max(map(len, shapes), default=0)):
-            sums, factors = [], list[Matrix]()
-            for shape in shapes:
-                others = [1 if place == axis else states for place, states in enumerate(shape)]
-                own = np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
-                sums.append(own + sum(map(len, factors)))
-                factors.append(np.full(math.prod(others), 1 / shape[axis] if axis < len(shape) else 0.0))
-            found.append((np.concatenate(sums), np.concatenate(factors)))
-        return found
 
     def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
         part = _Part.of(self.shape, self.shape.places[variables[0]][0], variables)
@@ -497,6 +484,20 @@ class MemberProblem:
             by.state[self.shape.of_variable(part.variables[0])] += slope
         else:
             by.cell[self.shape.of_block(part.block)] += part.sums.T @ slope
+
+
+def _axes(shapes: Sequence[tuple[int, ...]]) -> list[tuple[Whole, Matrix]]:
+    """Number the sums along each axis of stacked tables; see `_Within`."""
+    found = []
+    for axis in range(max(map(len, shapes), default=0)):
+        sums, factors = [], list[Matrix]()
+        for shape in shapes:
+            others = [1 if place == axis else states for place, states in enumerate(shape)]
+            own = np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
+            sums.append(own + sum(map(len, factors)))
+            factors.append(np.full(math.prod(others), 1 / shape[axis] if axis < len(shape) else 0.0))
+        found.append((np.concatenate(sums), np.concatenate(factors)))
+    return found
 
 
 def fit_member(

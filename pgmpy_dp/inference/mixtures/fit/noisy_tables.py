@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.table import Table, pooled, project_to_simplex, thinned
+from pgmpy_dp.inference.tables.table import Table, centred, pooled, project_to_simplex, thinned
 
 _LEAST = 1e-6  # least share of a state
 
@@ -122,8 +122,16 @@ class NoisyTables:
         """The number of records, or else the mean of all tables' sums, weighted by precision; at least 1."""
         if self.known_total is not None:
             return max(self.known_total, 1.0)
-        sums = [table.sum_to(()) for table in self.tables if not (self.residuals and table.variables)]
-        return max(float(_pool(sums).counts), 1.0)
+        return max(float(self._margins(0)[()].counts), 1.0)
+
+    def _margins(self, size: int) -> dict[tuple[int, ...], NoisyTable]:
+        """Pool the margins of some number of variables; residuals tell of their own variables alone."""
+        found: dict[tuple[int, ...], list[NoisyTable]] = {}
+        for table in self.tables:
+            if not self.residuals or len(table.variables) == size:
+                for variables in itertools.combinations(table.variables, size):
+                    found.setdefault(variables, []).append(table.sum_to(variables))
+        return {variables: _pool(found[variables]) for variables in sorted(found)}
 
     @cached_property
     def singles(self) -> tuple[Vector, ...]:
@@ -137,12 +145,8 @@ class NoisyTables:
 
     @cached_property
     def _singles(self) -> tuple[NoisyTable, ...]:
-        found: list[list[NoisyTable]] = [[] for _ in self.cardinalities]
-        for table in self.tables:
-            for variable in table.variables if not self.residuals or len(table.variables) == 1 else ():
-                found[variable].append(table.sum_to((variable,)))
-        pools = (_pool(tables) for tables in found)
-        return tuple(self._completed(pool, self.total / pool.counts.size) if self.residuals else pool for pool in pools)
+        found = self._margins(1).values()
+        return tuple(self._completed(own, self.total / own.counts.size) if self.residuals else own for own in found)
 
     def _completed(self, table: NoisyTable, beyond: Vector | float) -> NoisyTable:
         """Add what margins say to residuals; the deviation is that of the residuals' noise, which is projected."""
@@ -158,17 +162,10 @@ class NoisyTables:
     @cached_property
     def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
         """The counts of all pairs in some table, from all tables that contain them."""
+        found = self._margins(2)
         if self.residuals:
-            return {
-                table.variables: self._completed(table, self._from_margins(*table.variables))
-                for table in self.tables
-                if len(table.variables) == 2
-            }
-        found: dict[tuple[int, int], list[NoisyTable]] = {}
-        for table in self.tables:
-            for pair in itertools.combinations(table.variables, 2):
-                found.setdefault(pair, []).append(table.sum_to(pair))
-        return {pair: _pool(found[pair]) for pair in sorted(found)}
+            found = {pair: self._completed(own, self._from_margins(*pair)) for pair, own in found.items()}
+        return found  # type: ignore[return-value]  # of two variables each
 
     def _from_margins(self, one: int, other: int) -> Vector:
         """Return the counts of a pair that has these margins and no residuals."""
@@ -183,20 +180,6 @@ class NoisyTables:
             one.append(replace(table, counts=halves[0], deviation=table.deviation * root))
             other.append(replace(table, counts=halves[1], deviation=table.deviation * root / share))
         return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
-
-
-def centred(table: Vector) -> Vector:
-    """Subtract means along every axis: project on the tables that sum to 0 along each.
-
-    Examples
-    --------
-    >>> centred(np.array([[4.0, 1.0], [1.0, 4.0]]))
-    array([[ 1.5, -1.5],
-           [-1.5,  1.5]])
-    """
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
 
 
 def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
