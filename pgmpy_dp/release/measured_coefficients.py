@@ -55,7 +55,7 @@ class MeasuredCoefficients(Release):
 
     @property
     def _measured(self) -> tuple[Clique, ...]:
-        return (*self.cliques, *self.details)
+        return (*self.cliques, *_finer(self.schema, self.values))
 
     def to_coefficients(self) -> Coefficients:
         """Return the coefficients as plain numbers, for marginals and non-negative ones."""
@@ -68,7 +68,7 @@ class MeasuredCoefficients(Release):
     @property
     def details(self) -> Mapping[Clique, Floats]:  # type: ignore[override]  # they follow from the coefficients
         """Unbiased finer histograms of binned numbers."""
-        return {clique: self.table(clique) for clique in self.values if set(clique) & self.schema.details.keys()}
+        return {clique: self.table(clique) for clique in _finer(self.schema, self.values)}
 
     @property
     def tables(self) -> Mapping[Clique, Floats]:
@@ -208,10 +208,8 @@ def checked_coefficients(
         raise ValueError(f"{kind} are priced for single records: max_rows is 1.")
     require_payments(schema, guarantee)
     given = tuple(tuple(clique) for clique in cliques)
-    details = [
-        subset for subset in (values if isinstance(values, Mapping) else ()) if set(subset) & set(schema.details)
-    ]
-    checked = schema.require(list(dict.fromkeys((*given, *details))))
+    subsets = [subset for subset in values if isinstance(subset, tuple)] if isinstance(values, Mapping) else []
+    checked = schema.require(list(dict.fromkeys((*given, *_finer(schema, subsets)))))
     closure = downward_closure(schema, checked)
     public_total = checked_total(total, guarantee)
     noisy = closure if public_total is None else closure[1:]
@@ -252,6 +250,11 @@ def stated_subsets(
     for subset, each in zip(expected, entries, strict=True):
         check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
     return dict(zip(expected, entries, strict=True))
+
+
+def _finer(schema: Schema, cliques: Iterable[Clique]) -> list[Clique]:
+    """List the finer histograms among cliques."""
+    return [clique for clique in cliques if set(clique) & schema.details.keys()]
 
 
 def plain_cliques(schema: Schema, cliques: Iterable[Clique]) -> tuple[Clique, ...]:
