@@ -221,6 +221,7 @@ def test_round_trip_and_charge(tmp_path, neighbours):
         (lambda c: c["guarantee"].update(rho=1e-3), "costs rho"),
         (lambda c: c.update(kind="coefficients"), "properties"),
         (lambda c: c["subsets"].pop(), "subsets"),
+        (lambda c: c["cliques"][0].update(shape=[2, 3]), "has shape"),
         (lambda c: c["contrasts"].update({"2": [[-1, 1]]}), "contrasts"),
     ],
 )
