@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -228,16 +227,6 @@ def test_a_partially_pooled_union_observes_its_tables_and_the_parts_numbers_of_r
     assert seen.cliques[-1] == ("site",)
     assert np.bincount(seen.owners).tolist() == [partial.schema.cells(clique) for clique in seen.cliques]
     np.testing.assert_allclose(seen.noise.observed[-2:], partial.totals)
-
-
-def test_a_partially_pooled_union_borrows_nothing_for_finer_histograms():
-    schema = dp.Schema({"n": dp.Bins([0, 3, 7])})
-    frame, cliques = pd.DataFrame({"n": [1.0, 5.0] * 50}), [("n",), ("n in detail",)]
-    data = [dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0)) for _ in range(2)]
-    north, south = (each.measure(cliques, 1.0) for each in data)
-    both = dp.union({"north": north, "south": south}, variable="site")
-    (detail,) = both.details
-    assert dp.PartiallyPooledMarginals.of(both).noise(detail) == both.noise(detail)
 
 
 def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_share_of_all():
