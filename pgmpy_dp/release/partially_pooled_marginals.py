@@ -22,8 +22,9 @@ from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Var
 from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Clique, Schema
 
-# Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares.
-_FITTINGS, _LEAST_SHARE = 20, 1e-3
+# Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least
+# variance of a record in a part, relative to the mean.
+_FITTINGS, _LEAST_SHARE, _LEAST_CHANCE = 20, 1e-3, 0.3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,18 +130,22 @@ class PartiallyPooledMarginals(
         }
         effects: dict[Clique, Effect] = {}
         found: dict[Clique, Borrowed] = {}
-        for size in range(1, max(map(len, measured)) + 1):
+        # Main effects come twice, since the second time the variance of a record is that at a part's own shares.
+        for size in (1, *range(1, max(map(len, measured)) + 1)):
             for subset in (held for held in measured if len(held) == size):
                 values, noise = measured[subset]
                 if dimensions := math.prod(states - 1 for states in values.shape[1:]):
-                    expected, chance = (0.0, None) if size == 1 else self._expected(subset, found, common)
+                    expected: Any = 0.0
+                    chance = self._chance(found[subset].values) if found and size == 1 else None
+                    if size > 1:
+                        expected, chance = self._expected(subset, found, common)
                     effects[subset] = Effect(values, dimensions, noise, totals, links, expected, chance)
             found = dict(zip(effects, partially_pooled(list(effects.values())), strict=True))
         return found
 
     def _expected(
         self, subset: Clique, found: Mapping[Clique, Borrowed], common: Mapping[Clique, Vector]
-    ) -> tuple[Any, float]:
+    ) -> tuple[Any, Vector]:
         """Fit the common table to each part's tables of fewer variables, which keeps its odds ratios.
 
         Return its interaction, and the variance of a record's difference from it if the variables are independent.
@@ -150,7 +155,14 @@ class PartiallyPooledMarginals(
         tables = [_positive(self._shares(subset[:axis] + subset[axis + 1 :], values)) for axis in range(len(subset))]
         for _, (axis, own) in product(range(_FITTINGS), enumerate(tables, start=1)):
             table *= np.expand_dims(own, axis) / table.sum(axis=axis, keepdims=True)
-        return centred(table, 1), math.prod(found[variable,].chance for variable in subset)
+        return centred(table, 1), np.prod([found[variable,].chance for variable in subset], axis=0)
+
+    def _chance(self, shares: Vector) -> Vector:
+        """Compute the variance of a record, in a dimension, from the main effects in each part."""
+        states = shares.shape[1]
+        own = 1.0 / states - np.square(shares).sum(axis=1) / (states - 1)
+        least = _LEAST_CHANCE * np.average(np.maximum(own, 0.0), weights=self.totals)
+        return np.asarray(np.maximum(own, least))
 
     def _shares(self, clique: Clique, effects: Mapping[Clique, Vector]) -> Vector:
         """Sum interactions to shares of the cells of a clique, with a row per part."""
@@ -169,22 +181,21 @@ class PartiallyPooledMarginals(
         an error in one of T causes in one of S the product of m over S without T.
         """
         found, order = {}, _order(self.schema)
-        squares = {s[0]: 1.0 - self.schema.cells(s) * e.chance for s, e in self._interactions.items() if len(s) == 1}
+        squares = {s[0]: 1.0 / len(e.values[0]) - e.chance for s, e in self._interactions.items() if len(s) == 1}
         for subset, own in self._interactions.items():
-            variance, drawn, chance = np.zeros(len(self.parts)), np.zeros(len(self.parts)), 0.0
+            variance, drawn, chance = np.zeros((3, len(self.parts)))
             for held in _subsets(subset, order):
-                weight = math.prod(squares[v] for v in subset if v not in held)
-                weight *= self.schema.cells(held) / self.schema.cells(subset)
+                weight = np.prod([squares[v] for v in subset if v not in held], axis=0)
                 effect = self._interactions[held]
                 variance, drawn = variance + weight * effect.variance, drawn + weight * effect.drawn
-                chance += weight * effect.chance
+                chance = chance + weight * effect.chance
             found[subset] = Borrowed(own.values, variance, drawn, chance)
         return found
 
     def _counts(
         self, records: Vector, effects: Mapping[Clique, Borrowed], repeated: bool = False
     ) -> dict[Clique, tuple[Vector, Vector]]:
-        """Compute tables of so many records of each part, and the variance of their cells beyond sampling.
+        """Compute tables of this number of records of each part, and the variance of their cells beyond sampling.
 
         If `repeated`, it is such that tables read as independent tell no more of an interaction than one does.
         """

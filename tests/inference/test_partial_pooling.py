@@ -11,26 +11,32 @@ from pgmpy_dp.inference.collective.partial_pooling import Effect, partially_pool
 PARTS, RECORDS = 5, np.array([4000.0, 2000.0, 1300.0, 1000.0, 800.0])
 
 
-def effect(values, noise, links):
+def effect(values, noise, links, chance=None):
     """A main effect of two states: shares above one half of the first."""
-    return Effect(np.stack([values, -values], axis=1), 1, noise, RECORDS[: len(values)], links(len(values)))
+    parts = len(values)
+    return Effect(np.stack([values, -values], axis=1), 1, noise, RECORDS[:parts], links(parts), chance=chance)
 
 
 @pytest.mark.parametrize("links", [star, path])
 @pytest.mark.parametrize("unmeasured", [[], [2], [0, 3]])
-def test_given_the_deviation_the_posterior_is_that_of_the_normal_model(links, unmeasured):
+@pytest.mark.parametrize("chance", [None, np.array([0.1, 0.2, 0.3, 0.4, 0.5])])
+def test_given_the_deviation_the_posterior_is_that_of_the_normal_model(links, unmeasured, chance):
+    """The deviation along a link is in units of the geometric mean of its parts' variances of a record."""
     generator = np.random.default_rng(0)
     values, noise = generator.normal(0.1, 0.05, PARTS), generator.uniform(1e-4, 1e-3, PARTS)
     noise[unmeasured] = np.inf
-    own = effect(values, noise, links)
-    law = np.zeros((len(own.differences), len(own.squares)))
+    own = effect(values, noise, links, chance)
+    law = np.zeros(own.squares.shape)
     law[:, 25] = 1.0
     for _ in range(3):
         own.step(law)
     found = own.borrowed(law)
     error = noise + own.chance / RECORDS
     held = np.diag(np.pad(1.0 / error, (0, own.differences.shape[1] - PARTS)))
-    covariance = np.linalg.inv(own.differences.T @ own.differences / own.squares[25] + held)[:PARTS, :PARTS]
+    ends = [*own.chance, np.average(own.chance, weights=RECORDS)]  # the last is what all have in common
+    along = [partial_pooling._GRID[25] ** 2 * np.prod(np.compress(link, ends[: len(link)])) for link in own.differences]
+    precision = own.differences.T @ np.diag(1.0 / np.array(along)) @ own.differences
+    covariance = np.linalg.inv(precision + held)[:PARTS, :PARTS]
     assert found.values[:, 0] == pytest.approx(covariance @ np.where(noise < np.inf, values / error, 0.0), rel=1e-4)
     assert found.variance == pytest.approx(np.diag(covariance), rel=1e-4)
     drawn = (covariance / error) ** 2 @ (own.chance / RECORDS)

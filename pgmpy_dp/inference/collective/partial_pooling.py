@@ -26,7 +26,8 @@ from scipy.special import logsumexp, softmax
 
 from pgmpy_dp.inference.tables.table import Vector
 
-# Deviations along a link, in units of the variance of one record, which makes them differences of log-odds.
+# Deviations along a link, in units of the variance of one record, by the geometric mean of its two nodes: they are then
+# about differences of log-odds, and parts in which a state is frequent differ by more than those in which it is rare.
 _GRID = np.concatenate([[0.0], np.geomspace(0.01, 3.0, 40)])
 # Laws that they may have: 0 with one of these probabilities, else log-normal about a point of the grid with one of
 # these factors as deviation, and rarely anything. A link has a law of its own with probability _UNLIKE.
@@ -48,14 +49,14 @@ class Borrowed:
         Posterior variance in a dimension.
     drawn : ndarray of shape (parts,)
         How much of it is due to the sampling of records, of all parts.
-    chance : float
+    chance : ndarray of shape (parts,)
         The variance of one record in a dimension.
     """
 
     values: Vector
     variance: Vector
     drawn: Vector
-    chance: float
+    chance: Vector
 
 
 def star(parts: int) -> Vector:
@@ -116,8 +117,9 @@ class Effect:
         `star` or `path`.
     expected : ndarray of the shape of `values`
         What is expected in each part: differences from it are borrowed.
-    chance : float, optional
-        The variance of one record's difference from what is expected, in a dimension; by default that of the values.
+    chance : ndarray of shape (parts,), optional
+        The variance of one record's difference from what is expected, in a dimension; by default that of the mean of
+        the values, in all parts.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class Effect:
         totals: Vector,
         differences: Vector,
         expected: Vector | float = 0.0,
-        chance: float | None = None,
+        chance: Vector | None = None,
     ) -> None:
         self.shape, self.parts, self.dimensions = values.shape, len(values), dimensions
         self.differences, self.expected, held = differences, expected, np.isfinite(noise)
@@ -136,7 +138,7 @@ class Effect:
         flat = (values - expected).reshape(self.parts, -1)
         if chance is None:
             common = np.average(flat[held], axis=0, weights=totals[held])
-            chance = max(1.0 / flat.shape[1] - float(common @ common) / dimensions, 0.0)
+            chance = np.full(self.parts, max(1.0 / flat.shape[1] - float(common @ common) / dimensions, 0.0))
         self.chance = chance
         self.sampling = np.pad(self.chance / totals, (0, further))
         error = np.where(held, noise, 1.0) + self.chance / totals
@@ -144,7 +146,8 @@ class Effect:
         self.sums = self.precision[:, None] * np.pad(flat, ((0, further), (0, 0)))
         sides = np.linalg.pinv(differences).T > 0.0
         self.told = (sides @ self.precision > 0.0) & (~sides @ self.precision > 0.0)
-        self.squares = (_GRID * self.chance) ** 2
+        nodes = np.append(chance, np.full(further, np.average(chance, weights=totals)))
+        self.squares = _GRID**2 * (nodes ** np.abs(differences)).prod(axis=1, keepdims=True)
         self.along = np.full(len(differences), _LEAST * error.mean())  # variance along each link
 
     def step(self, prior: Vector) -> Vector:
