@@ -6,7 +6,7 @@ class TreeEngine {
     this.whole = this.own.answer(new Map()).shares[0];
     if (!tree.totals) return;
     this.banks = [tree.population, tree.records].map((bank) => new Networks(tree, bank, tree.totals.length));
-    this.deviations = new Deviations(tree.deviations, tree.cards);
+    this.deviations = tree.deviations.map((own) => new Deviations(own, tree.cards)); // the records' are the last
   }
 
   /** An answer; `of` gives the distribution of a variable. */
@@ -30,7 +30,7 @@ class TreeEngine {
 
   /** Draws of a variable's distribution by state, from those of the networks, whose logarithms they replace. */
   widened(states, variable, at) {
-    this.deviations.apply(states, variable, at); // which ignores rules
+    this.deviations.at(-at.ofRecords).apply(states, variable, at); // which ignores rules
     this.possible(variable, at.given).forEach((may, s) => may || states[s].fill(0));
     normalise(states);
     return states;

@@ -111,7 +111,7 @@ class Page {
       chosen: given.get(variable), states: shares(now), against: shares(before ?? first), compared,
       differences: compared && bounded ? engine.difference(now, before, variable) : null,
       means: meant.map((at) => model.mean(at, variable)),
-      unmeasured: asked && engine.deviations?.tells(variable, given) === false,
+      unmeasured: asked && engine.deviations?.[0].tells(variable, given) === false,
     };
   }
 

@@ -69,7 +69,8 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
             logs = _placed(layout, posterior.layout, posterior.draws(target), posterior.schema, schema)
             content[target] = packed.add(logs, np.float32)
         content["totals"] = packed.add(posterior.totals, np.float64)
-        content["deviations"] = _deviations(drawn.deviations, posterior.schema, schema, packed)
+        each = dict.fromkeys(drawn.deviations.values())  # one for both targets, or the population's and the records'
+        content["deviations"] = [_deviations(own, posterior.schema, schema, packed) for own in each]
     return content
 
 

@@ -122,11 +122,14 @@ class PrivateNetwork(Model, Provenance):
         if held is None or held.posterior is not posterior:
             conditioning = Conditioning(posterior.layout)
             measured = [release.as_measured for release in self._releases()]
-            held = self._drawn = Drawn(posterior, conditioning, Deviations(posterior, measured, conditioning))
+            deviations = dict.fromkeys(("population", "records"), Deviations(posterior, measured, conditioning))
+            if posterior.borrowed:
+                deviations["population"] = Deviations(posterior, measured, conditioning, "population")
+            held = self._drawn = Drawn(posterior, conditioning, deviations)
         return held
 
     def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
-        return self._drawn_answers().deviations.tell(asked, given)
+        return self._drawn_answers().deviations["records"].tell(asked, given)
 
     def _total(self) -> float:
         if getattr(self, "release_", None) is None:

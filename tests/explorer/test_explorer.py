@@ -72,6 +72,16 @@ def models():
     data = dp.PrivateDataset(grid, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(2))
     found["grid"] = dp.PrivateMarkovNetwork(edges).fit(data.measure(edges, 1.0), estimator=dp.CollectiveEM())
     found["grid"].sample_draws(draws=40)
+    parts = {}
+    for number, (site, count) in enumerate({"north": 2000, "south": 300}.items()):
+        data = dp.PrivateDataset(
+            records_of(count, number), SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(number)
+        )
+        parts[site] = data.measure(pairs, 1.0)
+    partial = dp.PartiallyPooledMarginals.of(dp.union(parts))
+    structure = dp.PrivateBayesianNetwork([("age", "married"), ("age", "health"), ("health", "well")])
+    found["partial"] = partial.apart(structure).fit(partial)
+    found["partial"].sample_draws(draws=40)
     data = dp.PrivateDataset(records_of(2000, 1), SCHEMA, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(3))
     estimator = dp.PairwiseMixture(epsilon=2.0, delta=1e-6, state_names=SCHEMA, members=4, components=8)
     found["mixture"] = estimator.fit(data).network_
@@ -148,7 +158,7 @@ def test_means_agree_with_python(name, models, opened):
     means_agree(opened(models[name]), models[name], 10)
 
 
-@pytest.mark.parametrize("name", ["asia", "rules", "grid", "mixture"])
+@pytest.mark.parametrize("name", ["asia", "rules", "grid", "partial", "mixture"])
 def test_answers_agree_with_python(name, models, opened):
     agrees(opened(models[name]), models[name], 20)
 

@@ -103,7 +103,7 @@ def test_few_pairs_leave_more_open_than_many(monkeypatch):
 
     def large(count):
         others = [pair for pair in PAIRS if pair not in CHAIN]
-        weights = fitted(frame, CHAIN + others[:count])._drawn_answers().deviations.outside
+        weights = fitted(frame, CHAIN + others[:count])._drawn_answers().deviations["records"].outside
         return weights[deviations.SCALES > 0.5].sum()
 
     assert large(3) > 1.3 * large(6) > 0.03

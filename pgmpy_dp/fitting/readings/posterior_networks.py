@@ -68,6 +68,8 @@ class PosteriorNetworks:
         Numbers of records.
     poor : str
         Which mean of a probability is too uncertain, by the chain that drew them; empty if none is.
+    borrowed : bool
+        Whether the population's networks were drawn from other tables than the records', since parts borrowed.
     """
 
     layout: Layout
@@ -76,6 +78,7 @@ class PosteriorNetworks:
     population: Vector
     totals: Vector
     poor: str = ""
+    borrowed: bool = False
 
     def draws(self, target: str) -> Vector:
         """Return the draws of "records" or "population"; ValueError for another name."""
@@ -147,7 +150,7 @@ def _drawn(
     population = np.hstack([posterior.population[:, places], *(each.population for each, _ in lent)])[:, order]
     poor = next((each.poor for each in [posterior, *(each for each, _ in lent)] if each.poor), "")
     tables = np.hstack([tables[places], *(each for _, each in lent)])[order]
-    return replace(posterior, population=population, poor=poor), tables
+    return replace(posterior, population=population, poor=poor, borrowed=True), tables
 
 
 def _side_by_side(scopes: Sequence[Clique], variable: str, own: Layout, parts: int) -> NDArray[np.int64]:

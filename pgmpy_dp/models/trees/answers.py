@@ -26,11 +26,11 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(frozen=True)
 class Drawn:
-    """Networks drawn from their posterior, with their conditioning and the deviations of the records."""
+    """Networks drawn from their posterior, with their conditioning and, by target, the deviations of the records."""
 
     posterior: PosteriorNetworks
     conditioning: Conditioning
-    deviations: Deviations
+    deviations: Mapping[str, Deviations]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class TreeAnswers:
             warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=callers_level())
         counts = posterior.totals * shares
         records = float(np.mean(counts if given else posterior.totals))
-        answers = drawn.deviations.applied(answers, asked, places, records, target)
+        answers = drawn.deviations[target].applied(answers, asked, places, records, target)
         if posterior.schema.rules:  # deviations ignore rules
             states = {v: posterior.schema.states[v][place] for v, place in places.items()}
             answers = answers * posterior.schema.possible(asked, states)

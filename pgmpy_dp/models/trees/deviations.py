@@ -102,11 +102,20 @@ class Deviations:
         The releases that the posterior was drawn from.
     conditioning : Conditioning
         The conditioning of the posterior's networks.
+    target : {"records", "population"}
+        The networks with which the release is compared. The population's are those of the records, up to sampling,
+        unless they are of parts that borrow from each other.
     """
 
-    def __init__(self, posterior: PosteriorNetworks, releases: Sequence[Release], conditioning: Conditioning) -> None:
+    def __init__(
+        self,
+        posterior: PosteriorNetworks,
+        releases: Sequence[Release],
+        conditioning: Conditioning,
+        target: str = "records",
+    ) -> None:
         self.posterior, self._releases, self._conditioning = posterior, tuple(releases), conditioning
-        self._schema = posterior.schema
+        self._schema, self._logs = posterior.schema, posterior.draws(target)
         self._records = float(np.mean(posterior.totals))
         self._effects: dict[Clique, Effect] = {}
         self._joined = joined_pairs(posterior.layout.scopes)
@@ -205,8 +214,7 @@ class Deviations:
     @property
     def _few(self) -> Vector:
         """Return some of the posterior's draws, whose mean tables are compared with the release."""
-        logs = self.posterior.records
-        return logs[:: max(1, len(logs) // _FITTED_DRAWS)]
+        return self._logs[:: max(1, len(self._logs) // _FITTED_DRAWS)]
 
     @cached_property
     def _joint(self) -> dict[Clique, Vector]:
