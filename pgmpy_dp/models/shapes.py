@@ -37,6 +37,9 @@ class Shape:
         Probabilities of the bins.
     spikes : ndarray of bool, shape (bins,)
         Bins that hold one number and are not informative about their neighbours.
+    leans : ndarray of bool, shape (bins,)
+        Bins whose density depends on other variables: the others, but for those without an end, where noise in the
+        probability of a tail would decide the mean.
     step : float or None
         The number of steps in a unit; None if numbers may have any decimals.
     """
@@ -44,6 +47,7 @@ class Shape:
     density: Density
     chances: Vector
     spikes: NDArray[np.bool_]
+    leans: NDArray[np.bool_]
     step: float | None
 
     @cached_property
@@ -68,11 +72,16 @@ class Shape:
         mean: Vector = np.bincount(owners, weights * self.places).astype(np.float64)
         return mean, np.sqrt(np.bincount(owners, weights * (self.places - mean[owners]) ** 2))
 
+    @property
+    def most_leaning(self) -> Vector:
+        """The largest slope that other variables add to the log-density within each bin."""
+        return np.where(self.leans, MOST_LEANING / np.maximum(self.centres[1], _LEAST), 0.0)
+
     def leanings(self, chances: Vector, bins: Places) -> Vector:
         """Compute the slope of the log-density within given bins, from the bins' probabilities given other variables.
 
         The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
-        bins; its slope about a bin's centre is the density's. A bin without probability has no slope.
+        bins; its slope about a bin's centre is the density's. A bin without probability or without an end has no slope.
 
         Parameters
         ----------
@@ -87,7 +96,7 @@ class Shape:
         knots = np.flatnonzero(~self.spikes)
         if knots.size < 2:
             return np.zeros(len(bins))
-        centres, spread = self.centres
+        centres, most = self.centres[0], self.most_leaning[bins]
         place = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
         base = np.log(np.maximum(self.chances[knots], _LEAST))
         rows = np.arange(len(bins))
@@ -101,9 +110,7 @@ class Shape:
         below, above = (here - ratio(low)) / apart[0], (ratio(high) - here) / apart[1]
         below, above = np.where(low == place, above, below), np.where(high == place, below, above)
         slope = (np.nan_to_num(below) + np.nan_to_num(above)) / 2
-        most = MOST_LEANING / np.maximum(spread[bins], _LEAST)
-        found: Vector = np.where(self.spikes[bins], 0.0, np.clip(slope, -most, most))
-        return found
+        return np.asarray(np.clip(slope, -most, most))
 
     def given(self, chances: Vector) -> Shape:
         """Return the shape where the bins have probabilities proportional to these: within bins it leans with them."""
@@ -280,4 +287,5 @@ def shape_of(
     bounds = found.bounds * scale
     bounds[found.starts] = edges
     step = None if steps is None else 10.0 ** (bins.decimals or 0)
-    return Shape(replace(found, bounds=bounds), shares / whole, spikes, step)
+    leans = ~spikes & np.isfinite(bins.edges[:-1]) & np.isfinite(bins.edges[1:])
+    return Shape(replace(found, bounds=bounds), shares / whole, spikes, leans, step)
