@@ -37,7 +37,7 @@ from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.kinds import compose_releases, several
+from pgmpy_dp.release.kinds import compose_releases, several, warn_of_other_records
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -259,7 +259,8 @@ class Estimator:
         return source.release(self._plan(structure, source))
 
     def _observe(self, structure: Any, release: Any) -> None:
-        """Warn if the release contradicts itself or its rules."""
+        """Warn if releases are of different records, or contradict themselves or their rules."""
+        warn_of_other_records(several(release))
         warn_of_contradictions(several(release))
         warn_of_broken_rules(several(release))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import combinations
@@ -14,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.errors import ReleaseFormatError
+from pgmpy_dp.errors import Message, ReleaseFormatError, callers_level
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.table import Vector, pooled
@@ -22,9 +24,11 @@ from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.observations import noise_law
+from pgmpy_dp.release.observations import LEAST_VARIANCE, noise_law
 from pgmpy_dp.schema import Clique, Schema
 
+# Probability with which noise alone lets two numbers of the same records seem to be of different ones.
+_LEVEL = 1e-7
 # Ends of names of files that are not releases.
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
@@ -264,6 +268,22 @@ def refuse_repeated(releases: Sequence[Release]) -> None:
     """Raise if a release occurs twice."""
     if any(one == other for one, other in combinations(releases, 2)):
         raise ValueError("A release is given twice: averaging the same noise does not reduce it.")
+
+
+def warn_of_other_records(releases: Sequence[Release]) -> None:
+    """Warn about releases that are read together and count different numbers of records, far beyond their noise."""
+    for one, other in combinations(releases, 2):
+        apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, LEAST_VARIANCE)
+        if apart > max(law.most(_LEVEL) for law in (one.law, other.law)) * math.sqrt(variance):
+            warnings.warn(
+                Message(
+                    f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "
+                    "which noise does not explain",
+                    "unite releases of different records by union",
+                    "unite releases of different records by `pgmpy-dp union`",
+                ),
+                stacklevel=callers_level(),
+            )
 
 
 def refuse_exact(release: Release) -> None:

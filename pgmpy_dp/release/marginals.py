@@ -20,7 +20,7 @@ from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.kinds import Release, compose_releases
+from pgmpy_dp.release.kinds import Release, compose_releases, warn_of_other_records
 from pgmpy_dp.release.observations import IndependentTables, noise_law, pooled_counts
 from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array, require_payments
 from pgmpy_dp.schema import Clique, Schema
@@ -179,6 +179,11 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             If it is the same release, or has another kind of noise, another number of records, or a guarantee for other
             neighbours or units.
 
+        Warns
+        -----
+        UserWarning
+            If their noisy numbers of records differ far beyond noise; `union` is for releases of different records.
+
         Examples
         --------
         >>> guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
@@ -198,6 +203,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             )
         if self.public_total != other.public_total:
             raise ValueError("The releases have different public numbers of records: they are about different units.")
+        warn_of_other_records([self, other])
         schema = self.schema.join(other.schema)
         tables, scales = dict(self.measured), dict(self.scales)
         own = {frozenset(clique): clique for clique in tables}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import warnings
 import zipfile
 from dataclasses import replace
 from functools import reduce
@@ -457,3 +458,20 @@ def test_partial_pooling_is_a_release_of_the_same_promise_that_files_keep(tmp_pa
     lent = partial.tables["site", "b", "c"] / partial.tables["site", "b", "c"].sum(axis=(1, 2), keepdims=True)
     assert lent[1] == pytest.approx(lent[0], abs=0.02)  # the south did not measure it
     assert partial.observe(["a"]).noise.observed == pytest.approx(both.observe(["a"]).noise.observed)
+
+
+def test_releases_of_different_records_that_are_joined_or_fitted_together_are_named():
+    """Ten pairs of the same number of records are not: noise alone is taken for a difference once in 10^7 pairs."""
+    one, other = part([("a", "b")], seed=1), part([("b", "c")], seed=2, records=3000)
+    with pytest.warns(UserWarning, match="about .* records, which noise does not explain. .*union"):
+        one.join(other)
+    network = dp.PrivateBayesianNetwork([("a", "b"), ("b", "c")])
+    with pytest.warns(UserWarning, match="noise does not explain"):
+        network.fit([one, other])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(10):
+            noise = np.random.default_rng(seed).laplace(scale=4.0, size=(2, 2, 3))
+            tables = [np.rint(150 + own).astype(int) for own in noise]
+            releases = [NoisyMarginals(SCHEMA, {("a", "b"): own}, {("a", "b"): 4.0}, LAPLACE) for own in tables]
+            releases[0].join(releases[1])
