@@ -260,9 +260,10 @@ class Estimator:
 
     def _observe(self, structure: Any, release: Any) -> None:
         """Warn if releases are of different records, or contradict themselves or their rules."""
-        warn_of_other_records(several(release))
-        warn_of_contradictions(several(release))
-        warn_of_broken_rules(several(release))
+        releases = several(release)
+        warn_of_other_records(releases)
+        warn_of_contradictions(releases)
+        warn_of_broken_rules(releases)
 
     def _read(self, structure: Any, release: Any) -> Any:
         """Compute the fitted model from the release."""

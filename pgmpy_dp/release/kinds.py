@@ -27,7 +27,7 @@ from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, che
 from pgmpy_dp.release.observations import LEAST_VARIANCE, noise_law
 from pgmpy_dp.schema import Clique, Schema
 
-# Probability with which noise alone lets two numbers of the same records seem to be of different ones.
+# Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones.
 _LEVEL = 1e-7
 # Ends of names of files that are not releases.
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law, end_to_end
-from pgmpy_dp.inference.collective.partial_pooling import Borrowed, Effect, partially_pooled, path, star
+from pgmpy_dp.inference.collective.partial_pooling import (
+    Borrowed,
+    Effect,
+    partially_pooled,
+    path,
+    record_variance,
+    star,
+)
 from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance
@@ -136,9 +143,11 @@ class PartiallyPooledMarginals(
                 values, noise = measured[subset]
                 if dimensions := math.prod(states - 1 for states in values.shape[1:]):
                     expected: Any = 0.0
-                    chance = self._chance(found[subset].values) if found and size == 1 else None
+                    chance = None
                     if size > 1:
                         expected, chance = self._expected(subset, found, common)
+                    elif found:
+                        chance = self._chance(found[subset].values)
                     effects[subset] = Effect(values, dimensions, noise, totals, links, expected, chance)
             found = dict(zip(effects, partially_pooled(list(effects.values())), strict=True))
         return found
@@ -157,10 +166,9 @@ class PartiallyPooledMarginals(
             table *= np.expand_dims(own, axis) / table.sum(axis=axis, keepdims=True)
         return centred(table, 1), np.prod([found[variable,].chance for variable in subset], axis=0)
 
-    def _chance(self, shares: Vector) -> Vector:
-        """Compute the variance of a record, in a dimension, from the main effects in each part."""
-        states = shares.shape[1]
-        own = 1.0 / states - np.square(shares).sum(axis=1) / (states - 1)
+    def _chance(self, main: Vector) -> Vector:
+        """Compute the variance of a record in each part, in a dimension, from its main effects."""
+        own = record_variance(main)
         least = _LEAST_CHANCE * np.average(np.maximum(own, 0.0), weights=self.totals)
         return np.asarray(np.maximum(own, least))
 

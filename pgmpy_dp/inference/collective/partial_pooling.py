@@ -59,6 +59,12 @@ class Borrowed:
     chance: Vector
 
 
+def record_variance(main: Vector) -> Vector:
+    """Compute the variance of one record, in a dimension, from main effects: shares of states less equal ones."""
+    states = main.shape[-1]
+    return np.asarray(1.0 / states - np.square(main).sum(axis=-1) / (states - 1))
+
+
 def star(parts: int) -> Vector:
     """Return the differences along the links of a star, with a row per link; the last node is the centre."""
     return np.hstack([np.eye(parts), -np.ones((parts, 1))])
@@ -118,8 +124,8 @@ class Effect:
     expected : ndarray of the shape of `values`
         What is expected in each part: differences from it are borrowed.
     chance : ndarray of shape (parts,), optional
-        The variance of one record's difference from what is expected, in a dimension; by default that of the mean of
-        the values, in all parts.
+        The variance of one record's difference from what is expected, in a dimension; by default, for main effects,
+        that at their mean, in all parts.
     """
 
     def __init__(
@@ -138,7 +144,7 @@ class Effect:
         flat = (values - expected).reshape(self.parts, -1)
         if chance is None:
             common = np.average(flat[held], axis=0, weights=totals[held])
-            chance = np.full(self.parts, max(1.0 / flat.shape[1] - float(common @ common) / dimensions, 0.0))
+            chance = np.full(self.parts, np.maximum(record_variance(common), 0.0))
         self.chance = chance
         self.sampling = np.pad(self.chance / totals, (0, further))
         error = np.where(held, noise, 1.0) + self.chance / totals
