@@ -32,14 +32,18 @@ def release(**changes) -> NoisyMarginals:
 
 def test_tables_are_copied_and_read_only():
     table = np.array([20, 13], dtype=np.int32)
-    noisy = release(tables={("b",): table}, scales={("b",): 2})
-    table[0] = 0
+    scales = {("b",): 2}
+    noisy = release(tables={("b",): table}, scales=scales)
+    table[0], scales["b",] = 0, 1
+    assert noisy.scales == {("b",): 2}
     assert noisy.tables[("b",)].tolist() == [20, 13]
     assert noisy.tables[("b",)].dtype == np.int64
     with pytest.raises(ValueError, match="read-only"):
         noisy.tables[("b",)][0] = 1
     with pytest.raises(TypeError):
         noisy.tables[("b",)] = table
+    with pytest.raises(TypeError):
+        noisy.scales[("b",)] = 1
 
 
 @pytest.mark.parametrize(

@@ -460,6 +460,18 @@ def test_partial_pooling_is_a_release_of_the_same_promise_that_files_keep(tmp_pa
     assert partial.observe(["a"]).noise.observed == pytest.approx(both.observe(["a"]).noise.observed)
 
 
+def test_the_variance_of_a_record_is_that_at_a_parts_own_shares():
+    """It is p (1 - p), and .3 of the mean at least: of a part whose share noise made negative."""
+    counts = {"rare": (200, 1800), "even": (1000, 1000), "below": (-20, 1020)}
+    parts = {
+        site: NoisyMarginals(SCHEMA, {("a",): np.array(own)}, {("a",): 2.0}, LAPLACE) for site, own in counts.items()
+    }
+    found = dp.PartiallyPooledMarginals.of(dp.union(parts))._interactions["a",].chance / 2
+    own = np.array([0.1 * 0.9, 0.25])
+    assert found[:2] == pytest.approx(own, rel=0.1)
+    assert found[2] == pytest.approx(0.3 * np.array([2000, 2000]) @ own / 5000, rel=0.1)
+
+
 def test_releases_of_different_records_that_are_joined_or_fitted_together_are_named():
     """Ten pairs of the same number of records are not: noise alone is taken for a difference once in 10^7 pairs."""
     one, other = part([("a", "b")], seed=1), part([("b", "c")], seed=2, records=3000)
