@@ -8,7 +8,7 @@ from pgmpy_dp._names import FORMER, closest, current
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
 _find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-_ROOMS = ("acceptance", "evaluation", "exports", "papers", "plotting", "report")
+_ROOMS = ("evaluation", "exports", "papers", "plotting", "report")
 __all__ = [name for name in _names if name not in _ROOMS]
 
 try:

@@ -1,6 +1,5 @@
 """The public names, read by lazy_loader and by type checkers."""
 
-from . import acceptance as acceptance
 from . import evaluation as evaluation
 from . import exports as exports
 from . import papers as papers

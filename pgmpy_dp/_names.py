@@ -15,7 +15,6 @@ _PAPERS = (
 )
 FORMER = {
     "MaximumLikelihood": "NotPrivateMLE",
-    **{name: f"acceptance.{name}" for name in ("CheckedRecords", "LargestError", "PredictionError", "UniqueMatches")},
     **{name: f"papers.{name}" for name in _PAPERS.split()},
 }
 

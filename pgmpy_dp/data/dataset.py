@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.acceptance import CheckedRecords, Criterion, NoisyChecks
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
@@ -17,7 +16,6 @@ from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.data.mechanisms.residuals import Residuals
-from pgmpy_dp.data.mechanisms.retries import Retries
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, delta_within
 from pgmpy_dp.data.wall import Wall
@@ -432,105 +430,9 @@ class PrivateDataset(Wall):
         """
         if delta:
             delta_within(self._public, delta)
-        return self._behind(self._budget.set_aside(epsilon, delta))
-
-    def check(self, records: Any, criteria: Sequence[Criterion], epsilon: float | Fraction) -> CheckedRecords:
-        """Check synthetic records against the private ones by criteria, with noise, for a charge of epsilon.
-
-        Parameters
-        ----------
-        records : pandas, Polars or Arrow frame
-            Synthetic records, which are public.
-        criteria : sequence of LargestError, PredictionError and UniqueMatches
-            They share epsilon equally.
-        epsilon : float
-
-        Returns
-        -------
-        CheckedRecords
-            `passed`, and the noisy value of each criterion with its half-width.
-
-        Raises
-        ------
-        BudgetExceededError, SchemaError, ValueError
-            As in `measure`; and if synthetic records do not match the schema.
-
-        Examples
-        --------
-        >>> import pandas
-        >>> from pgmpy_dp import acceptance
-        >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
-        >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(1.0))
-        >>> synthetic = pandas.DataFrame({"smoke": ["yes", "no"] * 1000})
-        >>> checked = data.check(synthetic, [acceptance.LargestError([("smoke",)], most=0.05)], epsilon=1.0)
-        >>> checked.passed, bool(0.2 < checked.values["value"].iloc[0] < 0.3)
-        (False, True)
-        """
-        return self.release(NoisyChecks(records, criteria, epsilon))
-
-    def retry(
-        self,
-        attempt: Callable[[PrivateDataset], Any],
-        epsilon: float | Fraction,
-        *,
-        delta: float = 0.0,
-        stop: float = 0.05,
-    ) -> Any:
-        """Try until a result is good enough, for one charge of epsilon and delta, however many tries it takes.
-
-        Parameters
-        ----------
-        attempt : callable
-            Function of these records, behind the ledger of one try, that returns a result, or None if it is not good
-            enough. The ledger has half of epsilon, and with a delta about ``stop * delta / (exp(epsilon / 2) + 1)``,
-            see ``part.budget``. The function must decide only by what is released to it, and keep nothing of a failure:
-            no entry in a list, in a file or in the ledger of other records. Within it, other data sets of the same
-            persons can use ``part.budget``. Charges to the ledger of this data set are refused while tries run.
-        epsilon, delta : float
-            Cost of all tries together, charged before the first.
-        stop : float
-            In (0, 1]: probability of giving up, without a result, after each failure, so that there are at most
-            ``1 / stop`` tries on average.
-
-        Returns
-        -------
-        The result of `attempt`, or None.
-
-        Raises
-        ------
-        BudgetExceededError, ValueError
-            As in `measure`. An exception in `attempt` ends the tries, and the charge remains. A process that is forked
-            within an attempt gets no result.
-
-        Notes
-        -----
-        This is selection among private candidates (Liu and Talwar 2019): it costs twice the epsilon of one try.
-        Choosing the best of a few tries by hand would cost the sum of all. Guarantees of what is released in a try
-        state the whole cost, since the result was selected. The number of tries must stay with the owner: it reveals
-        more about the records than was paid for. Warnings of failed tries are suppressed.
-
-        Examples
-        --------
-        >>> import pandas
-        >>> from pgmpy_dp import acceptance
-        >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no", "no"] * 500})
-        >>> data = PrivateDataset(records, Schema({"smoke": ["yes", "no"]}), PrivacyBudget(2.0))
-        >>> def attempt(part):
-        ...     noisy = part.measure([("smoke",)], epsilon=0.5)
-        ...     made = pandas.DataFrame({"smoke": ["yes", "no"]}).loc[[0] * 500 + [1] * 1500]
-        ...     checked = part.check(made, [acceptance.LargestError([("smoke",)], 0.05)], epsilon=0.5)
-        ...     return noisy if checked.passed else None
-        >>> noisy = data.retry(attempt, epsilon=2.0)
-        >>> noisy.guarantee.epsilon, data.budget.remaining.epsilon
-        (2.0, 0.0)
-        """
-        return self.release(Retries(lambda ledger: attempt(self._behind(ledger)), epsilon, delta, stop))
-
-    def _behind(self, budget: PrivacyBudget) -> PrivateDataset:
-        """Return the same records behind another ledger."""
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._budget = budget
+        part._budget = self._budget.set_aside(epsilon, delta)
         return part
 
     def plan(

@@ -177,9 +177,8 @@ class PrivateNetwork(Model, Provenance):
         SchemaError
             If the data set has other states.
         ValueError
-            If the network has no release, joins all pairs, or its release is for another neighbouring relation; in an
-            attempt of `PrivateDataset.retry`, since the network would keep what failed tries release; and if epsilon,
-            delta or pairs are out of range. Nothing is charged.
+            If the network has no release, joins all pairs, or its release is for another neighbouring relation; and if
+            epsilon, delta or pairs are out of range. Nothing is charged.
         TypeError
             If `data` is not a `PrivateDataset`.
 

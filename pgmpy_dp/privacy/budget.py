@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,9 +19,6 @@ from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
 
 # `remaining` reports this share of the exact rest, so that a charge of all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
-
-# Keys of the ledgers of this process whose tries (`PrivateDataset.retry`) are running.
-_PAYING: list[Hashable] = []
 
 
 @dataclass(frozen=True)
@@ -114,8 +109,6 @@ class PrivacyBudget:
         account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._replayed = (0, account)  # number of charges counted and their account; replaced as one
         self._ledger: MemoryLedger | FileLedger = MemoryLedger()
-        self._closed = False
-        self._of_tries: tuple[Fraction, float] | None = None
 
     @classmethod
     def open(
@@ -172,14 +165,6 @@ class PrivacyBudget:
         return next(iter(self._stated(self._ledger.charges())), None)
 
     @property
-    def of_tries(self) -> tuple[Fraction, float] | None:
-        """Epsilon and delta of all tries together if this is the ledger of one try, or a part of it; else None.
-
-        Which try's release is kept depends on the releases of all tries, so each of them promises the total.
-        """
-        return self._of_tries
-
-    @property
     def path(self) -> Path | None:
         """Path of the ledger file; None for a ledger in memory."""
         return self._ledger.path
@@ -232,7 +217,6 @@ class PrivacyBudget:
                 )
             )
         with self._ledger.held() as history:
-            self.require_open()
             account = self._replay(history)
             _require_agreement(charge, self._stated(history))
             after = account.with_charge(charge)
@@ -240,81 +224,6 @@ class PrivacyBudget:
                 raise BudgetExceededError(_refusal(charge, account))
             self._ledger.append(charge)
             self._replayed = len(history) + 1, after
-
-    def require_open(self) -> None:
-        """Raise unless something may be drawn now that this ledger pays or has paid for.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the budget is closed, or pays for tries that are running; see :meth:`held_for_tries`.
-        """
-        if self.closed:
-            raise BudgetExceededError("This budget is closed: it accepts no further charge.")
-        if self._ledger.key in _PAYING:
-            raise BudgetExceededError(
-                "This budget pays for tries of `retry` that are running, and accepts no charge until they end: an "
-                "entry for each try would reveal their number. Nothing was charged. Within an attempt, use the data "
-                "set that is passed to it."
-            )
-
-    @contextmanager
-    def held_for_tries(self) -> Iterator[None]:
-        """Refuse all charges here while tries run that were paid for here.
-
-        The refusal extends, within this process, to the whole that this ledger is a part of, to all of its parts, to
-        every budget that has the same ledger file open, and to steps of plans that any of them paid for. It depends on
-        neither the records nor earlier tries.
-        """
-        key = self._ledger.key
-        _PAYING.append(key)
-        try:
-            yield
-        finally:
-            _PAYING.remove(key)
-
-    @contextmanager
-    def one_try(
-        self, epsilon: Fraction, delta: float, of_tries: tuple[Fraction, float], protects: str
-    ) -> Iterator[PrivacyBudget]:
-        """Make the ledger of one try; it closes when the try is over.
-
-        Parameters
-        ----------
-        epsilon : Fraction
-        delta : float
-            The most that the try may spend.
-        of_tries : (Fraction, float)
-            Epsilon and delta of all tries together. In nested tries those of the outermost apply.
-        protects : str
-            What the charge of all tries protects, and thus each charge of the try.
-        """
-        ledger = PrivacyBudget(epsilon, delta)
-        ledger._ledger = MemoryLedger(protects)
-        ledger._of_tries = self._of_tries or of_tries
-        try:
-            yield ledger
-        finally:
-            ledger.close()
-
-    def close(self) -> None:
-        """Close the budget for good: it accepts no further charge, and no further step of a plan that it paid for.
-
-        Examples
-        --------
-        >>> budget = PrivacyBudget(1.0)
-        >>> budget.close()
-        >>> budget.charge(Charge("a table", "laplace", epsilon=0.1))
-        Traceback (most recent call last):
-            ...
-        pgmpy_dp.errors.BudgetExceededError: This budget is closed: it accepts no further charge.
-        """
-        self._closed = True
-
-    @property
-    def closed(self) -> bool:
-        """Whether this budget, or the one that it is a part of, was closed."""
-        return self._closed or (isinstance(self._ledger, _PartLedger) and self._ledger.closed)
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
         """Reserve a part for a method of several steps, so that it starts only if all of them can be paid for.
@@ -350,7 +259,6 @@ class PrivacyBudget:
         part = PrivacyBudget(epsilon, delta)
         price: dict[str, Any] = {"rho": accounting.zcdp_limit(epsilon, delta)[0]} if delta else {"epsilon": epsilon}
         part._ledger = _PartLedger(self, Charge("several steps", "several", **price))
-        part._of_tries = self._of_tries
         return part
 
     def _stated(self, history: tuple[Charge, ...]) -> list[str]:
@@ -397,14 +305,6 @@ class _PartLedger(MemoryLedger):
     def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
         super().__init__()
         self._whole, self._entry = whole, entry
-
-    @property
-    def closed(self) -> bool:
-        return self._whole.closed
-
-    @property
-    def key(self) -> Hashable:
-        return self._whole._ledger.key
 
     @property
     def protects(self) -> str | None:

@@ -29,7 +29,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -155,32 +155,20 @@ class _Content:
 
 
 class MemoryLedger:
-    """Ledger of one process, in memory. A forked copy can be read, but refuses charges.
-
-    Attributes
-    ----------
-    protects : str or None
-        What each charge must protect, where that is settled before the first.
-    key : Hashable
-        Equal for ledgers whose charges are entries of the same ledger.
-    """
+    """Ledger of one process, in memory. A forked copy can be read, but refuses charges."""
 
     path: Path | None = None
     head: str | None = None
 
-    def __init__(self, protects: str | None = None) -> None:
-        self._protects = protects
+    def __init__(self) -> None:
         self._charges: tuple[Charge, ...] = ()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     @property
     def protects(self) -> str | None:
-        return self._protects
-
-    @property
-    def key(self) -> Hashable:
-        return self
+        """What each charge must protect, where that is settled before the first."""
+        return None
 
     def charges(self) -> tuple[Charge, ...]:
         """Return all charges to date."""
@@ -237,10 +225,6 @@ class FileLedger:
                     f"fixed when the ledger is made: leave {name} out, or give the same."
                 )
         return cls(place, content)
-
-    @property
-    def key(self) -> Hashable:
-        return self.path
 
     @property
     def epsilon(self) -> Fraction:

@@ -196,9 +196,6 @@ def purely_chosen(data, epsilon):
     return data.release(FarthestTables(REFERENCES, 1, lambda chosen: REFERENCES.keys(), epsilon))
 
 
-SYNTHETIC = pd.DataFrame({"v": ["x", "y", "y"] * 6, "w": ["x", "x", "y"] * 6, "n": [0.5, 1.5, 2.5] * 6})
-
-
 def residuals(data, epsilon):
     """Of a table, with one scale for all of its subsets: by what it costs at 1, that at which it costs epsilon."""
     return data.measure_residuals(residual_scales(exact_positive("epsilon", epsilon), data.neighbours), delta=DELTA)
@@ -209,21 +206,6 @@ def residual_scales(epsilon, relation):
     subsets = [(), ("v",)][relation == "replace_one" :]
     moved = residual_sensitivity(dict.fromkeys(subsets, 1.0), {"v": 2}, relation)
     return dict.fromkeys(subsets, get_sigma_gaussian(float(epsilon), DELTA) * moved**0.5 * (1 + 1e-5))
-
-
-def checked(data, epsilon):
-    """The error of one table of public records that were made up."""
-    return data.check(SYNTHETIC, [dp.acceptance.LargestError(ONE, 0.5)], epsilon)
-
-
-def retried(data, epsilon):
-    """A count that is accepted if it is not what one neighbour's is; it is drawn for half of epsilon in every try."""
-
-    def attempt(part):
-        noisy = part.measure(ONE, epsilon / 2)
-        return noisy if noisy.tables["v", "w"][0, 0] != 4 else None
-
-    return data.retry(attempt, epsilon, stop=0.25)
 
 
 def discovered(data, epsilon, threshold=8):
@@ -277,8 +259,6 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "posterior": (lambda data, epsilon: data.sample_posterior(FAMILIES, PRIOR, epsilon), DRAWS),
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
-    "checks": (checked, {}),
-    "retries": (retried, {"times": 0.25, "quick": 400}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),

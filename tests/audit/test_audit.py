@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.models import DiscreteBayesianNetwork
@@ -199,70 +197,6 @@ def first_stage_not_charged(noise):
     return two_stages, datasets(noise=noise()), 600
 
 
-def retries_not_charged(relation):
-    """Each count costs 2, and is drawn anew until it is far off: what is rare with one neighbour is often kept then."""
-
-    def bug(noise):
-        source = noise()
-
-        def attempt(exact):
-            while True:
-                counts = source.discrete_laplace(np.full(8, exact), 0.5)  # so many tries at once
-                kept = counts[(counts <= 1) | (counts >= 5)]
-                if kept.size:
-                    return kept[0]
-
-        exact = [((records["v"] == "x") & (records["w"] == "x")).sum() for records in NEIGHBOURS[relation]]
-        return attempt, tuple(exact), 2500
-
-    bug.__name__ = f"retries_not_charged_{relation}"
-    return bug
-
-
-class LedgersWithoutRelation(dp.PrivacyBudget):
-    """The ledgers of its tries take charges for any neighbours."""
-
-    @contextmanager
-    def one_try(self, epsilon, delta, *_):
-        yield dp.PrivacyBudget(epsilon, delta)
-
-
-def ledger_of_a_try_without_relation(noise):
-    """All tries are charged for a person, and each measures records, of which a person has twelve."""
-    person = pd.DataFrame({"v": ["x"] * 12, "w": ["x"] * 12, "person": [8] * 12})
-    others, source = SHORT.assign(person=range(8)), noise()
-
-    def retried(records):
-        data = dp.PrivateDataset(records, SCHEMA, LedgersWithoutRelation(1e9), unit="person", noise=source)
-        return data.retry(
-            lambda part: dp.PrivateDataset(records, SCHEMA, part.budget, noise=source).measure(ONE, 1.0), 2.0
-        )
-
-    return retried, (others, pd.concat([others, person])), 400
-
-
-def check_without_noise(relation):
-    def bug(noise):
-        def check(data):
-            data._noise = NoNoise()
-            return data.check(SYNTHETIC, [dp.acceptance.LargestError(ONE, 0.5)], 2.0)
-
-        return check, datasets(relation), 300
-
-    bug.__name__ = f"check_without_noise_{relation}"
-    return bug
-
-
-class NoNoise:
-    private = True
-
-    def discrete_laplace(self, counts, scale):
-        return counts
-
-
-SYNTHETIC = pd.DataFrame({"v": ["x"], "w": ["x"]})
-
-
 def seed_reused_in_every_release(noise):
     return lambda records: datasets(noise=Seeded(7), pair=[records])[0].measure(ONE, 2.0), NEIGHBOURS["add_remove"], 300
 
@@ -300,11 +234,6 @@ BUGS = [
     first_stage_not_charged,
     seed_reused_in_every_release,
     seed_reused_in_both_tables,
-    retries_not_charged("add_remove"),
-    retries_not_charged("replace_one"),
-    ledger_of_a_try_without_relation,
-    check_without_noise("add_remove"),
-    check_without_noise("replace_one"),
 ]
 
 

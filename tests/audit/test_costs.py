@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import acceptance, coefficients, partition_selection, quantiles, selection, tables
+from pgmpy_dp.data.mechanisms import coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
@@ -130,8 +130,6 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         assert max(change.sum() for change in moved) == counts
         assert max(change.max() for change in moved) == 1
         assert block_price([scale for _, _, scale in found[0][0]], DELTA, mechanism.relation) <= float(charge.epsilon)
-    if mechanism.name == "retries":  # one try; tests/data/test_retries.py has the price of all
-        paid = EPSILON / 2
     if mechanism.name == "steps":  # tests/privacy/test_sequences.py sums that price up
         counts = 2 if mechanism.relation == "replace_one" else 1
         paid, parts = 0.0, []
@@ -170,7 +168,6 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("survey weights", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
         ("residuals", noisy_residuals, "residual_sensitivity"),
-        ("checks", acceptance, "table_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
         ("pure selection", selection, "table_sensitivity"),

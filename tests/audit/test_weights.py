@@ -108,7 +108,6 @@ def test_weighted_totals_are_private(relation):
         lambda data: data.measure([("a",)], 1.0, delta=1e-6, mechanism="gaussian_block"),
         lambda data: data.sample_posterior([("a",)], {("a",): np.ones(2)}, 1.0),
         lambda data: data.plan(1, epsilon=1.0, delta=1e-6, sampling_rate=0.5),
-        lambda data: data.check(pd.DataFrame({"a": ["x"], "b": [0.5]}), [dp.acceptance.UniqueMatches(1)], 1.0),
     ],
 )
 def test_what_counts_records_alike_is_refused_before_the_charge(call):

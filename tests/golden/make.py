@@ -50,8 +50,6 @@ def releases():
     linear, numbers = LinearGaussianBayesianNetwork([("x", "y")]), {"std": {"x": 1.0, "y": 1.0}}
     sampler = dp.papers.LinearPosteriorSampler(epsilon=2.0, coefficient_bound={"x": 2.0, "y": 2.0}, **numbers)
     yield "regression_draws", sampler.fit(linear, data).release_
-    accepted = data.retry(lambda part: part.measure([("a",)], 0.5), 2.0)
-    yield "tables_accepted", accepted
     misfit = dp.PrivateBayesianNetwork()
     misfit.add_nodes_from("abc")
     yield "tables_chosen", misfit.fit(laplace).measure_misfit(data, 1.0, pairs=1)

@@ -78,12 +78,9 @@ class Public:
     def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
         """State the guarantee of a release that costs epsilon; `parts` are further fields of `Guarantee`.
 
-        On the ledger of a try, the guarantee is that of all tries together. If the states of the schema were found in
-        records, it includes the cost of finding them, since the schema is published with the release.
+        If the states of the schema were found in records, it includes the cost of finding them, since the schema is
+        published with the release.
         """
-        if (of_tries := self.budget.of_tries) is not None:
-            epsilon, delta = max(epsilon, of_tries[0]), max(delta, of_tries[1])
-            parts = {**parts, "accepted": True}
         own = Guarantee(
             epsilon=decimal_above(epsilon),
             delta=delta,

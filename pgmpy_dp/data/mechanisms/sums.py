@@ -35,7 +35,7 @@ from pgmpy_dp.data.mechanisms.integer_sums import (
 )
 from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
-from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
+from pgmpy_dp.privacy.budget import PrivacyLoss
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -51,7 +51,7 @@ _MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
 
 @dataclass(frozen=True)
 class _Priced:
-    epsilon: float  # of the plan itself; the guarantee of a release in a try states that of all tries
+    epsilon: float  # of the plan itself; its guarantee may include the cost of finding the states
     delta: float
     steps: int
     noise_multiplier: float
@@ -122,7 +122,7 @@ class SampledSums:
 
     def draw(self, quote: Quote, public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
         """Return the sums, which are drawn step by step."""
-        return NoisySums(exact, noise, quote.guarantee, quote.terms, public.budget)
+        return NoisySums(exact, noise, quote.guarantee, quote.terms)
 
     def advice(self, public: Public, left: PrivacyLoss) -> str:
         """Advise a caller whose budget has less left than the plan costs."""
@@ -169,9 +169,7 @@ class NoisySums:
     """A paid plan: at most `steps` Gaussian sums over random samples of the records.
 
     Made by :meth:`~pgmpy_dp.data.PrivateDataset.plan`; it can be neither copied nor pickled. Sums are charged with the
-    plan, whether they are used or not. Like a charge, a sum is refused if the budget is closed, or pays for tries that
-    are running: steps left over by one try would answer in the next, and steps of a plan from outside would count the
-    tries.
+    plan, whether they are used or not.
 
     Attributes
     ----------
@@ -187,10 +185,7 @@ class NoisySums:
         Guarantee of the whole plan.
     """
 
-    def __init__(
-        self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced, budget: PrivacyBudget
-    ) -> None:
-        self._budget = budget
+    def __init__(self, rows: Rows, noise: NoiseSource, guarantee: Guarantee, priced: _Priced) -> None:
         self._rows, self._groups, self._size, self._noise = rows.values, rows.groups, rows.size, noise
         self._lock, self._process = threading.Lock(), os.getpid()
         self.guarantee, self._priced = guarantee, priced
@@ -327,7 +322,6 @@ class NoisySums:
         """Use a step: draw the row numbers of a fresh sample, and the number of its records with each row."""
         if os.getpid() != self._process:
             raise ValueError("This plan is a copy in a forked process: take its steps in the process that charged it.")
-        self._budget.require_open()
         with self._lock:
             if self.steps_left <= 0:
                 raise ValueError(f"All {self.steps} steps of this plan are used: plan again, which charges again.")

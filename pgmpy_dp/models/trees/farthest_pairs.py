@@ -62,19 +62,12 @@ def measure_farthest(
     SchemaError
         If the data set lacks a variable of the network, or has other states.
     ValueError
-        If the releases are for another neighbouring relation, the network joins all pairs, or the data set is that of
-        an attempt (`PrivateDataset.retry`).
+        If the releases are for another neighbouring relation, or the network joins all pairs.
     """
     if not isinstance(data, PrivateDataset):
         raise TypeError(
             f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
             "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
-        )
-    if data.budget.of_tries is not None:
-        raise ValueError(
-            "What is measured is attached to the network, and in an attempt of `retry` a network from outside would "
-            "keep what failed tries released. Nothing was charged. Measure the misfit of the network that `retry` "
-            "returns; in an attempt, measure tables of the data set itself."
         )
     change = data.neighbours, data.unit, data.max_rows, data.largest_weight
     for guarantee in (release.guarantee for release in releases):
