@@ -430,10 +430,7 @@ class PrivateDataset(Wall):
         """
         if delta:
             delta_within(self._public, delta)
-        part = object.__new__(type(self))
-        part.__dict__.update(self.__dict__)
-        part._budget = self._budget.set_aside(epsilon, delta)
-        return part
+        return self._with(_budget=self._budget.set_aside(epsilon, delta))
 
     def plan(
         self,

@@ -44,5 +44,5 @@ def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str
         require_countable(schema, clique)
     variables = dict.fromkeys(variable for clique in checked for variable in clique)
     tables = open_records(records, schema, variables).counts(checked)
-    guarantee = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+    guarantee = Guarantee.of(math.inf, mechanism="none", private=False)
     return NoisyMarginals(schema, tables, dict.fromkeys(checked, 0.0), guarantee)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Rows
+from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Quote, Rows, quoted
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.errors import BudgetExceededError, SchemaError
+from pgmpy_dp.errors import BudgetExceededError, SchemaError, callers_level
 from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.guarantee import DECLARED, learned
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
 
@@ -34,6 +36,7 @@ class Wall:
 
     _rows: Any  # passed to a statistic by plans, where variables have no names
     _stays: ClassVar[str]  # message when a copy is refused
+    _earlier = DECLARED  # of what was learned before, and is carried by all answers
 
     def __init__(self, budget: PrivacyBudget, neighbours: str, noise: NoiseSource) -> None:
         if not isinstance(budget, PrivacyBudget):
@@ -52,8 +55,40 @@ class Wall:
         """The neighbour relation, "add_remove" or "replace_one"."""
         return self._neighbours
 
+    def after(self, *learned_before: Any) -> Self:
+        """Return the same records, whose answers carry what was learned before.
+
+        A release states what it cost, and what decided on its tables: the schema, a plan or a network hold that
+        themselves. Where tables are chosen by hand, in view of an earlier release, name it here.
+
+        Parameters
+        ----------
+        *learned_before
+            Releases, networks, plans, schemas or guarantees.
+
+        Examples
+        --------
+        >>> import pandas, pgmpy_dp as dp
+        >>> records = pandas.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes", "no"] * 50})
+        >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+        >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+        >>> first = data.measure([("smoke",)], epsilon=0.25)
+        >>> data.after(first).measure([("smoke", "lung")], epsilon=0.5).guarantee.epsilon
+        0.75
+        """
+        return self._with(_earlier=learned(self._earlier, *learned_before))
+
+    def _with(self, **changes: Any) -> Self:
+        """Return the same records with other attributes."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__ | changes)
+        return other
+
     def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
         """Ask a mechanism for its price, charge it, and let it draw: the only way out.
+
+        The answer carries its cost, and all that was learned from records before and shaped it: what the fields of the
+        mechanism and the schema hold, and what `after` names.
 
         Parameters
         ----------
@@ -62,14 +97,37 @@ class Wall:
             and `plan` each make one.
 
         Raises BudgetExceededError if the charge does not fit; nothing is charged or drawn.
+
+        Warns
+        -----
+        UserWarning
+            If the ledger paid for states, bins or a graph that the answer does not carry.
         """
         public = self._public
-        quote = mechanism.quote(public)
+        quote = quoted(mechanism, public, self._earlier)
         with _saying("No charge was added for this answer; earlier ones stay."):
             exact = mechanism.read(quote, self._held)
-        self._budget.charge(replace(quote.charge, protects=public.protects))
-        with _saying(f"The charge {quote.charge.label!r} stays."):
-            return mechanism.draw(quote, public, exact, self._noise)
+        paid = self._budget.charge(quote.cost)
+        total = self._budget.spent_in_all
+        quote = replace(quote, cost=replace(paid, ledger_total=(total.epsilon, total.delta)))
+        self._warn_of_choices(quote)
+        with _saying(f"The charge {paid.label!r} stays."):
+            answer = mechanism.draw(quote, public, exact, self._noise)
+        if not quote.guarantee.every <= learned(answer).every:
+            raise TypeError(f"{type(mechanism).__name__} hands out an answer without its cost.")
+        return answer
+
+    def _warn_of_choices(self, quote: Quote) -> None:
+        """Name what the ledger paid for and the answer does not carry: a list typed by hand cannot be traced."""
+        carried = {cost.id for cost in quote.guarantee.every}
+        missing = [cost.chooses for cost in self._budget.choices if cost.id not in carried]
+        if missing and not quote.cost.chooses:
+            warnings.warn(
+                f"The ledger paid for {' and '.join(dict.fromkeys(missing))}, which this answer does not carry. If its "
+                "states or tables follow from that, its guarantee is too small: measure under the schema, plan or "
+                "network that was found, as it was found or saved.",
+                stacklevel=callers_level(),
+            )
 
     def plan(
         self,

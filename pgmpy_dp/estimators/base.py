@@ -18,7 +18,7 @@ import networkx as nx
 from sklearn.base import clone
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote, quoted
 from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
@@ -36,8 +36,9 @@ from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
-from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.kinds import compose_releases, several, warn_of_other_records
+from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import found_states, joint_guarantee, several, warn_of_other_records
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
@@ -67,13 +68,12 @@ class Plan:
     records: float | None = None
 
     def __repr__(self) -> str:
-        return f"Plan({self.quote.charge.label}: {self.guarantee})"
+        return f"Plan({self.quote.cost.label}: {self.guarantee})"
 
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the release."""
-        found: Guarantee = self.quote.guarantee
-        return found
+        return self.quote.guarantee
 
     @property
     def noise(self) -> dict[Clique, float]:
@@ -185,12 +185,15 @@ class Estimator:
         self._check_parameters()
         if public is not None:
             require_informable(self)
-        structure = self._structure(model)
+        structure, before = self._structure(model), learned_graph(model)
         found = self._source(structure, data, public)
+        self._found = found_states(found if isinstance(found, tuple) else (found,))
         if isinstance(found, Wall):
-            found = self._measure(structure, found, public)
+            found = self._measure(structure, found.after(before), public)
         self._observe(structure, found)
         self._finish(structure, found, self._read(structure, found))
+        if "guarantee_" in vars(self):
+            self.guarantee_: Guarantee = vars(self)["guarantee_"].after(before)
         return self
 
     def _check_parameters(self) -> None:
@@ -272,7 +275,7 @@ class Estimator:
     def _finish(self, structure: Any, release: Any, found: Any) -> None:
         """Set the fitted attributes."""
         self.release_ = release
-        self.guarantee_ = compose_releases(several(release))
+        self.guarantee_ = joint_guarantee(several(release))
 
 
 @dataclass(eq=False, repr=False)
@@ -353,7 +356,7 @@ class PrivateEstimator(Estimator):
         mechanism = self._plan(structure, public)
         if records is not None:
             number(above=0.0)("records", records)
-        return Plan(mechanism, mechanism.quote(public), public.schema, records)
+        return Plan(mechanism, quoted(mechanism, public, learned_graph(model)), public.schema, records)
 
     def _public_table(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
         """Return what is public of the records of a plan; refuse what `fit` would refuse."""

@@ -17,7 +17,7 @@ from pgmpy_dp.observed.factors import markov_factors, markov_scopes
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
-_SIMULATED = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
+_SIMULATED = Guarantee.of(math.inf, mechanism="none", private=False)
 
 
 def bnlearn_network(name: str) -> DiscreteBayesianNetwork:

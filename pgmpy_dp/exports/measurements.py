@@ -15,11 +15,12 @@ import numpy as np
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import pooled
 from pgmpy_dp.privacy.checks import number
+from pgmpy_dp.privacy.guarantee import Learned
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 
-def to_mbi(release: NoisyMarginals) -> list[Any]:
+def to_mbi(release: NoisyMarginals) -> Learned:
     """Convert a release to the measurements that mbi's estimators take.
 
     Parameters
@@ -28,10 +29,10 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
 
     Returns
     -------
-    list of mbi.LinearMeasurement
-        One per table, flat, with the standard deviation of its noise. Their domain is
-        ``mbi.Domain.fromdict(release.schema.cardinalities())``. An OpenDP ContingencyTable takes them by clique as
-        `marginals`, with a model that mbi fitted to them.
+    tuple of mbi.LinearMeasurement
+        One per table, flat, with the standard deviation of its noise, and together with the guarantee of the release,
+        which `from_mbi` reads. Their domain is ``mbi.Domain.fromdict(release.schema.cardinalities())``. An OpenDP
+        ContingencyTable takes them by clique as `marginals`, with a model that mbi fitted to them.
 
     Raises
     ------
@@ -52,13 +53,14 @@ def to_mbi(release: NoisyMarginals) -> list[Any]:
         raise ValueError("These are exact counts, which are not private: convert a release with noise.")
     from mbi import LinearMeasurement
 
-    return [
+    measured = [
         LinearMeasurement(np.asarray(table, dtype=np.float64).ravel(), clique, math.sqrt(release.variances[clique]))
         for clique, table in release.tables.items()
     ]
+    return Learned(measured, release.guarantee)
 
 
-def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) -> NoisyMarginals:
+def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee | None = None) -> NoisyMarginals:
     """Convert measurements of mbi to a release.
 
     Parameters
@@ -68,8 +70,9 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
         precision. Values are rounded to whole counts, and a measured total is left out.
     schema : Schema
         States of every attribute, in mbi's order.
-    guarantee : Guarantee
-        The guarantee of the measurements, with mechanism "laplace" or "gaussian".
+    guarantee : Guarantee, optional
+        The guarantee of the measurements, with mechanism "laplace" or "gaussian"; by default that which those of
+        `to_mbi` hold.
 
     Raises
     ------
@@ -83,10 +86,14 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee) 
     >>> from types import SimpleNamespace
     >>> from pgmpy_dp.exports import from_mbi
     >>> measured = SimpleNamespace(noisy_measurement=[31.2, 67.9], clique=("smoke",), stddev=5.0)
-    >>> promised = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+    >>> promised = Guarantee.of(1.0, 1e-6, 0.02, mechanism="gaussian")
     >>> from_mbi([measured], Schema({"smoke": ["yes", "no"]}), promised).tables[("smoke",)].tolist()
     [31, 68]
     """
+    if guarantee is None:
+        if not isinstance(measurements, Learned):
+            raise ValueError("Measurements of other libraries do not state their guarantee: give it.")
+        guarantee = measurements.guarantee
     tables: dict[Clique, Any] = {}
     scales: dict[Clique, float] = {}
     gaussian = guarantee.mechanism == "gaussian"
@@ -139,7 +146,7 @@ def from_contingency_table(table: Any, guarantee: Guarantee) -> NoisyMarginals:
     >>> measured = SimpleNamespace(noisy_measurement=[31.2, 67.9], clique=("smoke",), stddev=5.0)
     >>> marginals = SimpleNamespace(flatten=lambda: [measured])
     >>> table = SimpleNamespace(keys={"smoke": ["yes", None]}, marginals=marginals)
-    >>> promised = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+    >>> promised = Guarantee.of(1.0, 1e-6, 0.02, mechanism="gaussian")
     >>> from_contingency_table(table, promised).schema.states["smoke"]
     ('yes', 'missing')
     """

@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, Self
@@ -37,10 +36,10 @@ from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import agreed_total
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import NoisyMarginals, Release, compose
-from pgmpy_dp.release.carrying import require_promised
-from pgmpy_dp.release.composition import sharing
-from pgmpy_dp.release.kinds import compose_releases, refuse_exact
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, learned_graph
+from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release.carrying import promised
+from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_exact
 from pgmpy_dp.schema import Schema
 
 
@@ -196,13 +195,9 @@ class PrivateNetwork(Model, Provenance):
         >>> network.check_fit().fails
         True
         """
-        schema, releases, promised = self._fitted(), self._releases(), self.guarantee_
+        schema, releases = self._fitted(), self._releases()
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
-        guarantee = compose([promised, measured.guarantee])  # it may be larger than that of the releases
-        told = [part for release in releases for part in release.payments]  # the choice of the pairs depends on them
-        measured = replace(measured, guarantee=sharing(measured.guarantee, told))
         self.attach_release(*releases, measured)
-        self.guarantee_ = guarantee
         return measured
 
     @cached_property
@@ -229,7 +224,7 @@ class PrivateNetwork(Model, Provenance):
         """Attach the release, or several of the same records, from which bounds are computed.
 
         This is needed for networks that were fitted elsewhere or read from a file. `guarantee_` becomes the joint
-        guarantee.
+        guarantee of the releases and of whatever the network was learned from before.
 
         Raises
         ------
@@ -249,10 +244,13 @@ class PrivateNetwork(Model, Provenance):
             refuse_exact(release)
         if not releases:
             raise TypeError("Give at least one release.")
-        guarantee = compose_releases(releases)
+        held = vars(self).get("guarantee_", NO_GUARANTEE)
+        before = DECLARED if held.mechanism == "none" else held
+        guarantee = (joint_guarantee(releases) | before).after(learned_graph(self))
         self._forget()
         self.guarantee_ = guarantee
         self.release_ = releases[0] if len(releases) == 1 else releases
+        self._note_states(found_states(releases))
 
     def _carrying(self, releases: Sequence[Release]) -> Self:
         """Attach the releases that the network's file carries, if any.
@@ -265,12 +263,10 @@ class PrivateNetwork(Model, Provenance):
             If it is smaller, or is for another neighbouring relation or unit.
         """
         if releases:
-            promise = vars(self).get("guarantee_")
-            if promise is not None:
-                require_promised(promise, releases)
+            promise = vars(self).pop("guarantee_", None)
             self.attach_release(*releases)
             if promise is not None:
-                self.guarantee_ = promise
+                self.guarantee_ = promised(promise, releases)
         return self
 
     def simulate(
@@ -391,6 +387,9 @@ class PrivateNetwork(Model, Provenance):
         """
         self._forget()
         vars(self).pop("_read_by", None)
+        for _, data in self.nodes(data=True):  # type: ignore[attr-defined]
+            data.pop(GRAPH_KEY, None)
+        self._note_states(getattr(estimator, "_found", {}))
         self.guarantee_ = getattr(estimator, "guarantee_", NO_GUARANTEE)
         if self.guarantee_ is NO_GUARANTEE:
             warnings.warn(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.observed.factors import Network
-from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, carry_learned, learned
+from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import several
 
 # Attributes of a network and its copies: the guarantee, the source of bounds, and the contents that both are valid for.
@@ -25,15 +27,16 @@ _BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_check", "_tried",
 
 Tables = frozenset[Any]
 
-NO_GUARANTEE = Guarantee(math.inf, 0.0, None, "add_remove", "none", private=False)
+NO_GUARANTEE = Guarantee.of(math.inf, mechanism="none", private=False)
 
 
 class Provenance:
     """A fitted network tracks the origin of its parameters.
 
-    The structure is public. Removing tables preserves the guarantee, since the others still derive from the release. A
-    table from the caller may have any origin, and removes the guarantee. Any change removes the release, from which
-    bounds are computed.
+    What finding the edges, or the states of a variable, in records cost is an attribute of the graph and of its nodes,
+    which copies and subgraphs keep, and every fit adds it. Removing tables preserves the guarantee, since the others
+    still derive from the release. A table from the caller may have any origin, and removes the guarantee. Any change
+    removes the release, from which bounds are computed.
     """
 
     @property
@@ -87,10 +90,18 @@ class Provenance:
 
     def _provenance_of(self, network: Network) -> None:
         """Copy the provenance of a network with the same parameters and structure."""
+        carry_learned(network, self)
         held = vars(network)
         vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS, *_READING) if name in held})
         if "guarantee_" in held and "_promised" not in held:  # set on a plain network by the file's reader
             self.guarantee_ = held["guarantee_"]
+
+    def _note_states(self, found: Mapping[str, Guarantee]) -> None:
+        """Keep what finding the states of variables in records cost."""
+        graph: Any = self
+        for node, data in graph.nodes(data=True):
+            if node in found:
+                data[GRAPH_KEY] = learned(data.get(GRAPH_KEY), found[node])
 
     def _forget(self, names: tuple[str, ...] = (*_PROMISE, *_BOUNDS)) -> dict[str, Any]:
         """Remove these attributes, by default the guarantee and the release, and return them."""

@@ -61,4 +61,5 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
     network.check_model()
     network._read_by = (schema,)
     network.guarantee_ = guarantee
+    network._note_states(schema.found)
     return network

@@ -17,6 +17,7 @@ from pgmpy_dp.models.network_face import PrivateNetwork
 from pgmpy_dp.models.provenance import NO_GUARANTEE
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.privacy.guarantee import carry_learned
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
@@ -150,6 +151,10 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         """Return an independent network with the same structure, factors and release."""
         return copy.deepcopy(self)
 
+    def _note_states(self, found: Mapping[str, Guarantee]) -> None:
+        super()._note_states(found)
+        self.schema_ = Schema.from_model(self)
+
     def _fitted(self) -> Schema:
         if not hasattr(self, "schema_"):
             raise ValueError("The network is not fitted yet: call fit first.")
@@ -161,6 +166,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         fresh = cls()
         fresh.add_nodes_from(network.nodes())
         fresh.add_edges_from(network.edges())
+        carry_learned(network, fresh)
         fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
         fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
         if not all(np.all(factor.values) for factor in fresh.get_factors()):

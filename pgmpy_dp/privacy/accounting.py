@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
+from pgmpy_dp.privacy.cost import Pure, Zcdp
 
 # Orders minus one, in geometric steps of 6 %; a finer grid would lower epsilon by less than 0.05 %. The lowest order
 # is just above the smallest that the conversion uses (1.01), the highest serves epsilons down to about 1e-6.
@@ -61,12 +61,12 @@ def zcdp_curve(rho: float) -> NDArray[np.float64]:
         return rho * np.asarray(ORDERS)
 
 
-def renyi_curve(charge: Any) -> NDArray[np.float64]:
-    """Return the Renyi curve of a :class:`~pgmpy_dp.privacy.ledger.Charge`, of shape (len(ORDERS),)."""
-    if charge.rho is not None:
-        return zcdp_curve(charge.rho)
+def renyi_curve(loss: Pure | Zcdp) -> NDArray[np.float64]:
+    """Return the Renyi curve of a loss, of shape (len(ORDERS),)."""
+    if isinstance(loss, Zcdp):
+        return zcdp_curve(loss.rho)
     # Take the float above the exact epsilon, so that the curve bounds it.
-    return pure_curve(math.nextafter(rounded_down(charge.epsilon), math.inf))
+    return pure_curve(math.nextafter(rounded_down(loss.epsilon), math.inf))
 
 
 def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
@@ -119,11 +119,19 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
     >>> round(rho_for(1.0, 1e-6), 5)
     0.02435
     """
-    return zcdp_limit(epsilon, delta)[0] * (1.0 - 1e-12)
+    return _limit_of(epsilon, delta)[0] * (1.0 - 1e-12)
 
 
 def zcdp_limit(epsilon: float | Fraction, delta: float) -> tuple[float, float]:
-    """Return the largest rho for (epsilon, delta), without rounding down, and the order that proves it."""
+    """Return the rho that a ledger may spend in all for (epsilon, delta), and the order that proves it.
+
+    It is rounded down by less than `rho_for`, so that shares of that fit within it after rounding.
+    """
+    rho, order = _limit_of(epsilon, delta)
+    return rho * (1.0 - 5e-13), order
+
+
+def _limit_of(epsilon: float | Fraction, delta: float) -> tuple[float, float]:
     return _limit(rounded_down(exact_positive("epsilon", epsilon)), checked_delta(delta, zero_allowed=False))
 
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +16,8 @@ from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.errors import BudgetExceededError, LedgerError, Message
 from pgmpy_dp.privacy import accounting
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
-from pgmpy_dp.privacy.ledger import Charge, FileLedger, MemoryLedger
+from pgmpy_dp.privacy.cost import Approx, Cost, Pure, Zcdp
+from pgmpy_dp.privacy.ledger import FileLedger, MemoryLedger
 
 # `remaining` reports this share of the exact rest, so that a charge of all of it fits after rounding.
 _ONE_MINUS = 1.0 - 1e-9
@@ -100,7 +102,7 @@ class PrivacyBudget:
     --------
     >>> budget = PrivacyBudget(1.0)
     >>> for _ in range(10):
-    ...     budget.charge(Charge("a table", "laplace", epsilon=Fraction("0.1")))
+    ...     _ = budget.charge(Cost("a table", "laplace", Pure(0.1)))
     >>> budget.spent
     PrivacyLoss(epsilon=1.0, delta=0.0)
     """
@@ -138,7 +140,7 @@ class PrivacyBudget:
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
         >>> budget = PrivacyBudget.open(f"{folder.name}/ledger.json", epsilon=1.0)
-        >>> budget.charge(Charge("a table", "laplace", epsilon=0.25))
+        >>> _ = budget.charge(Cost("a table", "laplace", Pure(0.25)))
         >>> PrivacyBudget.open(f"{folder.name}/ledger.json").remaining.epsilon
         0.75
         >>> folder.cleanup()
@@ -175,7 +177,7 @@ class PrivacyBudget:
         return self._ledger.head
 
     @property
-    def history(self) -> tuple[Charge, ...]:
+    def history(self) -> tuple[Cost, ...]:
         """All charges in order, including those of other processes that share the ledger."""
         history = self._ledger.charges()
         self._replay(history)
@@ -196,34 +198,49 @@ class PrivacyBudget:
         """
         return self._replay(self._ledger.charges()).remaining()
 
-    def charge(self, charge: Charge) -> None:
-        """Enter a charge if it fits. Call this before the mechanism draws.
+    @property
+    def spent_in_all(self) -> PrivacyLoss:
+        """What was spent here, or by the budget that this one is a part of."""
+        whole = self._ledger.whole
+        return self.spent if whole is None else whole.spent_in_all
+
+    @property
+    def choices(self) -> tuple[Cost, ...]:
+        """Costs of what decides about later answers, paid here or by the budget that this one is a part of."""
+        whole = self._ledger.whole
+        own = tuple(cost for cost in self._ledger.charges() if cost.chooses)
+        return own if whole is None else (*whole.choices, *own)
+
+    def charge(self, cost: Cost) -> Cost:
+        """Enter a cost if it fits, and return it with its name and holder. Call this before the mechanism draws.
 
         Raises
         ------
         BudgetExceededError
-            If the charge does not fit. The ledger is unchanged and accepts a smaller charge.
+            If the cost does not fit. The ledger is unchanged and accepts a smaller one.
         ValueError
-            If the charge needs a delta and the budget has none, or if it protects something else than earlier charges.
+            If the cost needs a delta and the budget has none, or if it protects something else than earlier ones.
         """
-        if not isinstance(charge, Charge):
-            raise ValueError(f"A ledger takes a Charge, got {type(charge).__name__}.")
-        if (charge.rho is not None or charge.delta) and not self.delta:
+        if not isinstance(cost, Cost) or cost.loss is None or cost.id:
+            raise ValueError(f"A ledger takes a Cost with a loss that was not paid before, got {type(cost).__name__}.")
+        if not isinstance(cost.loss, Pure) and not self.delta:
             raise ValueError(
                 Message(
-                    f"The {charge.mechanism} mechanism needs a delta, and this budget has none",
+                    f"The {cost.mechanism} mechanism needs a delta, and this budget has none",
                     "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism",
                     "make a ledger with one by pgmpy-dp ledger create --delta, or take --mechanism laplace",
                 )
             )
         with self._ledger.held() as history:
             account = self._replay(history)
-            _require_agreement(charge, self._stated(history))
-            after = account.with_charge(charge)
+            _require_agreement(cost, self._stated(history))
+            after = account.with_cost(cost)
             if after is None:
-                raise BudgetExceededError(_refusal(charge, account))
-            self._ledger.append(charge)
+                raise BudgetExceededError(_refusal(cost, account))
+            paid = replace(cost, id=token_hex(16), holder=self._ledger.name)
+            self._ledger.append(paid)
             self._replayed = len(history) + 1, after
+        return paid
 
     def set_aside(self, epsilon: float | Fraction, delta: float = 0.0) -> PrivacyBudget:
         """Reserve a part for a method of several steps, so that it starts only if all of them can be paid for.
@@ -252,25 +269,25 @@ class PrivacyBudget:
         --------
         >>> budget = PrivacyBudget(1.0)
         >>> part = budget.set_aside(0.5)
-        >>> part.charge(Charge("first step", "laplace", epsilon=0.1))
+        >>> _ = part.charge(Cost("first step", "laplace", Pure(0.1)))
         >>> budget.remaining.epsilon, part.remaining.epsilon
         (0.5, 0.4)
         """
         part = PrivacyBudget(epsilon, delta)
-        price: dict[str, Any] = {"rho": accounting.zcdp_limit(epsilon, delta)[0]} if delta else {"epsilon": epsilon}
-        part._ledger = _PartLedger(self, Charge("several steps", "several", **price))
+        loss = Zcdp(accounting.zcdp_limit(epsilon, delta)[0]) if delta else Pure(exact_positive("epsilon", epsilon))
+        part._ledger = _PartLedger(self, Cost("several steps", "several", loss))
         return part
 
-    def _stated(self, history: tuple[Charge, ...]) -> list[str]:
+    def _stated(self, history: tuple[Cost, ...]) -> list[str]:
         """List what the ledger itself and its charges state to protect."""
         said = (self._ledger.protects, *(charge.protects for charge in history))
-        return [protects for protects in said if protects is not None]
+        return [str(protects) for protects in said if protects is not None]
 
-    def _replay(self, history: tuple[Charge, ...]) -> _Account:
+    def _replay(self, history: tuple[Cost, ...]) -> _Account:
         """Add the charges that were not counted before to the account."""
         counted, account = self._replayed
         for charge in history[counted:]:
-            after = account.with_charge(charge)
+            after = account.with_cost(charge)
             if after is None:
                 raise LedgerError(f"{self.path}: the charges come to more than the total; the ledger was altered.")
             account = after
@@ -302,22 +319,23 @@ class PrivacyBudget:
 class _PartLedger(MemoryLedger):
     """Ledger of a part, which charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
 
-    def __init__(self, whole: PrivacyBudget, entry: Charge) -> None:
-        super().__init__()
-        self._whole, self._entry = whole, entry
+    def __init__(self, whole: PrivacyBudget, entry: Cost) -> None:
+        super().__init__(whole._ledger.name)
+        self.whole, self._entry = whole, entry
 
     @property
     def protects(self) -> str | None:
-        return self._whole.protects
+        whole: PrivacyBudget = self.whole
+        return whole.protects
 
-    def append(self, charge: Charge) -> None:
-        if (charge.rho is None) != (self._entry.rho is None) or charge.delta:
-            kind = "pure" if self._entry.rho is None else "zCDP"
+    def append(self, charge: Cost) -> None:
+        if type(charge.loss) is not type(self._entry.loss):
+            kind = "pure" if isinstance(self._entry.loss, Pure) else "zCDP"
             raise ValueError(
                 f"This part was set aside for {kind} charges only, and got a charge of {charge.mechanism}."
             )
         if not self.charges():
-            self._whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
+            self.whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
         elif charge.protects is not None and self.protects is None:
             raise ValueError(
                 f"This charge protects {charge.protects}, and earlier charges of this part do not state what they "
@@ -339,20 +357,20 @@ class _Account:
     used: Fraction = Fraction(0)  # of the limit
     curve: NDArray[np.float64] | None = None  # the sum of those charges at all orders, for reports
 
-    def with_charge(self, charge: Charge) -> _Account | None:
-        """Return the account after a charge, or None if it does not fit."""
-        if self.order is None and charge.epsilon is not None:
-            after = replace(self, pure=self.pure + charge.epsilon, taken=self.taken + (charge.delta or 0))
+    def with_cost(self, cost: Cost) -> _Account | None:
+        """Return the account after a cost, or None if it does not fit."""
+        loss = cost.loss
+        if self.order is None and isinstance(loss, (Pure, Approx)):
+            after = replace(self, pure=self.pure + loss.epsilon, taken=self.taken + loss.delta)
             return after if after.pure <= self.epsilon and after.taken <= _exact(self.delta) else None
         account = self if self.order is not None else self._with_order()
-        if account is None or account.order is None or charge.delta:
+        if account is None or account.order is None or not isinstance(loss, (Pure, Zcdp)):
             return None
-        curve = accounting.renyi_curve(charge)
-        if charge.rho is not None:
-            cost = Fraction(charge.rho) * Fraction(account.order)
+        curve = accounting.renyi_curve(loss)
+        if isinstance(loss, Zcdp):
+            used = account.used + Fraction(loss.rho) * Fraction(account.order)
         else:
-            cost = Fraction(float(curve[accounting.ORDERS.index(account.order)]))
-        used = account.used + cost
+            used = account.used + Fraction(float(curve[accounting.ORDERS.index(account.order)]))
         if used > account.limit:
             return None
         return replace(account, used=used, curve=curve if account.curve is None else account.curve + curve)
@@ -396,31 +414,30 @@ def _exact(delta: float) -> Fraction:
     return Fraction(str(delta))
 
 
-def _require_agreement(charge: Charge, stated: list[str]) -> None:
-    """Raise if a charge refers to other neighbours than the charges before it."""
-    for protects in stated if charge.protects is not None else ():
-        if protects != charge.protects:
+def _require_agreement(cost: Cost, stated: list[str]) -> None:
+    """Raise if a cost refers to other neighbours than the costs before it."""
+    for protects in stated if cost.protects is not None else ():
+        if protects != str(cost.protects):
             raise ValueError(
-                f"This charge protects {charge.protects}, and this budget's charges protect {protects}: they do not "
+                f"This charge protects {cost.protects}, and this budget's charges protect {protects}: they do not "
                 "add up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a budget for "
                 "each."
             )
 
 
-def _refusal(charge: Charge, account: _Account) -> str:
-    asked = f"epsilon={float(charge.epsilon):g}" if charge.epsilon is not None else f"rho={charge.rho:g}"
-    asked += f", delta={float(charge.delta):g}" if charge.delta else ""
+def _refusal(cost: Cost, account: _Account) -> str:
     spent, remaining = account.spent().epsilon, account.remaining().epsilon
     at_delta = f" at delta={account.delta:g}" if account.delta else ""
+    block = isinstance(cost.loss, Approx)
     if remaining <= 0.0:
         advice = "Nothing is left: work from the releases already made."
-    elif charge.delta and account.order is not None:
+    elif block and account.order is not None:
         advice = (
             "The Gaussian measurements before took all of delta: charge (epsilon, delta) blocks first, or give them a "
             "budget of their own."
         )
     elif account.order is None:
-        at_most = f"epsilon={remaining!r}" + (f", delta={account.delta_left!r}" if charge.delta else "")
+        at_most = f"epsilon={remaining!r}" + (f", delta={account.delta_left!r}" if block else "")
         advice = f"Ask for at most {at_most}."
     else:
         advice = (
@@ -428,7 +445,7 @@ def _refusal(charge: Charge, account: _Account) -> str:
             f"or for epsilon={account.pure_left()!r} by a pure one."
         )
     return (
-        f"This charge ({charge.mechanism}, {asked}) does not fit in the privacy budget of "
+        f"This charge ({cost.mechanism}, {cost.loss}) does not fit in the privacy budget of "
         f"epsilon={float(account.epsilon):g}{at_delta}: spent epsilon={spent:g}, "
         f"remaining epsilon={remaining:g}. Nothing was charged. {advice}"
     )

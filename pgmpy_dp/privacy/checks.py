@@ -176,3 +176,16 @@ def decimal_below(exact: Fraction) -> float:
     """Return a float whose printed decimal is just at most a fraction."""
     nearest = float(exact)
     return math.nextafter(nearest, -math.inf) if Fraction(str(nearest)) > exact else nearest
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a number as a float; ValueError for anything else and for NaN."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got NaN or one too large.")
+    return number

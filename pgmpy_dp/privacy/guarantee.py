@@ -1,255 +1,319 @@
-"""Guarantees: what a release promises about the records behind it."""
+"""Guarantees: what a release promises about the records behind it, as the set of its costs.
+
+Why the sums hold, whatever was asked in view of earlier answers.
+
+1. One ledger. Let answers A_1, ..., A_k be drawn from the same records, each by a mechanism of (epsilon_j, delta_j)
+   that may be chosen in view of those before it. Together they are (sum epsilon_j, sum delta_j)-differentially private,
+   by induction from the last to the first: if what follows each value y of A_1 is (e, d), then for neighbours P and Q
+   and any event S, P(S) <= sum_y P(y) min(1, exp(e) Q(S | y)) + d <= exp(e + epsilon_1) Q(S) + d + delta_1. Epsilons of
+   Gaussian noise are added as they were stated: the epsilon that the sum of rhos implies would be smaller, but at an
+   order that depends on answers.
+2. Whatever is computed from answers costs nothing more. So a result's guarantee is that of all answers that it was
+   computed from and all that decided what to ask: a union of sets of costs. A cost has a name, so that it is counted
+   once, however many paths brought it. Two costs of one name that differ are refused.
+3. Several ledgers. A cost's holder is the ledger that paid it. If a unit's records may be at any holder, all costs add
+   up as in 1, which is always valid. If they are declared to be at no more than `overlap` holders:
+
+   a. Under "add_remove" two unions of records D and D' are neighbours if D' is D with all rows of one unit added or
+      removed at every holder that has rows of it. At holders without rows of the unit D_j = D'_j; at each of the
+      others, J, D_j and D'_j are neighbours by the holder's own relation, and these are at most `overlap`.
+   b. Under "replace_one" they are neighbours if one unit's rows are replaced by another unit's, holder by holder: the
+      holders J that have rows of the old unit are those that have rows of the new one. Each holder's number of units is
+      public and the same in D and D'. A unit that moves from one holder to another changes two public numbers; as with
+      the number of units of a single release, nothing is promised about that.
+   c. Holders draw their noise independently. Given the answers of all others, those of J have the guarantee of 1 for
+      the costs that J paid, whatever was asked in view of the others' answers, which is post-processing of these. An
+      average over the others' answers keeps it. The sum over J is at most the sum over the `overlap` holders of the
+      largest sums, of epsilon, delta and rho each by itself.
+   d. A cost whose holder is not known, as in files of earlier versions, may have been paid by any: it is added in full
+      where it came before what is stated, and counts as a holder of its own where it is stated itself.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any
-
-import numpy as np
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from typing import Any, Self
 
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.checks import checked_number, decimal_above
+from pgmpy_dp.privacy.cost import EXACT, Approx, Cost, Loss, Protects, Pure, Zcdp
 
-NEIGHBOURS = ("add_remove", "replace_one")
-MECHANISMS = (
-    "laplace",
-    "gaussian",
-    "sampled_gaussian",
-    "posterior_sampling",
-    "exponential",
-    "partition_selection",
-    "several",
-    "none",
-)
+GRAPH_KEY = "pgmpy_dp:guarantee"
+"""Key of a graph's, or a node's, attribute that holds what finding its edges, or its states, cost."""
 
-_CHANGE = {"add_remove": "added or removed{}", "replace_one": "replaced by another{}, their number being public"}
-_NOISE = {
+MECHANISMS = {
     "laplace": "discrete Laplace noise",
     "gaussian": "discrete Gaussian noise",
     "sampled_gaussian": "Gaussian noise on sums over random samples",
     "posterior_sampling": "draws from a truncated posterior",
     "exponential": "exponential mechanism",
+    "permute_and_flip": "permute-and-flip",
     "partition_selection": "private partition selection",
     "several": "noise of several releases",
 }
+_CHANGE = {"add_remove": "added or removed{}", "replace_one": "replaced by another{}, their number being public"}
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release promises about the records behind it.
+    """What is promised about the records behind a release, a model, or anything else that was learned from them.
 
-    Names of variables, states and tables are presumed public. If the schema was found in records, epsilon and delta
-    include the cost of finding it. If tables or edges are chosen by an earlier release, such as those of a graph that
-    was searched for, the two are released together, and their joint guarantee is given by `compose`.
+    Names of variables, states and tables are presumed public. An empty guarantee is that of what was declared.
+    Guarantees unite by ``|``, and `after` adds what came before. Why the sums hold is argued at the top of this module.
 
     Parameters
     ----------
-    epsilon : float
-        Epsilon of the (epsilon, delta) guarantee; ``inf`` for exact counts.
-    delta : float
-        Delta, 0 <= delta < 1.
+    costs : set of Cost
+        What was paid for the answers themselves.
+    earlier : set of Cost
+        What was paid for answers that shaped these: states or bins found in records, a graph, a choice of tables.
+    overlap : int or None
+        The most ledgers that may have paid for answers about records of one unit, as declared by `union`; None: all.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The (epsilon, delta) of all costs together; epsilon is ``inf`` for exact counts and 0 if nothing was paid.
     rho : float or None
-        Zero-concentrated guarantee of Gaussian noise, from which epsilon and delta follow; None otherwise.
-    neighbours : {"add_remove", "replace_one"}
-        How two data sets that the release cannot tell apart may differ.
+        Zero-concentrated loss of all costs together; None if one of them has none.
+    neighbours, unit, max_rows, largest_weight
+        What the costs protect, see :class:`~pgmpy_dp.privacy.cost.Protects`.
     mechanism : str
-        "laplace" or "gaussian": discrete noise added to every cell of tables; "sampled_gaussian": Gaussian noise added
-        to sums over random samples, in the steps of an iterative fit; "posterior_sampling" or "exponential": draws from
-        a truncated or tempered posterior; "partition_selection" of states; "several": releases by different mechanisms;
-        "none": exact counts.
+        That of `costs`; "several" if they differ, "none" for exact counts.
     private : bool
-        False for simulated noise and exact counts: nothing is promised then, whatever epsilon says.
-    unit : str
-        Unit of privacy: "record", or the column that identifies a person, such as "person_id"; neighbours then differ
-        in all rows of one person.
-    versions : mapping of str to str
-        Versions of the libraries that made the release.
-    sampling_rate : float
-        Below 1, the tables count a Poisson sample that includes each record with this probability. Epsilon is then the
-        amplified guarantee for all records; the noise on the sample by itself costs more.
-    max_rows : int or None
-        The most rows counted for one unit; 1 if the unit is a record. None: all rows count, with a total weight of 1
-        per unit.
-    accepted : bool
-        Whether the release was accepted among tries (`PrivateDataset.retry`): epsilon and delta are then the cost of
-        all tries together, and rho, where given, that of the noise alone.
-    payment : str
-        Name of a payment that several guarantees count; empty otherwise.
-    shared : tuple of Guarantee
-        Parts that other guarantees may count as well, each with its `payment`: what found the states or bins of the
-        schema, or the search that a release is a step of. Epsilon, delta and rho include them, and `compose` counts
-        each once.
-    overlap : int
-        For a union of releases of different records, the largest number of them that may count rows of one unit; 0 if
-        all records are in one data set.
-    largest_weight : float or None
-        The largest weight of a record: tables are then in multiples of it. None if all records count alike.
+        False for simulated noise and exact counts.
 
     Raises
     ------
     ValueError
-        If the parts contradict each other or are out of range.
+        If costs have different neighbours or units, two of one name differ, or exact counts are among several.
 
     Examples
     --------
-    >>> print(Guarantee(0.5, 0.0, None, "add_remove", "laplace", True))
+    >>> states, tables = Guarantee.of(1.0, mechanism="permute_and_flip"), Guarantee.of(0.5)
+    >>> (tables | tables).epsilon, tables.after(states).epsilon
+    (0.5, 1.5)
+    >>> print(tables)
     differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
-    >>> print(Guarantee(float("inf"), 0.0, None, "add_remove", "none", False))
-    NOT PRIVATE: exact counts
     """
 
-    epsilon: float
-    delta: float
-    rho: float | None
-    neighbours: str
-    mechanism: str
-    private: bool
-    unit: str = "record"
-    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
-    sampling_rate: float = 1.0
-    max_rows: int | None = 1
-    accepted: bool = False
-    payment: str = ""
-    shared: tuple[Guarantee, ...] = ()
-    overlap: int = 0
-    largest_weight: float | None = None
+    costs: frozenset[Cost] = frozenset()
+    earlier: frozenset[Cost] = frozenset()
+    overlap: int | None = None
 
     def __post_init__(self) -> None:
-        epsilon, delta = checked_number("epsilon", self.epsilon), checked_number("delta", self.delta)
-        rho = None if self.rho is None else checked_number("rho", self.rho)
-        for name in ("private", "accepted"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"Guarantee: {name} must be True or False, got {getattr(self, name)!r}.")
-        if self.neighbours not in NEIGHBOURS:
-            raise ValueError(f"Guarantee: neighbours must be one of {NEIGHBOURS}, got {self.neighbours!r}.")
-        if self.mechanism not in MECHANISMS:
-            raise ValueError(f"Guarantee: mechanism must be one of {MECHANISMS}, got {self.mechanism!r}.")
-        if not epsilon > 0 or not 0 <= delta < 1:
-            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {epsilon!r} and {delta!r}.")
-        if math.isinf(epsilon) != (self.mechanism == "none") or (self.mechanism == "none" and self.private):
+        for name in ("costs", "earlier"):
+            given = frozenset(getattr(self, name))
+            if not all(isinstance(cost, Cost) for cost in given):
+                raise ValueError(f"Guarantee: {name} is a set of costs; Guarantee.of(epsilon=1.0) makes one.")
+            object.__setattr__(self, name, given if name == "costs" else given - self.costs)
+        if self.overlap is not None and (type(self.overlap) is not int or self.overlap < 1):
+            raise ValueError(f"Guarantee: overlap must be a whole number of holders, got {self.overlap!r}.")
+        every = self.every
+        named = [cost.id for cost in every if cost.id]
+        if len(set(named)) < len(named):
+            raise ValueError("Two different costs have one name: a file was altered, or a ledger restored.")
+        if len(every) > 1 and any(cost.mechanism == EXACT for cost in (every if self.costs else self.earlier)):
+            raise ValueError("Exact counts are not a release: they promise nothing, and nor do models fitted to them.")
+        alike = [("neighbours", every), ("unit", every), ("max_rows", self.costs), ("largest_weight", self.costs)]
+        for name, among in alike:
+            if len({getattr(cost.protects, name, None) for cost in among}) > 1:
+                raise ValueError(f"The releases have different {name}: no one promise holds for all of them together.")
+
+    @classmethod
+    def of(
+        cls,
+        epsilon: float,
+        delta: float = 0.0,
+        rho: float | None = None,
+        neighbours: str = "add_remove",
+        mechanism: str = "laplace",
+        private: bool = True,
+        unit: str = "record",
+        versions: Mapping[str, str] | None = None,
+        sampling_rate: float = 1.0,
+        max_rows: int | None = 1,
+        largest_weight: float | None = None,
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """State a guarantee by hand, such as that of tables that were published elsewhere: one cost of its own.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+        rho : float, optional
+            Loss of zCDP, for Gaussian noise.
+        neighbours, mechanism, private, unit, sampling_rate, max_rows, largest_weight
+            See :class:`~pgmpy_dp.privacy.cost.Cost` and :class:`~pgmpy_dp.privacy.cost.Protects`.
+        versions : mapping of str to str, optional
+        name : str, optional
+            Name of the cost; by default it is random, so that two statements are two costs.
+
+        Raises
+        ------
+        ValueError
+            If the parts contradict each other or are out of range.
+
+        Examples
+        --------
+        >>> print(Guarantee.of(0.5, 1e-6, mechanism="gaussian", rho=0.005))  # doctest: +ELLIPSIS
+        differentially private with epsilon = 0.5 and delta = 1e-06, for one record added or removed (discrete ...
+        """
+        from secrets import token_hex
+
+        stated, slack = checked_number("epsilon", epsilon), checked_number("delta", delta)
+        if mechanism not in (*MECHANISMS, EXACT):
+            raise ValueError(f"Guarantee: mechanism must be one of {(*MECHANISMS, EXACT)}, got {mechanism!r}.")
+        if not stated > 0 or not 0 <= slack < 1:
+            raise ValueError(f"Guarantee: epsilon > 0 and 0 <= delta < 1 are needed, got {stated!r} and {slack!r}.")
+        if math.isinf(stated) != (mechanism == EXACT) or (mechanism == EXACT and private):
             raise ValueError(
                 "Guarantee: exact counts (mechanism 'none') have epsilon inf and private False; "
                 "noisy counts have a finite epsilon."
             )
-        if (rho is not None) != (self.mechanism == "gaussian") or not (rho is None or 0 < rho < math.inf):
+        if (rho is not None) != (mechanism == "gaussian"):
             raise ValueError(f"Guarantee: rho is positive for Gaussian noise and None otherwise, got {rho!r}.")
-        if self.mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not delta:
-            raise ValueError(f"Guarantee: {_NOISE[self.mechanism]} requires a delta greater than 0.")
-        if not isinstance(self.unit, str) or not self.unit:
-            raise ValueError(f"Guarantee: unit must name what one neighbour differs in, got {self.unit!r}.")
-        rate = checked_number("sampling_rate", self.sampling_rate)
-        if not 0 < rate <= 1:
-            raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
-        if rate < 1 and (self.neighbours, self.mechanism) != ("add_remove", "laplace"):
+        if mechanism in ("gaussian", "sampled_gaussian", "partition_selection") and not slack:
+            raise ValueError(f"Guarantee: {MECHANISMS[mechanism]} requires a delta greater than 0.")
+        loss: Loss | None = None
+        if mechanism != EXACT:
+            exact = Fraction(str(stated)), Fraction(str(slack))
+            loss = Zcdp(rho, *exact) if rho is not None else Approx(*exact) if slack else Pure(exact[0])
+        protects = Protects(neighbours, unit, max_rows, largest_weight)
+        if sampling_rate != 1 and ((neighbours, mechanism) != ("add_remove", "laplace") or largest_weight is not None):
             raise ValueError(
-                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove' and Laplace noise, "
-                f"got {self.neighbours!r} and {self.mechanism!r}."
+                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove', Laplace noise and no weights."
             )
-        if self.max_rows is not None and (type(self.max_rows) is not int or not 1 <= self.max_rows < 2**31):
-            raise ValueError(f"Guarantee: max_rows must be a whole number, at least 1, or None, got {self.max_rows!r}.")
-        if self.max_rows != 1 and (self.unit == "record" or rate < 1):
-            raise ValueError("Guarantee: max_rows must be 1 where the unit is a record, as it is for a Poisson sample.")
-        if type(self.overlap) is not int or self.overlap < 0:
-            raise ValueError(f"Guarantee: overlap must be a whole number of releases, got {self.overlap!r}.")
-        largest = None if self.largest_weight is None else checked_number("largest_weight", self.largest_weight)
-        if largest is not None and (not 0 < largest < math.inf or rate < 1):
-            raise ValueError(
-                "Guarantee: largest_weight must be positive and finite, and without a Poisson sample, or None, "
-                f"got {largest!r}."
-            )
-        versions = dict(self.versions)
-        if not all(isinstance(text, str) for pair in versions.items() for text in pair):
-            raise ValueError("Guarantee: versions must map names of libraries to version strings.")
-        self._check_shared(epsilon, delta)
-        values: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "rho": rho,
-            "private": bool(self.private),
-            "accepted": bool(self.accepted),
-            "sampling_rate": rate,
-            "largest_weight": largest,
-        }
-        values["versions"] = MappingProxyType(dict(sorted(versions.items())))
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        own = {"sampling_rate": sampling_rate, "versions": tuple((versions or {}).items())}
+        id_ = token_hex(16) if name is None else name
+        return cls(frozenset({Cost("", mechanism, loss, protects, private, id=id_, **own)}))  # type: ignore[arg-type]
 
-    def _check_shared(self, epsilon: float, delta: float) -> None:
-        if not isinstance(self.payment, str) or not isinstance(self.shared, tuple):
-            raise ValueError("Guarantee: payment must be a text, and shared a tuple of guarantees.")
-        for part in self.shared:
-            if not isinstance(part, Guarantee) or not part.payment or part.shared or part.mechanism == "none":
-                raise ValueError(
-                    "Guarantee: each shared part must be a guarantee of noise with a payment and no shared parts."
-                )
-            if (part.neighbours, part.unit) != (self.neighbours, self.unit) or part.private < self.private:
-                raise ValueError("Guarantee: a shared part has another unit or relation of neighbours than the whole.")
-        if exact_sum(self.shared, "epsilon") > exact(epsilon) or exact_sum(self.shared, "delta") > exact(delta):
-            raise ValueError("Guarantee: epsilon and delta must be at least the sums of the shared parts.")
+    @property
+    def every(self) -> frozenset[Cost]:
+        """All costs."""
+        return self.costs | self.earlier
 
-    def own(self, name: str) -> Fraction:
-        """Compute epsilon, delta or rho without the shared parts."""
-        return max(exact(getattr(self, name)) - exact_sum(self.shared, name), Fraction(0))
+    @property
+    def own(self) -> Guarantee:
+        """The guarantee of the answers themselves, without what came before them."""
+        return Guarantee(self.costs, overlap=self.overlap)
 
-    def of_noise(self) -> tuple[Fraction, Fraction]:
-        """Compute the epsilon and delta that shared parts of other mechanisms leave for this mechanism's noise."""
-        others = [part for part in self.shared if part.mechanism != self.mechanism]
-        epsilon, delta = (exact(getattr(self, name)) - exact_sum(others, name) for name in ("epsilon", "delta"))
-        return epsilon, delta
+    def __or__(self, other: Guarantee) -> Guarantee:
+        """Unite with the guarantee of other answers, about the same records unless holders are declared to differ.
 
-    def parts(self, payment: str) -> tuple[Guarantee, ...]:
-        """List the shared parts, and the rest as a part with the given payment."""
-        if self.mechanism == "none":
-            return (replace(self, payment=payment),)
-        epsilon, rho = self.own("epsilon"), self.own("rho")
-        if not epsilon:
-            return self.shared
-        rest = replace(
-            self,
-            epsilon=decimal_above(epsilon),
-            delta=decimal_above(self.own("delta")),
-            rho=decimal_above(rho) if rho else None,
-            payment=payment,
-            shared=(),
-        )
-        return (*self.shared, rest)
-
-    def shared_as(self, payment: str) -> Guarantee:
-        """Make all of this guarantee one shared payment, so that others that count it are not added to it."""
-        parts = self.parts(payment)
-        epsilon, delta = (max(getattr(self, n), decimal_above(exact_sum(parts, n))) for n in ("epsilon", "delta"))
-        return replace(self, epsilon=epsilon, delta=delta, shared=parts)
-
-    def covers(self, other: Guarantee) -> bool:
-        """Whether this guarantee implies `other`: the same neighbours and unit, and at least the same loss.
-
-        Examples
-        --------
-        >>> less, more = (Guarantee(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon in (0.5, 1.0))
-        >>> more.covers(less), less.covers(more)
-        (True, False)
+        A declaration of overlap is kept if the other guarantee adds no holder to it.
         """
-        kinds = (
-            "neighbours",
-            "unit",
-            "max_rows",
-            "mechanism",
-            "sampling_rate",
-            "accepted",
-            "overlap",
-            "largest_weight",
-        )
-        same = all(getattr(self, name) == getattr(other, name) for name in kinds)
-        amounts = ("epsilon", "delta", "rho")
-        return (
-            same
-            and self.private <= other.private
-            and all(exact(getattr(self, n)) >= exact(getattr(other, n)) for n in amounts)
-        )
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        return Guarantee(self.costs | other.costs, self.earlier | other.earlier, self._overlap_with(other))
+
+    def after(self, *earlier: Guarantee) -> Guarantee:
+        """Add guarantees of what was learned before and shaped these answers."""
+        found = self
+        for one in earlier:
+            for name in ("neighbours", "unit"):
+                mine, its = getattr(found, name), getattr(one, name)
+                if mine != its and found.every and one.every:
+                    raise ValueError(
+                        f"What was found in records before is for {name}={its!r}, and these records are protected for "
+                        f"{name}={mine!r}: no one promise holds for both."
+                    )
+            found = Guarantee(found.costs, found.earlier | one.every, found._overlap_with(one))
+        return found
+
+    def _overlap_with(self, other: Guarantee) -> int | None:
+        mine, its = self._holders, other._holders
+        stated = [one.overlap for one, own in ((self, mine), (other, its)) if one.overlap and own == mine | its]
+        return max(stated, default=None)
+
+    @property
+    def _holders(self) -> frozenset[str]:
+        return frozenset(cost.holder or cost.id for cost in self.every)
+
+    def _total(self, amount: Callable[[Cost], Fraction]) -> Fraction:
+        """Add up amounts: all of each holder, and of holders the `overlap` largest; 3. of this module's argument."""
+        sums: dict[str, Fraction] = {}
+        everywhere = Fraction(0)
+        for cost in self.every:
+            if cost.holder is None and cost not in self.costs:
+                everywhere += amount(cost)
+            else:
+                name = cost.holder or cost.id
+                sums[name] = sums.get(name, Fraction(0)) + amount(cost)
+        return everywhere + sum(sorted(sums.values(), reverse=True)[: self.overlap], Fraction(0))
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Epsilon of all costs together."""
+        if self.mechanism == EXACT:
+            return math.inf
+        return decimal_above(self._total(lambda cost: cost.epsilon or Fraction(0)))
+
+    @cached_property
+    def delta(self) -> float:
+        """Delta of all costs together."""
+        return decimal_above(self._total(lambda cost: cost.delta or Fraction(0)))
+
+    @cached_property
+    def rho(self) -> float | None:
+        """Zero-concentrated loss of all costs together, if all have one."""
+        if not self.costs or any(cost.rho is None for cost in self.every):
+            return None
+        return decimal_above(self._total(lambda cost: Fraction(str(cost.rho))))
+
+    @property
+    def protects(self) -> Protects:
+        """What neighbours differ in."""
+        stated = [cost.protects for cost in chain(self.costs, self.earlier) if isinstance(cost.protects, Protects)]
+        return stated[0] if stated else Protects("add_remove")
+
+    @property
+    def neighbours(self) -> str:
+        """The neighbour relation, "add_remove" or "replace_one"."""
+        return self.protects.neighbours
+
+    @property
+    def unit(self) -> str:
+        """The unit of privacy: "record", or the column that identifies a person."""
+        return self.protects.unit
+
+    @property
+    def max_rows(self) -> int | None:
+        """The most rows counted for one unit; None if all rows share a weight of 1."""
+        return self.protects.max_rows
+
+    @property
+    def largest_weight(self) -> float | None:
+        """The largest weight of a record; None if all count alike."""
+        return self.protects.largest_weight
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism of the answers; "several" if they differ."""
+        found = {cost.mechanism for cost in self.costs or self.earlier}
+        return found.pop() if len(found) == 1 else "several" if found else "declared"
+
+    @property
+    def sampling_rate(self) -> float:
+        """Below 1, the tables count a Poisson sample that holds each record with this probability."""
+        return min((cost.sampling_rate for cost in self.costs), default=1.0)
+
+    @property
+    def private(self) -> bool:
+        """Whether all noise is private."""
+        return all(cost.private for cost in self.every)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the libraries that drew the answers."""
+        return dict(sorted(pair for cost in self.costs for pair in cost.versions))
 
     @property
     def counted(self) -> str:
@@ -265,15 +329,39 @@ class Guarantee:
         """Whether tables count fractions of units or of records."""
         return self.max_rows is None or self.largest_weight is not None
 
+    def covers(self, other: Guarantee) -> bool:
+        """Whether this guarantee implies another: it has all its costs, or their sums where files had no names.
+
+        Examples
+        --------
+        >>> less, more = Guarantee.of(0.5), Guarantee.of(1.0)
+        >>> (less | more).covers(less), less.covers(more)
+        (True, False)
+        """
+        same = (self.neighbours, self.unit) == (other.neighbours, other.unit) or not other.every
+        at_least = all(getattr(self, name) >= getattr(other, name) for name in ("epsilon", "delta"))
+        return same and at_least and self.private <= other.private and (not self._named or other.every <= self.every)
+
+    def states(self, other: Guarantee) -> bool:
+        """Whether this guarantee is another: the same costs, or their sums where files had no names."""
+        return self == other if other._named else self.covers(other) and other.covers(self)
+
+    @property
+    def _named(self) -> bool:
+        """Whether all costs have a holder, as since they have names."""
+        return all(cost.holder is not None for cost in self.every)
+
     def __str__(self) -> str:
-        if self.mechanism == "none":
+        if self.mechanism == EXACT:
             return "NOT PRIVATE: exact counts"
-        noise = _NOISE[self.mechanism]
+        if not self.every:
+            return "declared, and not learned from records"
+        noise = MECHANISMS.get(self.mechanism, self.mechanism)
         if self.sampling_rate < 1:
             noise += f" on a Poisson sample of rate {self.sampling_rate!r}"
-        if self.accepted:
-            noise += ", accepted among tries"
-        before = dict.fromkeys(_NOISE[part.mechanism] for part in self.shared if part.mechanism != self.mechanism)
+        own = {cost.mechanism for cost in self.costs}
+        others = sorted({cost.mechanism for cost in self.earlier} - own) if own else []
+        before = [MECHANISMS.get(mechanism, mechanism) for mechanism in others]
         noise += f", and {' and '.join(before)} before" if before else ""
         if not self.private:
             return f"NOT PRIVATE: simulated {noise}, as for epsilon = {self.epsilon!r}"
@@ -288,15 +376,14 @@ class Guarantee:
 
         Examples
         --------
-        >>> Guarantee(1.0, 0.0, None, "add_remove", "laplace", True).sentence()
+        >>> Guarantee.of(1.0).sentence()
         'Differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise).'
         """
         promise = str(self)
         return f"{promise[0].upper()}{promise[1:]}."
 
     def _repr_html_(self) -> str:
-        made = [(name, version) for name, version in self.versions.items()]
-        return table(self.sentence(), ["made with", "version"], made)
+        return table(self.sentence(), ["made with", "version"], list(self.versions.items()))
 
     def _bound(self) -> str:
         bounds = [] if self.unit == "record" or self.max_rows is None else [f"at most {counted(self.max_rows, 'row')}"]
@@ -306,59 +393,164 @@ class Guarantee:
             bounds.append(f"of survey weight at most {self.largest_weight:g}")
         return f" ({', '.join(bounds)})" if bounds else ""
 
+    def _summary(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit")
+        found = {name: getattr(self, name) for name in names}
+        return found | {"epsilon": self.epsilon if math.isfinite(self.epsilon) else "inf"}
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts by name as JSON can hold them; an infinite epsilon is the text "inf"."""
-        parts = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "neighbours", "mechanism")}
-        parts["epsilon"] = self.epsilon if math.isfinite(self.epsilon) else "inf"
-        parts |= {"private": self.private, "unit": self.unit, "versions": dict(self.versions)}
-        if self.sampling_rate != 1:
-            parts["sampling_rate"] = self.sampling_rate
-        if self.accepted:
-            parts["accepted"] = True
-        if self.payment:
-            parts["payment"] = self.payment
-        if self.shared:
-            parts["shared"] = [part.to_dict() for part in self.shared]
-        if self.overlap:
-            parts["overlap"] = self.overlap
-        if self.largest_weight is not None:
-            parts["largest_weight"] = self.largest_weight
-        return parts if self.max_rows == 1 else {**parts, "max_rows": self.max_rows}
+        """Return the costs, and what they come to, as JSON can hold them; an infinite epsilon is the text "inf"."""
+        parts: dict[str, Any] = self._summary() | ({} if self.overlap is None else {"overlap": self.overlap})
+        for name in ("costs", "earlier"):
+            listed = sorted(getattr(self, name), key=lambda cost: (cost.id, cost.label))
+            parts |= {name: [cost.to_dict() for cost in listed]} if listed or name == "costs" else {}
+        return parts
 
     @classmethod
-    def from_dict(cls, parts: Mapping[str, Any]) -> Guarantee:
-        """Invert `to_dict`; KeyError or TypeError for missing or unknown parts."""
-        epsilon = math.inf if parts["epsilon"] == "inf" else parts["epsilon"]
-        shared = tuple(cls.from_dict(part) for part in parts.get("shared", ()))
-        return cls(**{**parts, "epsilon": epsilon, "shared": shared})
+    def from_dict(cls, parts: Mapping[str, Any], name: str = "") -> Guarantee:
+        """Invert `to_dict`, and read guarantees of files of earlier versions.
 
-    def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
-        parts = (self.epsilon, self.delta, self.rho, self.neighbours, self.mechanism, self.private, self.unit)
-        rest = (self.sampling_rate, self.max_rows, self.accepted, self.payment, self.shared)
-        return Guarantee, (*parts, dict(self.versions), *rest, self.overlap, self.largest_weight)
+        Parameters
+        ----------
+        parts : mapping
+        name : str
+            Name of the cost of a guarantee without costs, as in files of earlier versions; by default a hash of it.
+
+        Raises ValueError, KeyError or TypeError if the parts are no guarantee, or state other sums than their costs.
+        """
+        if "costs" not in parts:
+            return _of_earlier_version(parts, name)
+        overlap = parts.get("overlap")
+        costs, earlier = (frozenset(map(Cost.from_dict, parts.get(name, ()))) for name in _SETS)
+        found = cls(costs, earlier, overlap)
+        known = found._summary()
+        if {**known, "overlap": overlap} != {"overlap": None} | {n: v for n, v in parts.items() if n not in _SETS}:
+            raise ValueError(f"guarantee states something else than its costs, which are {found}.")
+        return found
 
 
-def exact(value: float | None) -> Fraction:
-    """Return a number as the exact fraction of its printed decimal; 0 for None and infinity."""
-    return Fraction(str(value)) if value is not None and math.isfinite(value) else Fraction(0)
+DECLARED = Guarantee()
+"""The guarantee of what was declared, and not learned from records."""
+
+_SETS = ("costs", "earlier")
 
 
-def exact_sum(guarantees: Iterable[Guarantee], name: str) -> Fraction:
-    """Add up epsilon, delta or rho of several guarantees exactly."""
-    return sum((exact(getattr(one, name)) for one in guarantees), Fraction(0))
+def learned(*values: Any) -> Guarantee:
+    """Find what was learned from records in values, as the guarantee of what came before whatever they decide.
+
+    Whatever holds a `guarantee` states it: schemas, releases, plans, and lists that were chosen. Graphs and their nodes
+    hold it as an attribute; mappings, sequences, sets and data classes are searched.
+
+    Examples
+    --------
+    >>> learned(Learned([("a", "b")], Guarantee.of(0.5)), {"weights": 1.0}).epsilon
+    0.5
+    """
+    found: dict[Guarantee, None] = {}
+    for value in values:
+        _search(value, found)
+    return Guarantee().after(*found)
 
 
-def checked_number(name: str, value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be a number, got {value!r}.")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.nan
-    if math.isnan(number):
-        raise ValueError(f"{name} must be a number, got NaN or one too large.")
-    return number
+def learned_graph(graph: Any) -> Guarantee:
+    """Return what finding the edges of a graph in records cost; empty if they were declared, or it is no graph."""
+    held = getattr(graph, "graph", None)
+    return held.get(GRAPH_KEY, Guarantee()) if isinstance(held, Mapping) else Guarantee()
+
+
+def carry_learned(source: Any, target: Any) -> None:
+    """Let a graph that was made of another hold what finding its edges and states cost."""
+    held = [(source.graph, target.graph), *((source.nodes[v], target.nodes[v]) for v in source if v in target)]
+    for own, its in held:
+        if GRAPH_KEY in own:
+            its[GRAPH_KEY] = learned(its.get(GRAPH_KEY), own[GRAPH_KEY])
+
+
+class Learned(tuple):  # type: ignore[type-arg]
+    """A tuple that was chosen in view of records, such as cliques or edges, with the guarantee of the choice.
+
+    Examples
+    --------
+    >>> edges = Learned([("smoke", "lung")], Guarantee.of(2.0))
+    >>> edges, edges.guarantee.epsilon
+    ((('smoke', 'lung'),), 2.0)
+    """
+
+    guarantee: Guarantee
+
+    def __new__(cls, values: Iterable[Any], guarantee: Guarantee) -> Self:
+        """Make the tuple."""
+        made = super().__new__(cls, values)
+        made.guarantee = guarantee
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (tuple(self), self.guarantee)
+
+
+def _search(value: Any, found: dict[Guarantee, None]) -> None:
+    if value is None or isinstance(value, (str, bytes, int, float, Fraction)):
+        return
+    fitted, attributes = getattr(value, "__dict__", {}).get("guarantee_"), getattr(value, "attrs", None)
+    named = attributes.get(GRAPH_KEY) if isinstance(attributes, Mapping) else None
+    if isinstance(fitted, Guarantee) and fitted.mechanism == EXACT:  # of a model that has no guarantee
+        fitted = None
+    stated = (value, getattr(value, "guarantee", None), fitted, named)
+    held = {one: None for one in stated if isinstance(one, Guarantee)}
+    found.update(held)
+    if hasattr(value, "nodes") and isinstance(getattr(value, "graph", None), Mapping):
+        data = [value.graph, *(data for _, data in value.nodes(data=True))]
+        found.update({own[GRAPH_KEY]: None for own in data if GRAPH_KEY in own})
+    elif held:
+        return
+    elif isinstance(value, Mapping):
+        _search(list(value.keys()), found)
+        _search(list(value.values()), found)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for each in value:
+            _search(each, found)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for part in fields(value):
+            _search(getattr(value, part.name), found)
+
+
+def _of_earlier_version(parts: Mapping[str, Any], name: str) -> Guarantee:
+    """Read a guarantee of format version 2 or before: totals, and `shared` parts that others may count as well.
+
+    What the parts leave of the totals is the cost of the answers; if nothing is left, the last part is it.
+    """
+    values = {**parts, "epsilon": math.inf if parts["epsilon"] == "inf" else parts["epsilon"]}
+    parts_before = values.pop("shared", ())
+    if not all(part["payment"] and not part.get("shared") for part in parts_before):
+        raise ValueError("Guarantee: each shared part must have a payment and no shared parts.")
+    before = [_of_earlier_version(part, part["payment"]) for part in parts_before]
+    overlap, payment = values.pop("overlap", 0), values.pop("payment", "")
+    label = "accepted among tries" if values.pop("accepted", False) else ""
+    own = Guarantee.of(**values, name=payment or name or _hash(parts))
+    if before:
+        left = {amount: _left(amount, own, before) for amount in ("epsilon", "delta", "rho")}
+        if left["epsilon"]:
+            left["rho"] = left["rho"] or None  # type: ignore[assignment]
+            own = Guarantee.of(**{**values, **left}, name=payment or name or _hash(parts))
+        else:
+            own = before.pop()
+    costs = frozenset(replace(cost, label=label) for cost in own.costs)
+    return Guarantee(costs, frozenset(chain.from_iterable(one.costs for one in before)), overlap or None)
+
+
+def _left(amount: str, whole: Guarantee, before: Iterable[Guarantee]) -> float:
+    """Compute what earlier costs leave of a total."""
+    left = Fraction(str(getattr(whole, amount) or 0.0))
+    left -= sum((Fraction(str(getattr(one, amount) or 0.0)) for one in before), Fraction(0))
+    if left < 0:
+        raise ValueError("Guarantee: epsilon and delta must be at least the sums of the shared parts.")
+    return decimal_above(left)
+
+
+def _hash(parts: Mapping[str, Any]) -> str:
+    return sha256(repr(sorted(parts.items(), key=str)).encode()).hexdigest()[:32]
 
 
 def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, as in "3 rows"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

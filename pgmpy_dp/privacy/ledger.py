@@ -1,4 +1,4 @@
-"""Ledgers of privacy charges: in memory for one process, or in a file shared by processes.
+"""Ledgers of costs: in memory for one process, or in a file shared by processes.
 
 The file is JSON: the totals, a random name, and the history of charges, with fractions as exact text. It is replaced as
 a whole, and only once the new one is on disk, so a crash leaves the ledger as it was either before or after a charge. A
@@ -29,9 +29,9 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -39,97 +39,7 @@ from typing import Any
 from pgmpy_dp._files import parse_json, replacing, unfinished
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positive, exact_text
-
-
-@dataclass(frozen=True)
-class Charge:
-    """Cost of a mechanism, as epsilon and delta or as rho of zCDP.
-
-    Parameters
-    ----------
-    label : str
-        What was asked, for the history. It is public and must not depend on records.
-    mechanism : str
-        Name of the mechanism, such as "laplace" or "gaussian".
-    epsilon : Fraction or None
-        Exact epsilon. Other numbers become ``Fraction(str(epsilon))``.
-    rho : float or None
-        zCDP parameter. Exactly one of epsilon and rho must be given.
-    delta : Fraction or None
-        Exact delta of a block, that is, a plan of many steps priced as a whole before its first step; in (0, 1). None
-        (or 0) for a pure charge. Other numbers become ``Fraction(str(delta))``.
-    protects : str or None
-        What neighbours differ in, such as "one record added or removed". Charges add up only if they agree in it. None
-        (not stated) for charges that are entered by hand.
-
-    Raises
-    ------
-    ValueError
-        If both or neither of epsilon and rho are given, a number is out of range, or rho comes with a delta.
-
-    Examples
-    --------
-    >>> Charge("two tables", "laplace", epsilon=Fraction("0.1")).epsilon
-    Fraction(1, 10)
-    """
-
-    label: str
-    mechanism: str
-    epsilon: Fraction | None = None
-    rho: float | None = None
-    delta: Fraction | None = None
-    protects: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.label, str) or not isinstance(self.mechanism, str):
-            raise ValueError("A charge's label and mechanism must be text.")
-        if self.protects is not None and not isinstance(self.protects, str):
-            raise ValueError("What a charge protects must be text.")
-        if (self.epsilon is None) == (self.rho is None):
-            raise ValueError("A charge has either an epsilon or a rho: give exactly one of them.")
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
-        else:
-            exact_positive("rho", self.rho)
-            object.__setattr__(self, "rho", float(self.rho))  # type: ignore[arg-type]
-        if self.delta is not None:
-            checked_delta(self.delta, zero_allowed=True)
-            object.__setattr__(self, "delta", exact_positive("delta", self.delta) if self.delta else None)
-        if self.rho is not None and self.delta:
-            raise ValueError("A charge with a rho cannot have its own delta: the budget's delta applies.")
-
-    def to_dict(self) -> dict[str, str | float]:
-        """Return the parts in a form that JSON holds without loss: fractions as text such as "1/10".
-
-        Examples
-        --------
-        >>> Charge("two tables", "laplace", epsilon=0.1).to_dict()
-        {'label': 'two tables', 'mechanism': 'laplace', 'epsilon': '1/10'}
-        """
-        given = {part.name: getattr(self, part.name) for part in fields(self)}
-        exact = {n: exact_text(n, value) if isinstance(value, Fraction) else value for n, value in given.items()}
-        return {name: value for name, value in exact.items() if value is not None}
-
-    @classmethod
-    def from_dict(cls, parts: Mapping[str, Any]) -> Charge:
-        """Invert `to_dict`; ValueError or TypeError if the parts are not a charge."""
-        values: dict[str, Any] = dict(parts)
-        for name in values.keys() - {"label", "mechanism", "protects"}:
-            if isinstance(values[name], str):
-                values[name] = exact_from_text(name, values[name])
-        return cls(**values)
-
-
-def protected(neighbours: str, unit: str = "record") -> str:
-    """State what neighbours differ in, in the words of a charge.
-
-    Examples
-    --------
-    >>> protected("add_remove", "person_id")
-    'one person_id added or removed'
-    """
-    return f"one {unit} {'added or removed' if neighbours == 'add_remove' else 'replaced by another'}"
-
+from pgmpy_dp.privacy.cost import Cost
 
 FORMAT = "pgmpy_dp ledger"
 VERSION = 1
@@ -143,7 +53,7 @@ class _Content:
     name: str
     epsilon: Fraction
     delta: float
-    charges: tuple[Charge, ...] = ()
+    charges: tuple[Cost, ...] = ()
 
     def hashes(self) -> list[str]:
         """Return the hash of the totals and the name, followed by one hash per charge."""
@@ -155,13 +65,22 @@ class _Content:
 
 
 class MemoryLedger:
-    """Ledger of one process, in memory. A forked copy can be read, but refuses charges."""
+    """Ledger of one process, in memory. A forked copy can be read, but refuses charges.
+
+    Attributes
+    ----------
+    name : str
+        The holder of the costs that it pays: random by default.
+    """
 
     path: Path | None = None
     head: str | None = None
+    whole: Any = None
+    """The budget that this is a part of, if it is one."""
 
-    def __init__(self) -> None:
-        self._charges: tuple[Charge, ...] = ()
+    def __init__(self, name: str | None = None) -> None:
+        self.name = secrets.token_hex(16) if name is None else name
+        self._charges: tuple[Cost, ...] = ()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
@@ -170,12 +89,12 @@ class MemoryLedger:
         """What each charge must protect, where that is settled before the first."""
         return None
 
-    def charges(self) -> tuple[Charge, ...]:
+    def charges(self) -> tuple[Cost, ...]:
         """Return all charges to date."""
         return self._charges
 
     @contextmanager
-    def held(self) -> Iterator[tuple[Charge, ...]]:
+    def held(self) -> Iterator[tuple[Cost, ...]]:
         """Keep other threads out while the context is open; yields the charges."""
         with self._lock:
             if os.getpid() != self._process:
@@ -186,7 +105,7 @@ class MemoryLedger:
                 )
             yield self._charges
 
-    def append(self, charge: Charge) -> None:
+    def append(self, charge: Cost) -> None:
         """Enter a charge while the ledger is held."""
         self._charges = (*self._charges, charge)
 
@@ -195,6 +114,7 @@ class FileLedger:
     """Ledger in a file, shared by all processes that open it; see the top of this module."""
 
     protects: str | None = None
+    whole: None = None
 
     def __init__(self, path: Path, content: _Content) -> None:
         self.path = path
@@ -227,6 +147,11 @@ class FileLedger:
         return cls(place, content)
 
     @property
+    def name(self) -> str:
+        """Return the random name of the ledger, the holder of the costs that it pays."""
+        return self._content.name
+
+    @property
     def epsilon(self) -> Fraction:
         """Return the total epsilon."""
         return self._content.epsilon
@@ -242,18 +167,18 @@ class FileLedger:
         with self._lock:
             return self._read_again().hashes()[-1]
 
-    def charges(self) -> tuple[Charge, ...]:
+    def charges(self) -> tuple[Cost, ...]:
         """Return the charges of all processes to date."""
         with self._lock:
             return self._read_again().charges
 
     @contextmanager
-    def held(self) -> Iterator[tuple[Charge, ...]]:
+    def held(self) -> Iterator[tuple[Cost, ...]]:
         """Keep other threads and processes out while the context is open; yields the charges."""
         with self._lock, _locked(self.path):
             yield self._read_again().charges
 
-    def append(self, charge: Charge) -> None:
+    def append(self, charge: Cost) -> None:
         """Write a charge to disk while the ledger is held."""
         content = replace(self._content, charges=(*self._content.charges, charge))
         _write(self.path, content)
@@ -314,7 +239,7 @@ def _read(path: Path) -> _Content:
             checked_delta(stored["delta"], zero_allowed=True),
         )
         entries = stored["charges"]
-        charges = tuple(Charge.from_dict(entry["charge"]) for entry in entries)
+        charges = tuple(Cost.from_dict(entry["charge"]) for entry in entries)
         content = _Content(stored["name"], exact_positive("epsilon", epsilon), delta, charges)
         head, *hashes = content.hashes()
         if hashes != [entry["hash"] for entry in entries] or stored["head"] != [head, *hashes][-1]:

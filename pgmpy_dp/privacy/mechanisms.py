@@ -29,6 +29,9 @@ UNIT_WEIGHT = 2**20
 # variance would be wrong.
 MAX_SCALE = 2.0**50
 
+# Relative amount by which delta is lowered before a threshold is chosen; far more than floats round.
+_ROUNDING = 1e-9
+
 # Cells drawn by one thread at a time, about 0.1 s of work.
 _PART = 8192
 
@@ -103,6 +106,23 @@ def _laplace_scale(target: Fraction, sensitivity: int) -> float:
         lambda scale: _laplace(scale).map(sensitivity),
         "epsilon",
     )
+
+
+def least_threshold(scale: float, delta: float, rows: int) -> int:
+    """Find the least threshold at which the new values of a unit are released with probability at most delta.
+
+    Examples
+    --------
+    >>> least_threshold(scale=1.0, delta=1e-6, rows=1)
+    15
+    """
+
+    def tail(values: int) -> int:
+        """Find the least m with t(m) at most delta for this number of values together."""
+        logarithm = math.log(values) - math.log(delta) - math.log1p(math.exp(-1.0 / scale)) + _ROUNDING
+        return max(math.ceil(scale * logarithm), 0)
+
+    return max(1 + tail(rows), rows + tail(1))
 
 
 def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:

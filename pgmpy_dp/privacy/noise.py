@@ -52,11 +52,6 @@ class NoiseSource(Protocol):
         """Draw a uniform integer in [0, bound)."""
 
 
-def payment_name(noise: NoiseSource) -> str:
-    """Name a payment by 128 random bits: the name is unique and reveals nothing."""
-    return np.packbits(noise.coins(Fraction(1, 2), 128)).tobytes().hex()
-
-
 class OpenDPNoise:
     """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`."""
 

@@ -45,7 +45,7 @@ from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.ids import number_ids
-from pgmpy_dp.records.memory import Counts, count_all, no_values, require_summable
+from pgmpy_dp.records.memory import Counts, count_all, no_values, require_numbers, require_summable
 from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_table
 from pgmpy_dp.records.refusals import sealed, unknown_ending
 from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
@@ -78,6 +78,7 @@ class HouseholdRecords:
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count households in each cell of each clique, in parts of their weight, each clique in the smallest view."""
+        require_numbers((), self.schema.measured, cliques)
         views: list[list[Clique]] = [[], [], []]
         for clique in cliques:
             paired, alone = (any(v in names for v in clique) for names in (self.schema.another, self.persons))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from types import MappingProxyType
@@ -202,13 +202,7 @@ class EncodedRecords:
 
         Raises SchemaError if positions of bins are to be counted in detail.
         """
-        for variable in (variable for clique in cliques for variable in clique):
-            if variable not in self.codes and variable in self.schema.details:
-                number = self.schema.details[variable].variable
-                raise SchemaError(
-                    f"The records hold no numbers of {number!r}, but the positions of their bins: measure no "
-                    f"{variable!r}, or declare the bins with detail=0."
-                )
+        require_numbers(self.codes, self.schema, cliques)
         return count_all(self.codes, self.schema, cliques, self.weights)
 
     def value_counts(self, variable: str) -> ValueCounts:
@@ -216,6 +210,17 @@ class EncodedRecords:
         if variable not in self.values:
             raise no_values(variable)
         return self.values[variable].counts()
+
+
+def require_numbers(known: Collection[str], schema: Schema, cliques: Iterable[Clique]) -> None:
+    """Refuse finer histograms of numbers whose bins alone are known."""
+    for variable in (variable for clique in cliques for variable in clique):
+        if variable not in known and variable in schema.details:
+            number = schema.details[variable].variable
+            raise SchemaError(
+                f"The records hold no numbers of {number!r}, but the positions of their bins: measure no "
+                f"{variable!r}, or declare the bins with detail=0."
+            )
 
 
 def no_values(variable: str) -> SchemaError:

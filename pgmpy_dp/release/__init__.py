@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.coefficients import Coefficients
-from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.discovered import DiscoveredStates
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
@@ -31,7 +30,6 @@ __all__ = [
     "RegressionDraws",
     "Release",
     "UnitedMarginals",
-    "compose",
     "mutual_consistency",
     "union",
 ]

@@ -63,10 +63,12 @@ from pgmpy_dp.release.descriptor import (
     MAX_DESCRIPTOR_BYTES,
     MAX_DESCRIPTOR_PARTS,
     MEASUREMENTS,
+    NAMED_COSTS,
     checked_descriptor,
     contents_named,
     descriptor_of,
     parts_of,
+    with_payments,
 )
 from pgmpy_dp.schema import Clique
 
@@ -240,6 +242,8 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
             found = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
         parts = np.split(found["value"], np.cumsum(sizes)[:-1]) if sizes else []
         with contents_named():
+            if contents["format_version"] < NAMED_COSTS:
+                checked = interpret(with_payments(contents, parts))
             release = checked.release(
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )

@@ -17,7 +17,7 @@ from pgmpy_dp._files import replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
-from pgmpy_dp.release.kinds import Release, compose_releases, interpreted
+from pgmpy_dp.release.kinds import Release, interpreted, joint_guarantee
 
 SUFFIX = ".zip"
 MODEL = "model.json"
@@ -54,18 +54,19 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | S
             archive.writestr(stored_member(f"release-{number}.zip"), file.getvalue())
 
 
-def require_promised(promise: Guarantee, releases: Sequence[Release]) -> None:
-    """Raise if a model promises less epsilon or delta than its releases cost, or protects something else.
+def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
+    """Return the guarantee of a model that carries releases; raise if it promises less than they cost.
 
-    It may state more: files of earlier versions count the release by which a release was chosen, which that release
-    does not.
+    It may state more, such as what finding its graph cost. Where files of earlier versions state the sums alone, they
+    are those of the releases.
     """
-    carried = compose_releases(releases)
+    carried = joint_guarantee(releases)
     if not promise.covers(carried):
         raise ReleaseFormatError(
             f"{MODEL} promises something else than the releases that it carries, or less: it is {promise}, and they "
             f"are {carried}. Fit the model to them again."
         )
+    return carried if carried.states(promise) else promise
 
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:

@@ -45,7 +45,7 @@ def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance
     --------
     >>> from pgmpy_dp.release import Guarantee, NoisyMarginals
     >>> from pgmpy_dp.schema import Schema
-    >>> guarantee = Guarantee(2.0, 0.0, None, "add_remove", "laplace", True)
+    >>> guarantee = Guarantee.of(2.0)
     >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})
     >>> tables = {("a",): np.array([6, 10]), ("a", "b"): np.array([[3, 1], [5, 3]])}
     >>> noisy = NoisyMarginals(schema, tables, {("a",): 1.0, ("a", "b"): 1.0}, guarantee)

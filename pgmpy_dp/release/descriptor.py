@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+NAMED_COSTS = 3  # the first version in which costs have names
 DESCRIPTOR = "datapackage.json"
 MEASUREMENTS = "measurements.csv"
 RELEASE_PROPERTY = "pgmpy_dp:release"
@@ -83,20 +88,30 @@ def checked_schema(contents: Mapping[str, Any]) -> Schema:
 
 
 def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
-    stated = entry(contents, "guarantee", dict)
-    names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions")
-    shared = entry(stated, "shared", list) if "shared" in stated else []
-    for each in (stated, *shared):
-        optional = {"sampling_rate", "max_rows", "accepted", "payment", "shared", "overlap", "largest_weight"}
-        if type(each) is not dict or set(each) - optional != set(names):
-            raise ValueError(f"guarantee must have the properties {list(names)}.")
-        for name in ("neighbours", "mechanism", "unit"):
-            entry(each, name, str)
-        entry(each, "versions", dict)
-    guarantee = Guarantee.from_dict(stated)
+    try:
+        guarantee = Guarantee.from_dict(entry(contents, "guarantee", dict))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"guarantee is no set of costs ({type(error).__name__}: {error}).") from error
     if guarantee.mechanism == "none":
         raise ValueError("exact counts are not a release.")
     return guarantee
+
+
+def with_payments(contents: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> dict[str, Any]:
+    """Name the cost of a release of an earlier version as that version did: by its content.
+
+    So a release that another file names among what it counts is counted once.
+    """
+    stated = {name: value for name, value in contents.items() if name not in ("format_version", "state")}
+    named = dict(contents)
+    if "parts" in contents:
+        ends = np.cumsum([0, *(len(part["cliques"]) for part in contents["parts"])])
+        own = [arrays[start:end] for start, end in pairwise(ends)]
+        named["parts"] = [with_payments(part, each) for part, each in zip(contents["parts"], own, strict=True)]
+    digest = hashlib.sha256(json.dumps(stated, sort_keys=True).encode())
+    for values in arrays:
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return named | {"guarantee": {"payment": digest.hexdigest()[:32]} | contents["guarantee"]}
 
 
 def check_shape(stated: Mapping[str, Any], clique: Clique, expected: tuple[int, ...], properties: set[str]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import entry
 from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.promises import require_payments
 from pgmpy_dp.schema import Schema, State
 
 
@@ -58,7 +57,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
     def __post_init__(self) -> None:
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
             raise ValueError("DiscoveredStates needs a Schema and a Guarantee.")
-        require_payments(self.schema, self.guarantee)
+        object.__setattr__(self, "guarantee", self.guarantee.after(self.schema.guarantee))
         self.schema.require([(self.variable,)])
         if self.guarantee.mechanism != "partition_selection" or self.variable not in self.schema.other:
             raise ValueError("DiscoveredStates: partition selection needs a state for other values.")
@@ -67,6 +66,9 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
             raise ValueError("DiscoveredStates: scale must be greater than 0.")
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "threshold", whole_number("DiscoveredStates: threshold", self.threshold))
+        noise = (("scale", scale), ("threshold", float(self.threshold)))
+        for cost in self.guarantee.costs:
+            replace(cost, noise=noise)  # raises if they cost more than is stated
 
     @property
     def states(self) -> tuple[State, ...]:

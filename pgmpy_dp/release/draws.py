@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.posterior import draw_cost, range_of
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.promises import frozen_array, require_payments
+from pgmpy_dp.release.promises import frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ class _Draws(Release):
             raise ValueError(f"{name} needs a Schema and a Guarantee.")
         if self.guarantee.mechanism not in mechanisms or self.guarantee.max_rows != 1:
             raise ValueError(f"{name}: draws are made by {' or '.join(mechanisms)}, and are priced for single records.")
-        require_payments(self.schema, self.guarantee)
+        object.__setattr__(self, "guarantee", self.guarantee.after(self.schema.guarantee))
         if not self.draws or not self.draws[0]:
             raise ValueError(f"{name} needs at least one draw of at least one family.")
         families = self.families
@@ -146,7 +146,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         states = [self.schema.cardinality(family[0]) for family in families]
         ranges = [range_of(min(self.floors[f], 1 / r), r) for f, r in zip(families, states, strict=True)]
         loss = len(self.draws) * draw_cost(ranges, self.power, self.guarantee.neighbours)
-        stated = float(self.guarantee.of_noise()[0])
+        stated = self.guarantee.own.epsilon
         if loss > stated * (1 + _ROUNDING):
             raise ValueError(
                 f"PosteriorDraws: draws with these floors and this power cost epsilon={loss:.6g}, more than the "

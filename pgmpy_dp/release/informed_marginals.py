@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table, Vector
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.privacy.checks import checked_number
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release
@@ -69,7 +70,7 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     Examples
     --------
-    >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> guarantee = Guarantee.of(1.0)
     >>> schema = Schema({"smoke": ["yes", "no"]})
     >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 69])}, {("smoke",): 1.0}, guarantee)
     >>> informed = InformedMarginals(noisy, {"smoke": [0.28, 0.72]})

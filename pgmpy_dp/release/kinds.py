@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import reduce
 from itertools import combinations
+from operator import or_
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -20,9 +20,8 @@ from pgmpy_dp.errors import Message, ReleaseFormatError, callers_level
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.table import Vector, pooled
-from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
-from pgmpy_dp.release.composition import compose
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
 from pgmpy_dp.release.observations import LEAST_VARIANCE, noise_law
 from pgmpy_dp.schema import Clique, Schema
@@ -96,7 +95,7 @@ class Release:
         --------
         >>> import tempfile, pathlib
         >>> from pgmpy_dp.release import NoisyMarginals
-        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> guarantee = Guarantee.of(1.0)
         >>> schema = Schema({"smoke": ["yes", "no"]})
         >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -205,19 +204,6 @@ class Release:
         """Invert `contents`: state which arrays the file has, and how to make a release of them."""
         raise NotImplementedError
 
-    @property
-    def payments(self) -> tuple[Guarantee, ...]:
-        """The payments for this release, so that the guarantee of what it helps to choose can include them."""
-        return self.guarantee.parts(self._name)
-
-    @property
-    def _name(self) -> str:
-        """Name by content: equal releases have the same name."""
-        digest = hashlib.sha256(json.dumps(self.contents(), sort_keys=True).encode())
-        for values, _ in self.measurements():
-            digest.update(np.ascontiguousarray(values).tobytes())
-        return digest.hexdigest()[:32]
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release) or type(other) is not type(self):
             return NotImplemented
@@ -255,13 +241,15 @@ def several(release: Any) -> tuple[Release, ...]:
     return release if isinstance(release, tuple) else () if release is None else (release,)
 
 
-def compose_releases(releases: Sequence[Release]) -> Guarantee:
-    """Compose the guarantees of releases; one by which the schema or tables of others were chosen counts once."""
-    counted = {part.payment for release in releases for part in release.guarantee.shared}
-    left = [release.guarantee for release in releases if not counted or release._name not in counted]
-    whole = compose(left)
-    mixed = {release.guarantee.mechanism for release in releases} != {left[0].mechanism}
-    return replace(whole, mechanism="several", rho=None) if mixed else whole
+def joint_guarantee(releases: Iterable[Release]) -> Guarantee:
+    """Unite the guarantees of releases of the same records."""
+    return reduce(or_, (release.guarantee for release in releases))
+
+
+def found_states(sources: Iterable[Any]) -> dict[str, Guarantee]:
+    """Return what finding the states of each variable cost, for those that the schema of a source found in records."""
+    found = [own.found for own in (getattr(source, "schema", None) for source in sources) if isinstance(own, Schema)]
+    return {v: learned(*(own.get(v) for own in found)) for v in dict.fromkeys(v for own in found for v in own)}
 
 
 def refuse_repeated(releases: Sequence[Release]) -> None:

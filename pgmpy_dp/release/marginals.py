@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table, thinned
-from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number, counted
+from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.kinds import Release, compose_releases, warn_of_other_records
+from pgmpy_dp.release.kinds import Release, warn_of_other_records
 from pgmpy_dp.release.observations import IndependentTables, noise_law, pooled_counts
-from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array, require_payments
+from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
@@ -69,7 +69,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
-    >>> guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
+    >>> guarantee = Guarantee.of(0.5)
     >>> NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 2.0}, guarantee)
     NoisyMarginals: 1 table, 2 cells
       differentially private with epsilon = 0.5, for one record added or removed (discrete Laplace noise)
@@ -109,8 +109,8 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         object.__setattr__(self, "scales", MappingProxyType(scales))
         object.__setattr__(self, "chosen_among", MappingProxyType(_checked_candidates(self.chosen_among, cliques)))
         object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
-        require_payments(self.schema, self.guarantee)
-        _check_loss(self.guarantee, scales.values())
+        object.__setattr__(self, "guarantee", self.guarantee.after(self.schema.guarantee))
+        _check_loss(self.guarantee.own, scales.values())
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]  # they follow from the scales
@@ -137,7 +137,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
         Examples
         --------
-        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> guarantee = Guarantee.of(1.0)
         >>> schema = Schema({"smoke": ["yes", "no"]})
         >>> NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee).total
         99.0
@@ -186,7 +186,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
         Examples
         --------
-        >>> guarantee = Guarantee(0.5, 0.0, None, "add_remove", "laplace", True)
+        >>> guarantee = Guarantee.of(0.5)
         >>> one, two = (Schema({variable: ["x", "y"]}) for variable in "ab")
         >>> first = NoisyMarginals(one, {("a",): np.array([31, 68])}, {("a",): 2.0}, guarantee)
         >>> second = NoisyMarginals(two, {("b",): np.array([52, 49])}, {("b",): 2.0}, guarantee)
@@ -195,7 +195,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         """
         if self == other:
             raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
-        guarantee = compose_releases([self, other])
+        guarantee = self.guarantee | other.guarantee
         sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1
         if guarantee.mechanism not in _VARIANCE or sampled:
             raise ValueError(
@@ -266,7 +266,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         --------
         >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})
         >>> tables = {("a", "b"): np.array([[10, 20], [30, 40]]), ("a",): np.array([33, 67])}
-        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> guarantee = Guarantee.of(1.0)
         >>> noisy = NoisyMarginals(schema, tables, dict.fromkeys(tables, 2.0), guarantee)
         >>> agreed = noisy.to_coefficients().tables
         >>> agreed["a",].round(6).tolist(), agreed["a", "b"].sum(axis=1).round(6).tolist()
@@ -379,7 +379,7 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
     """Raise if a guarantee promises more than the noise gives one unit."""
     rows = guarantee.max_rows or 1  # without max_rows, a unit has a weight of 1; so has a record of the largest weight
     if guarantee.mechanism == "laplace":
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), float(guarantee.of_noise()[0])
+        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), guarantee.epsilon
         loss = sum(sensitivity / scale for scale in scales)
         if guarantee.sampling_rate < 1 and math.isfinite(loss):
             loss = amplified_epsilon(loss, guarantee.sampling_rate)

@@ -20,7 +20,7 @@ from pgmpy_dp.release.coefficients import Coefficients, downward_closure
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.observations import holding_cliques, maximal, observed_parts
-from pgmpy_dp.release.promises import checked_total, frozen_array, require_payments
+from pgmpy_dp.release.promises import checked_total, frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
 # Largest number of entries of the matrix of all coefficients, which then takes about 0.8 GB.
@@ -206,7 +206,6 @@ def checked_coefficients(
         raise ValueError(f"{kind} have {mechanism.title()} noise, got mechanism {guarantee.mechanism!r}.")
     if guarantee.max_rows != 1:
         raise ValueError(f"{kind} are priced for single records: max_rows is 1.")
-    require_payments(schema, guarantee)
     given = tuple(tuple(clique) for clique in cliques)
     subsets = [subset for subset in values if isinstance(subset, tuple)] if isinstance(values, Mapping) else []
     checked = schema.require(list(dict.fromkeys((*given, *_finer(schema, subsets)))))

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.fourier import Floats, fourier_sensitivity
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.privacy.mechanisms import laplace_variance
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
@@ -89,7 +90,7 @@ class NoisyCoefficients(
         cards = {v: self.schema.cardinality(v) for clique in cliques for v in clique}
         closure = downward_closure(self.schema, cliques)
         loss = fourier_sensitivity(closure, cards, self.guarantee.neighbours) / scale
-        stated = float(self.guarantee.of_noise()[0])
+        stated = self.guarantee.own.epsilon
         if loss > stated * (1 + 1e-9):
             raise ValueError(
                 f"NoisyCoefficients: noise of this scale costs epsilon={loss:.6g}, more than the guarantee's "
@@ -97,6 +98,7 @@ class NoisyCoefficients(
             )
         plain = plain_cliques(self.schema, cliques)
         parts = {"cliques": plain, "values": MappingProxyType(values), "scale": scale, "public_total": total}
+        parts["guarantee"] = self.guarantee.after(self.schema.guarantee)
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 

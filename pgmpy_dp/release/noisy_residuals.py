@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.checks import decimal_above
+from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.fourier import Floats, contrasts, residual_sensitivity
 from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
-from pgmpy_dp.privacy.guarantee import Guarantee, checked_number
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales, places
@@ -106,10 +106,10 @@ class NoisyResiduals(
         if not all(2.0**-50 <= scale <= 2.0**50 for scale in scales.values()):
             raise ValueError("NoisyResiduals: noise scales must be positive, from 2**-50 to 2**50.")
         rho = residual_rho(self.schema, scales, self.guarantee.neighbours)
-        if self.guarantee.rho is None or rho > self.guarantee.rho * (1 + 1e-9):
+        stated = self.guarantee.own.rho
+        if stated is None or rho > stated * (1 + 1e-9):
             raise ValueError(
-                f"NoisyResiduals: noise of these scales costs rho={rho:.6g}, more than the guarantee's "
-                f"{self.guarantee.rho:.6g}."
+                f"NoisyResiduals: noise of these scales costs rho={rho:.6g}, more than the guarantee's {stated:.6g}."
             )
         check_gaussian("NoisyResiduals", self.guarantee, rho)
         parts = {
@@ -117,6 +117,7 @@ class NoisyResiduals(
             "values": values,
             "scales": scales,
             "public_total": total,
+            "guarantee": self.guarantee.after(self.schema.guarantee),
         }
         for name, value in parts.items():
             object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, dict) else value)

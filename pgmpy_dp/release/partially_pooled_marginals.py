@@ -77,7 +77,7 @@ class PartiallyPooledMarginals(
     --------
     >>> from pgmpy_dp.release import Guarantee, NoisyMarginals, union
     >>> from pgmpy_dp.schema import Schema
-    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee.of(1.0)
     >>> parts = {
     ...     site: NoisyMarginals(schema, {("smoke",): np.array(counts)}, {("smoke",): 1.0}, promise)
     ...     for site, counts in {"north": [300, 700], "west": [310, 690], "south": [9, 11]}.items()

@@ -10,25 +10,17 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.gaussian import gaussian_delta
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.schema import Schema
 
 _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of epsilon and of delta
-
-
-def require_payments(schema: Schema, guarantee: Guarantee) -> None:
-    """Raise if a guarantee leaves out what was paid for the states of the schema."""
-    if guarantee.mechanism != "none" and not set(schema.payments) <= set(guarantee.shared):
-        found = ", ".join(map(repr, schema.found_by))
-        raise ValueError(f"The states of {found} were found in records, and the guarantee does not count the cost.")
 
 
 def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
     """Raise if epsilon and delta are below the exact price of Gaussian noise with this rho.
 
-    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Whatever else the
-    guarantee counts, such as the choices of a search, adds to it.
+    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Whatever else its
+    own costs count, such as the choices of a search, adds to it.
     """
-    epsilon, delta = (float(amount) for amount in guarantee.of_noise())
+    epsilon, delta = guarantee.own.epsilon, guarantee.own.delta
     if not epsilon > 0 or gaussian_delta(2.0 * rho, epsilon * (1.0 + _SLACK)) > delta * (1.0 + _DELTA_SLACK):
         raise ValueError(
             f"{name}: Gaussian noise of these scales costs rho={rho:.6g}, which does not guarantee "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -19,9 +19,8 @@ from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements
-from pgmpy_dp.release.composition import compose_apart
 from pgmpy_dp.release.descriptor import checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.kinds import Release, refuse_repeated
+from pgmpy_dp.release.kinds import Release, joint_guarantee, refuse_repeated
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, observed_parts
 from pgmpy_dp.schema import Clique, Schema, State
@@ -62,7 +61,7 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
-    >>> promise = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> promise = Guarantee.of(1.0)
     >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, promise)
     >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, {("smoke",): 1.0}, promise)
     >>> both = union({"north": north, "south": south})
@@ -93,7 +92,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     schema : Schema
         The new variable, then those of the parts.
     guarantee : Guarantee
-        By parallel composition, see `pgmpy_dp.release.composition.compose_apart`.
+        By parallel composition, see `pgmpy_dp.privacy.guarantee`.
     cliques : tuple of tuples of str
         The new variable with the variables of each table that a part measured.
     tables : mapping of clique to ndarray
@@ -145,7 +144,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "overlap", overlap)
         object.__setattr__(self, "schema", _common_schema(parts, self.variable))
-        object.__setattr__(self, "guarantee", compose_apart([p.guarantee for p in parts.values()], overlap))
+        object.__setattr__(self, "guarantee", _united_guarantee(list(parts.values()), overlap))
 
     @property
     def as_measured(self) -> UnitedMarginals:
@@ -359,7 +358,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         --------
         >>> import pgmpy_dp as dp
         >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
-        >>> promise = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> promise = Guarantee.of(1.0)
         >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, scales, promise)
         >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, scales, promise)
         >>> all_ = union({"north": north, "south": south})
@@ -421,7 +420,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
                 for number, (state, part) in enumerate(read.items())
             }
             found = cls(parts, variable, overlap)
-            if found.guarantee != guarantee or found.schema != schema:
+            if not found.guarantee.states(guarantee) or found.schema != schema:
                 raise ValueError(
                     f"the union states another schema or guarantee than its parts give together, {found.guarantee}."
                 )
@@ -433,6 +432,12 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         lines = [f"UnitedMarginals: {counted(len(self.parts), 'release')} by {self.variable}", str(self.guarantee)]
         lines += [f"{state}: {part.guarantee}" for state, part in list(self.parts.items())[:5]]
         return "\n  ".join([*lines, *([f"and {len(self.parts) - 5} more"] if len(self.parts) > 5 else [])])
+
+
+def _united_guarantee(parts: Sequence[NoisyMarginals], overlap: int) -> Guarantee:
+    if any(part.guarantee.sampling_rate < 1 for part in parts):
+        raise ValueError("Only releases of all records of one holder can be united, not samples.")
+    return replace(joint_guarantee(parts), overlap=overlap)
 
 
 def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Schema:

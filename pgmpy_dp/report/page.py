@@ -23,6 +23,7 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.shapes import shape_of
 from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.privacy.guarantee import learned
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
@@ -80,7 +81,7 @@ def write_report(
     >>> import numpy as np
     >>> from pgmpy_dp.release import Guarantee
     >>> from pgmpy_dp.schema import Schema
-    >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> guarantee = Guarantee.of(1.0)
     >>> schema = Schema({"smoke": ["yes", "no"]})
     >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, guarantee)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -102,12 +103,13 @@ def render_report(
     date: str = "",
 ) -> str:
     """Return the page of `write_report` as text."""
-    guarantee, tables = release.guarantee, released_tables(release)
+    tables = released_tables(release)
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
     if network is not None and not isinstance(network, PrivateMixtureNetwork):
         release.schema.require([tuple(network.nodes())])
-    if mixture is not None and mixture.guarantee_ != guarantee:
+    if mixture is not None and mixture.guarantee_ != release.guarantee:
         raise ValueError("The mixture was fitted to another release, of another guarantee: report on that one.")
+    guarantee = release.guarantee.after(learned(network))
     fits = [] if mixture is None or guarantee.mechanism == "none" else table_fits(release, mixture)
     most = len(tables) if len(tables) <= 2 * MOST_TABLES else MOST_TABLES
     drawing = _drawing(release, network) if mixture is None else None

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.guarantee import learned
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.rules import Rule
@@ -58,7 +59,7 @@ def agree(schemas: Iterable[Schema]) -> Schema:
                 "same Bins for it everywhere."
             )
     ends = {v: [schema.bounds[v] for schema in given if v in schema.bounds] for v in numbers}
-    found = {v: [part for schema in given for part in schema.found_by.get(v, ())] for v in names}
+    found = {v: learned(*(schema.found[v] for schema in given if v in schema.found)) for v in names}
     said = {v: dict.fromkeys(t for schema in given for t in schema.missing_values.get(v, ())) for v in names}
     return Schema(
         declared,
@@ -68,7 +69,7 @@ def agree(schemas: Iterable[Schema]) -> Schema:
         _common_rules(given),
         {v: list(texts) for v, texts in said.items() if texts},
         given[0].csv if len({schema.csv for schema in given}) == 1 else CsvFormat(),
-        {v: own for v, own in found.items() if own},
+        found,
     )
 
 
@@ -119,7 +120,7 @@ def _refined(variable: str, binned: Sequence[Bins]) -> Bins:
     labels = [names.get(ends, kind(ends).labels[0]) for ends in pairwise(edges)]
     decimals = [own.decimals for own in binned]
     most = None if None in decimals else max(own for own in decimals if own is not None)
-    return kind(edges, labels, most, [part for own in binned for part in own.found_by])
+    return kind(edges, labels, most, learned(*(own.found for own in binned)))
 
 
 def _stand_ins(role: str, schemas: Sequence[Schema], variables: Iterable[str]) -> dict[str, State]:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.privacy.checks import shown
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
 _MOST_WHOLE = 2**53  # largest magnitude up to which floats represent every integer
@@ -41,8 +42,8 @@ class Bins:
     decimals : int, optional
         Number of decimals of the numbers that are drawn from bins; 0 for integers. By default they are integers if all
         edges are, and any floats otherwise. It does not affect how records are read.
-    found_by : tuple of Guarantee, optional
-        Guarantees under which the edges were chosen from records, as by `PrivateDataset.quantile_bins`.
+    found : Guarantee, optional
+        What choosing the edges from records cost, as by `PrivateDataset.quantile_bins`. By default they are declared.
     detail : int
         Approximate number of cells of the finer histogram that plans measure to fill the bins; 0 for none. See `fine`.
 
@@ -61,7 +62,7 @@ class Bins:
     edges: tuple[float, ...]
     labels: tuple[str, ...]
     decimals: int | None
-    found_by: tuple[Guarantee, ...] = field(default=(), repr=False, compare=False)
+    found: Guarantee = field(default=DECLARED, repr=False, compare=False)
     detail: int = field(default=DETAIL, repr=False)
     kind: ClassVar[str] = "number"
     span: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
@@ -72,7 +73,7 @@ class Bins:
         edges: Iterable[float],
         labels: Iterable[str] | None = None,
         decimals: int | None = None,
-        found_by: Iterable[Guarantee] = (),
+        found: Guarantee = DECLARED,
         detail: int = DETAIL,
     ) -> None:
         values = tuple(_edge(edge) for edge in listed(edges, "Bins: edges"))
@@ -91,7 +92,7 @@ class Bins:
         object.__setattr__(self, "edges", values)
         object.__setattr__(self, "labels", names)
         object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
-        object.__setattr__(self, "found_by", checked_payments(found_by))
+        object.__setattr__(self, "found", checked_guarantee(found))
         cells = plain(detail)
         if isinstance(cells, bool) or not isinstance(cells, int) or not 0 <= cells <= _MOST_DETAIL:
             raise SchemaError(f"Bins: detail is a whole number from 0 to {_MOST_DETAIL}, got {detail!r}.")
@@ -210,12 +211,11 @@ def _parts(cells: int, narrower: float, falling: bool) -> np.ndarray[Any, Any]:
     return 1.0 - inner[::-1] if falling else inner
 
 
-def checked_payments(found_by: Any) -> tuple[Guarantee, ...]:
-    """Check the guarantees under which states or bins were found in records; each needs a payment."""
-    found = tuple(dict.fromkeys(listed(found_by, "found_by")))
-    if not all(isinstance(part, Guarantee) and part.payment and not part.shared for part in found):
-        raise SchemaError("found_by lists guarantees with a payment, as made by discover_states and quantile_bins.")
-    return found
+def checked_guarantee(found: Any) -> Guarantee:
+    """Check what finding states or bins in records cost."""
+    if not isinstance(found, Guarantee):
+        raise SchemaError(f"found is a Guarantee, as made by discover_states and quantile_bins, got {shown(found)}.")
+    return DECLARED.after(found)
 
 
 def checked_bounds(variable: str, declared: Any) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.states import listed
 
@@ -37,7 +37,7 @@ class DateBins(Bins):
         a month, and otherwise ``"2024-03-01_to_2024-03-15"``, ``"before_2024-03-01"`` and ``"2024-03-01_or_later"``.
     decimals : 0
         Dates are whole days.
-    found_by : tuple of Guarantee, optional
+    found : Guarantee, optional
     detail : int
         See :class:`Bins`.
 
@@ -60,12 +60,12 @@ class DateBins(Bins):
         edges: Iterable[Any],
         labels: Iterable[str] | None = None,
         decimals: int | None = 0,
-        found_by: Iterable[Guarantee] = (),
+        found: Guarantee = DECLARED,
         detail: int = DETAIL,
     ) -> None:
         if decimals not in (0, None):
             raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
-        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found_by, detail)
+        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found, detail)
 
     def __repr__(self) -> str:
         return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)})"

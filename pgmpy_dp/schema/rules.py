@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import MIXTURE, Message, SchemaError
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
 # Largest number of cells of a rule: it is held as a table over its variables.
@@ -270,6 +271,8 @@ class Hierarchy(Dependency):
         The state of the coarser variable for every state of the finer one, as for :class:`Dependency`.
     column : bool
         Whether files of records, and so synthetic ones, have a column for the coarser variable.
+    found : Guarantee, optional
+        What finding the groups in records cost, as by `merge_rare_states`. By default they are declared.
 
     Examples
     --------
@@ -278,9 +281,18 @@ class Hierarchy(Dependency):
     """
 
     column: bool
+    found: Guarantee = field(default=DECLARED, repr=False, compare=False)
 
-    def __init__(self, finer: str, coarser: str, states: Mapping[State, State], column: bool = True) -> None:
+    def __init__(
+        self,
+        finer: str,
+        coarser: str,
+        states: Mapping[State, State],
+        column: bool = True,
+        found: Guarantee = DECLARED,
+    ) -> None:
         super().__init__(finer, coarser, states)
+        object.__setattr__(self, "found", DECLARED.after(found))
         if not isinstance(column, bool):
             raise SchemaError(f"Hierarchy of {coarser!r} on {finer!r}: column is True or False, got {column!r}.")
         object.__setattr__(self, "column", column)
@@ -292,7 +304,10 @@ class Hierarchy(Dependency):
             groups.setdefault(typed(coarse), []).append(fine)
         listed_groups = [{"state": coarse, "states": fine} for (_, coarse), fine in groups.items()]
         told = {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}
-        return {"hierarchy": told if self.column else told | {"column": False}}
+        more = ({} if self.column else {"column": False}) | (
+            {"found": self.found.to_dict()} if self.found.every else {}
+        )
+        return {"hierarchy": told | more}
 
 
 Rule = Forbidden | Allowed | Dependency
@@ -420,7 +435,8 @@ def rule_from_dict(stored: Any) -> Rule:
             return Dependency(content["finer"], content["coarser"], dict(pairs))
         if kind == "hierarchy":
             grouped = {fine: group["state"] for group in content["groups"] for fine in group["states"]}
-            return Hierarchy(content["finer"], content["coarser"], grouped, content.get("column", True))
+            found = Guarantee.from_dict(content["found"]) if "found" in content else DECLARED
+            return Hierarchy(content["finer"], content["coarser"], grouped, content.get("column", True), found)
     except SchemaError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError):

@@ -19,8 +19,8 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp._names import closest, printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import Message, SchemaError
-from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_payments
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned
+from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_guarantee
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.detail import Detail, details_of
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
@@ -67,9 +67,9 @@ class Schema:
         What is known to hold in every record without looking at one. See the notes.
     csv : CsvFormat, optional
         Format of the CSV files of records. Synthetic ones are written in it as well.
-    found_by : mapping of str to tuple of Guarantee, optional
-        For each variable whose states were found in records, the guarantees of finding them. Releases under the schema
-        include them. `discover_states`, `quantile_bins` and `merge_rare_states` set them.
+    found : mapping of str to Guarantee, optional
+        For each variable whose states were found in records, what that cost. Releases under the schema include it.
+        `discover_states`, `quantile_bins` and `merge_rare_states` set it.
 
     Attributes
     ----------
@@ -84,8 +84,10 @@ class Schema:
     rules : tuple of rules
         As given; dependencies list the states of the finer variable in schema order.
     csv : CsvFormat
-    found_by : mapping of str to tuple of Guarantee
+    found : mapping of str to Guarantee
         As given, including those stored in bins.
+    guarantee : Guarantee
+        What all that was found in records cost, rules included; empty if everything was declared.
 
     Raises
     ------
@@ -121,7 +123,7 @@ class Schema:
     rules: tuple[Rule, ...]
     missing_values: Mapping[str, tuple[str, ...]]
     csv: CsvFormat
-    found_by: Mapping[str, tuple[Guarantee, ...]]
+    found: Mapping[str, Guarantee]
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class Schema:
         rules: Iterable[Rule] = (),
         missing_values: Mapping[str, Iterable[str]] | Iterable[str] = (),
         csv: CsvFormat = _PLAIN,
-        found_by: Mapping[str, Iterable[Guarantee]] = MappingProxyType({}),
+        found: Mapping[str, Guarantee] = MappingProxyType({}),
     ) -> None:
         if not isinstance(variables, Mapping):
             raise SchemaError(
@@ -186,10 +188,10 @@ class Schema:
             raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
         object.__setattr__(self, "csv", csv)
         _require_writable(csv, states, said)
-        found = _payments(found_by, states, bins)
-        known = {v: replace(own, found_by=found[v]) if v in found else own for v, own in bins.items()}
+        costs = _found(found, states, bins)
+        known = {v: replace(own, found=costs[v]) if v in costs else own for v, own in bins.items()}
         object.__setattr__(self, "bins", MappingProxyType(known))
-        object.__setattr__(self, "found_by", MappingProxyType(found))
+        object.__setattr__(self, "found", MappingProxyType(costs))
 
     @cached_property
     def structure(self) -> Structure:
@@ -266,16 +268,16 @@ class Schema:
         ('?',)
         """
         arguments = self._arguments() | declared
-        if "found_by" not in declared:  # drop those of variables that are gone; bins carry their own
+        if "found" not in declared:  # drop those of variables that are gone; bins carry their own
             variables = arguments["variables"]
-            kept = {v: own for v, own in self.found_by.items() if v in variables and not isinstance(variables[v], Bins)}
-            arguments["found_by"] = kept
+            kept = {v: own for v, own in self.found.items() if v in variables and not isinstance(variables[v], Bins)}
+            arguments["found"] = kept
         return Schema(**arguments)
 
-    @property
-    def payments(self) -> tuple[Guarantee, ...]:
-        """All guarantees under which states were found in records, each payment once."""
-        return tuple(dict.fromkeys(part for parts in self.found_by.values() for part in parts))
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What was found in records for the schema cost; empty if all of it was declared."""
+        return learned(self.found, self.rules)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -410,7 +412,8 @@ class Schema:
             if key in checked:
                 raise SchemaError(f"Clique {tuple(members)} repeats clique {checked[key]}: give only one of them.")
             checked[key] = tuple(str(variable) for variable in members)
-        return tuple(checked.values())
+        found = tuple(checked.values())
+        return Learned(found, cliques.guarantee) if isinstance(cliques, Learned) else found
 
     def select(self, variables: Iterable[str]) -> Schema:
         """Return a schema of some variables, in the given order, with the rules that are about them alone.
@@ -425,8 +428,8 @@ class Schema:
         missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
         rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
         said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
-        found = {v: self.found_by[v] for v in chosen if v in self.found_by}
-        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv, found_by=found)
+        found = {v: self.found[v] for v in chosen if v in self.found}
+        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv, found=found)
 
     def join(self, other: Schema) -> Schema:
         """Return a schema with the variables of both, those of this one first.
@@ -460,12 +463,12 @@ class Schema:
         stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
         bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
         csv = self.csv if self.csv != _PLAIN else other.csv
-        found = {v: (*self.found_by.get(v, ()), *other.found_by.get(v, ())) for v in (*self.found_by, *other.found_by)}
+        found = {v: learned(self.found.get(v), other.found.get(v)) for v in (*self.found, *other.found)}
         return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said, csv, found)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
-        """Return the variables and states that a pgmpy model declares.
+        """Return the variables and states that a pgmpy model declares, with what finding them in records cost.
 
         Parameters
         ----------
@@ -507,7 +510,8 @@ class Schema:
                 f"Variable {without[0]!r} has no CPD or factor with state names in the model: add one, or declare the "
                 "states in a schema."
             )
-        return cls({node: declared[node] for node in model.nodes()})
+        found = {node: data[GRAPH_KEY] for node, data in model.nodes(data=True) if GRAPH_KEY in data}
+        return cls({node: declared[node] for node in model.nodes()}, found=found)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the table of records as a Frictionless Table Schema (version 2).
@@ -515,8 +519,8 @@ class Schema:
         States are in ``constraints.enum``. Other properties of a field are our own: ``pgmpy_dp:bins`` with ``edges``
         (infinite ones as ``"-inf"`` and ``"inf"``) and ``labels``; ``pgmpy_dp:missing`` and ``pgmpy_dp:other``, the
         states for missing and undeclared values. A variable with the latter has its states in ``pgmpy_dp:states``, and
-        no constraint on its values. ``pgmpy_dp:bounds`` holds the bounds of a number, and ``pgmpy_dp:found_by`` the
-        guarantees under which states were found in records. Beside the fields, ``pgmpy_dp:rules`` lists the rules, and
+        no constraint on its values. ``pgmpy_dp:bounds`` holds the bounds of a number, and ``pgmpy_dp:found`` what
+        finding states in records cost. Beside the fields, ``pgmpy_dp:rules`` lists the rules, and
         ``pgmpy_dp:csv`` holds the ``delimiter``, ``encoding`` and ``strip`` that are declared.
 
         Examples
@@ -530,8 +534,8 @@ class Schema:
             stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
             field = table_field(variable, states, self.bins.get(variable), stand_ins)
             said = {"missingValues": list(self.missing_values[variable])} if variable in self.missing_values else {}
-            found = [part.to_dict() for part in self.found_by.get(variable, ())]
-            fields.append(field | said | ({FOUND_PROPERTY: found} if found else {}))
+            found = {FOUND_PROPERTY: self.found[variable].to_dict()} if variable in self.found else {}
+            fields.append(field | said | found)
         fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
         csv = {CSV_PROPERTY: asdict(self.csv)} if self.csv != _PLAIN else {}
@@ -583,7 +587,7 @@ class Schema:
             frozenset(self.rules),
             tuple(self.missing_values.items()),
             self.csv,
-            tuple(self.found_by.items()),
+            tuple(self.found.items()),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -615,22 +619,21 @@ class Schema:
             "rules": self.rules,
             "missing_values": dict(self.missing_values),
             "csv": self.csv,
-            "found_by": dict(self.found_by),
+            "found": dict(self.found),
         }
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema, tuple(self._arguments().values())
 
 
-def _payments(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, tuple[Guarantee, ...]]:
-    """Check the guarantees under which states were found in records, and add those stored in bins."""
+def _found(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, Guarantee]:
+    """Check what finding states in records cost, and add what bins hold."""
     if not isinstance(given, Mapping):
-        raise SchemaError(f"found_by needs a dict of variable -> guarantees, got {type(given).__name__}.")
-    found = {variable: own.found_by for variable, own in bins.items()}
-    for variable, parts in given.items():
-        _known(variable, states, "found_by")
-        found[variable] = checked_payments((*found.get(variable, ()), *checked_payments(parts)))
-    return {variable: found[variable] for variable in states if found.get(variable)}
+        raise SchemaError(f"found needs a dict of variable -> guarantee, got {type(given).__name__}.")
+    for variable in given:
+        _known(variable, states, "found")
+    own = {v: learned(checked_guarantee(given.get(v, DECLARED)), bins[v].found if v in bins else None) for v in states}
+    return {variable: cost for variable, cost in own.items() if cost.every}
 
 
 def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], said: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import Guarantee
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins
@@ -20,7 +20,8 @@ STATES_PROPERTY = "pgmpy_dp:states"
 BOUNDS_PROPERTY = "pgmpy_dp:bounds"
 RULES_PROPERTY = "pgmpy_dp:rules"
 CSV_PROPERTY = "pgmpy_dp:csv"
-FOUND_PROPERTY = "pgmpy_dp:found_by"
+FOUND_PROPERTY = "pgmpy_dp:found"
+_FOUND_BEFORE = "pgmpy_dp:found_by"  # in files of earlier versions, a list of guarantees
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -66,7 +67,7 @@ def declarations(descriptor: Any) -> dict[str, Any]:
     stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
     bounds: dict[str, Any] = {}
     said: dict[str, list[str]] = {}
-    found: dict[str, tuple[Guarantee, ...]] = {}
+    found: dict[str, Guarantee] = {}
     for field in fields:
         name = checked_name(field.get("name"))
         if name in variables or name in bounds:
@@ -76,7 +77,7 @@ def declarations(descriptor: Any) -> dict[str, Any]:
             continue
         variables[name] = states = _field_states(name, field)
         if not isinstance(states, Bins):
-            found[name] = _payments(name, field)
+            found[name] = _found(name, field)
         texts = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
         said[name] = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
         for role, named in stand_ins.items():
@@ -92,18 +93,17 @@ def declarations(descriptor: Any) -> dict[str, Any]:
         "rules": [rule_from_dict(rule) for rule in rules],
         "missing_values": said,
         "csv": _csv_format(descriptor.get(CSV_PROPERTY, {})),
-        "found_by": found,
+        "found": found,
     }
 
 
-def _payments(name: str, field: Mapping[str, Any]) -> tuple[Guarantee, ...]:
-    """Read the guarantees under which the states of a field were found in records."""
-    listed = field.get(FOUND_PROPERTY, [])
-    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
-        raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} must be a list of guarantees.")
+def _found(name: str, field: Mapping[str, Any]) -> Guarantee:
+    """Read what finding the states of a field in records cost."""
+    listed = field.get(_FOUND_BEFORE, [])
     try:
-        return tuple(map(Guarantee.from_dict, listed))
-    except (ValueError, TypeError, KeyError) as error:
+        parts = [field[FOUND_PROPERTY]] if FOUND_PROPERTY in field else list(listed)
+        return DECLARED.after(*map(Guarantee.from_dict, parts))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} holds an invalid guarantee ({error}).") from None
 
 
@@ -147,7 +147,7 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
             kind = DateBins if field.get("type") == "date" else Bins
-            own = bins.get("labels"), bins.get("decimals"), _payments(name, field), bins.get("detail", DETAIL)
+            own = bins.get("labels"), bins.get("decimals"), _found(name, field), bins.get("detail", DETAIL)
             return kind(edges, *own)
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None

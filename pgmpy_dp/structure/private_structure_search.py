@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import deviations
 from pgmpy_dp.estimators import AutoMLE
@@ -31,6 +31,7 @@ from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.checks import Constraint, choice, number, whole, whole_number
+from pgmpy_dp.privacy.guarantee import GRAPH_KEY, carry_learned, learned_graph
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
@@ -88,7 +89,25 @@ def network_of(search: Search, release: NoisyMarginals) -> PrivateBayesianNetwor
     network = PrivateBayesianNetwork()
     network.add_nodes_from(release.schema.variables)
     network.add_edges_from(search.named_edges())
+    network.graph[GRAPH_KEY] = release.guarantee
     return network.fit(release, estimator=AutoMLE())
+
+
+class FoundGraph(DAG):
+    """A graph whose copies hold what finding it cost, as pgmpy's do not."""
+
+    def copy(self) -> FoundGraph:
+        """Return an independent graph with the same nodes and edges."""
+        made = FoundGraph()
+        made.__dict__.update(super().copy().__dict__)
+        carry_learned(self, made)
+        return made
+
+    def to_pdag(self) -> Any:
+        """Return the equivalence class, in which edges whose direction records cannot determine are undirected."""
+        pattern = super().to_pdag()
+        carry_learned(self, pattern)
+        return pattern
 
 
 @dataclass(eq=False, repr=False)
@@ -117,6 +136,7 @@ class PrivateStructureSearch(StepwiseEstimator):
     Attributes
     ----------
     causal_graph_ : pgmpy.base.DAG or PDAG
+        It holds what the search cost, as `network_` and `edges_` do: whatever is fitted or measured by it states that.
     network_ : PrivateBayesianNetwork
         With this graph, fitted by `AutoMLE` to everything that was measured.
     edges_ : pandas.DataFrame
@@ -207,12 +227,14 @@ class PrivateStructureSearch(StepwiseEstimator):
 
     def _finish(self, structure: None, release: Search, found: PrivateBayesianNetwork) -> None:
         self.network_ = found
-        graph = DAG()
+        graph = FoundGraph()
         graph.add_nodes_from(found.nodes())
         graph.add_edges_from(found.edges())
+        carry_learned(found, graph)
         pattern = graph.to_pdag()
         self.causal_graph_ = graph if self.return_type == "dag" else pattern
         self.edges_ = described(found, self.release_, set(pattern.directed_edges))
+        self.edges_.attrs[GRAPH_KEY] = learned_graph(found)
 
     def bootstrap(self, refits: int = 10, seed: int = 0) -> pd.DataFrame:
         """Repeat the search on records drawn from the fitted network, and count how often each edge is found.
@@ -329,7 +351,7 @@ class PrivateStructureSearch(StepwiseEstimator):
         if len(known.variables) < 2:
             raise ValueError("A graph needs at least two variables.")
         mechanism = self._mechanism(known, None)
-        quote = mechanism.quote(public)
+        quote = quoted(mechanism, public)
         pairs = sorted(combinations(known.variables, 2), key=known.cells)
         measured = [step.picks for step in mechanism.steps].index(0, 1)
         loss = quote.terms[0][measured] / (len(known.variables) - 1)
@@ -341,7 +363,7 @@ class PrivateStructureSearch(StepwiseEstimator):
         found = Search(schema, knowledge, self.max_indegree)
         steps = [step for _, step in self._steps.listed(len(found.variables))]
         return TablesInSteps(
-            steps, self._price(), self.delta, partial(found.run, self._steps, title), "search for a graph"
+            steps, self._price(), self.delta, partial(found.run, self._steps, title), "search for a graph", "a graph"
         )
 
 

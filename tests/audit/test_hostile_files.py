@@ -34,33 +34,33 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
 SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"a": "unknown"})
-LAPLACE = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+LAPLACE = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
 RELEASES = [
     dp.NoisyMarginals(
         SCHEMA,
         {("b", "a"): np.arange(-4, 5).reshape(3, 3), ("b",): np.array([3, 2**63 - 1, -(2**63)])},
         {("b", "a"): 20.0, ("b",): 1 / 3},
-        dp.Guarantee(3.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"}),
+        dp.Guarantee.of(3.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"}),
     ),
     dp.NoisyMarginals(
         SCHEMA,
         {("b",): np.array([1, 2, 3])},
         {("b",): 7.1},
-        dp.Guarantee(1.3, 1e-9, 0.02, "replace_one", "gaussian", True, "user"),
+        dp.Guarantee.of(1.3, 1e-9, 0.02, "replace_one", "gaussian", True, "user"),
         10,
     ),
     dp.NoisyMarginals(
         SCHEMA,
         {("b",): np.array([1, 2, 3])},
         {("b",): 1.0},
-        dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.25),
+        dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.25),
     ),
     dp.NoisyResiduals(
         SCHEMA,
         (("b",),),
         {(): np.array(9000), ("b",): np.array([1, -(2**63)])},
         {(): 20.0, ("b",): 1 / 3},
-        dp.Guarantee(60.0, 1e-9, 3.1, "add_remove", "gaussian", True),
+        dp.Guarantee.of(60.0, 1e-9, 3.1, "add_remove", "gaussian", True),
     ),
     dp.union(
         {
@@ -73,7 +73,7 @@ RELEASES = [
         ({("b",): np.array([0.2, 0.3, 0.5])}, {("b",): np.array([0.1, 0.1, 0.8])}),
         {("b",): 0.1},
         0.5,
-        dp.Guarantee(5.0, 0.0, None, "add_remove", "posterior_sampling", True),
+        dp.Guarantee.of(5.0, 0.0, None, "add_remove", "posterior_sampling", True),
     ),
     dp.papers.RegressionDraws(
         dp.Schema({"b": ["x", "y"]}, bounds={"y": (0.0, 10.0), "x": (-1.0, 1.0)}),
@@ -81,7 +81,7 @@ RELEASES = [
         {"y": 1.0},
         {"y": 2.0},
         {"y": 0.25},
-        dp.Guarantee(1.0, 0.0, None, "replace_one", "posterior_sampling", True),
+        dp.Guarantee.of(1.0, 0.0, None, "replace_one", "posterior_sampling", True),
     ),
 ]
 FOLDER = tempfile.TemporaryDirectory()
@@ -435,7 +435,7 @@ def test_nothing_but_the_file_is_read(tmp_path):
 def test_limits_leave_room_for_large_releases(tmp_path):
     schema = dp.Schema({"v": [f"state {i}" for i in range(100_000)], **{f"w{i}": [0, 1] for i in range(2000)}})
     tables = {("v",): np.zeros(100_000, np.int64), **{(f"w{i}",): np.zeros(2, np.int64) for i in range(2000)}}
-    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     release = dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, 3000.0), guarantee)
     release.save(tmp_path / "large.zip")
     assert dp.NoisyMarginals.load(tmp_path / "large.zip") == release

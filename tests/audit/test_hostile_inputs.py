@@ -17,15 +17,15 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli.shared.structures import read_cliques, read_structure
 from pgmpy_dp.errors import LedgerError
 from pgmpy_dp.exports import load_network, save_network
-from pgmpy_dp.privacy import Charge, PrivacyBudget
+from pgmpy_dp.privacy import Cost, PrivacyBudget, Pure, Zcdp
 
 SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, 9]), "b": ["x,y", "ж"]}, missing={"a": "unknown"})
 
 
 def ledger(path):
     budget = PrivacyBudget.open(path, 1.0, 1e-6)
-    budget.charge(Charge("table", "laplace", epsilon=0.1, protects="one record added or removed"))
-    budget.charge(Charge("table", "gaussian", rho=0.001))
+    budget.charge(Cost("table", "laplace", Pure(0.1), "one record added or removed"))
+    budget.charge(Cost("table", "gaussian", Zcdp(0.001)))
 
 
 def bayesian(path):

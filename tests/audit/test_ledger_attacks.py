@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy import OPENDP_NOISE, Charge, PrivacyBudget
+from pgmpy_dp.privacy import OPENDP_NOISE, Approx, Cost, PrivacyBudget, Pure
 from pgmpy_dp.privacy.ledger import LedgerError
 
 
@@ -57,7 +57,7 @@ def test_a_failure_after_the_charge_stays_charged(mechanism):
 def test_what_is_refused_neither_draws_nor_charges(mechanism):
     noise, budget = Unused(), PrivacyBudget(2.0, mechanism.delta)
     if mechanism.name.startswith("sums"):
-        budget.charge(Charge("all of delta", "sampled_gaussian", epsilon=0.1, delta=mechanism.delta))
+        budget.charge(Cost("all of delta", "sampled_gaussian", Approx(0.1, mechanism.delta)))
         noise.discrete_gaussian = lambda counts, scale: counts if counts.tolist() == [0] else noise.fail()
     history = budget.history
     data = mechanism.data(mechanism.neighbours[1], noise, budget)
@@ -230,22 +230,22 @@ def test_losses_for_different_neighbours_are_not_added_up(tmp_path):
     """What costs epsilon for a record added may cost any epsilon for one replaced, or for a person."""
     added, replaced = "one record added or removed", "one record replaced by another"
     for budget in (PrivacyBudget(1.0), PrivacyBudget.open(tmp_path / "ledger.json", 1.0)):
-        budget.charge(Charge("by hand", "laplace", epsilon=0.1))
-        budget.charge(Charge("table", "laplace", epsilon=0.1, protects=added))
+        budget.charge(Cost("by hand", "laplace", Pure(0.1)))
+        budget.charge(Cost("table", "laplace", Pure(0.1), added))
         for use in (budget, budget.set_aside(0.2)):
             with pytest.raises(ValueError, match="do not add up"):
-                use.charge(Charge("table", "laplace", epsilon=0.1, protects=replaced))
-        budget.set_aside(0.2).charge(Charge("table", "laplace", epsilon=0.1, protects=added))
+                use.charge(Cost("table", "laplace", Pure(0.1), replaced))
+        budget.set_aside(0.2).charge(Cost("table", "laplace", Pure(0.1), added))
         assert [charge.protects for charge in budget.history] == [None, added, added]
     again = PrivacyBudget.open(tmp_path / "ledger.json")
     assert again.history == budget.history
     with pytest.raises(ValueError, match="do not add up"):
-        again.charge(Charge("table", "laplace", epsilon=0.1, protects=replaced))
+        again.charge(Cost("table", "laplace", Pure(0.1), replaced))
 
 
-ADDED = Charge("table", "laplace", epsilon=0.1, protects="one record added or removed")
-REPLACED = Charge("table", "laplace", epsilon=0.1, protects="one record replaced by another")
-BY_HAND = Charge("by hand", "laplace", epsilon=0.1)
+ADDED = Cost("table", "laplace", Pure(0.1), "one record added or removed")
+REPLACED = Cost("table", "laplace", Pure(0.1), "one record replaced by another")
+BY_HAND = Cost("by hand", "laplace", Pure(0.1))
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -273,7 +273,7 @@ def test_parts_add_up_what_the_whole_does(nested):
 
 def test_a_ledger_of_hostile_numbers_is_refused_at_once(tmp_path):
     path = tmp_path / "ledger.json"
-    PrivacyBudget.open(path, 1.0).charge(Charge("table", "laplace", epsilon=0.1))
+    PrivacyBudget.open(path, 1.0).charge(Cost("table", "laplace", Pure(0.1)))
     genuine = path.read_text()
     for number in ("1e999999999", "-1e999999999", "1e-999999999", "9" * 10**6, "1/" + "9" * 10**6, "1_0", " 1", "nan"):
         for old in ('"epsilon": "1"', '"epsilon": "1/10"'):

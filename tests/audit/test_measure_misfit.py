@@ -29,7 +29,7 @@ LONG = pd.concat([SHORT, pd.DataFrame([list("xxx")], columns=VARIABLES)])
 @pytest.fixture(scope="module")
 def network():
     """Fitted to an earlier release, which is public."""
-    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     tables = {("a",): np.array([30, 2]), ("b",): np.array([9, 23]), ("c",): np.array([16, 16])}
     release = dp.NoisyMarginals(SCHEMA, tables, dict.fromkeys(tables, 3.0), guarantee)
     found = dp.PrivateBayesianNetwork()

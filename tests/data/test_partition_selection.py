@@ -18,8 +18,8 @@ from mpmath import mp, mpf
 from opendp.mod import enable_features
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.partition_selection import least_threshold
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
+from pgmpy_dp.privacy.mechanisms import least_threshold
 from pgmpy_dp.records import open_records, values
 from pgmpy_dp.release import Release
 

@@ -108,7 +108,7 @@ def test_pairs_are_judged_as_such_where_most_tables_are_of_variables_with_tables
     wide = dp.Schema(SCHEMA.states | {"month": range(12), "day": range(7)})
     own, pairs = [("age",), ("job",), ("smoke",)], [("age", "job"), ("age", "smoke"), ("job", "smoke")]
     others = [("age", "town"), ("job", "month"), ("smoke", "day"), ("town", "month")][:more]
-    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     assert Outlook.of(wide, dict.fromkeys([*own, *pairs, *others], 9.0), 8000, guarantee).states == states
 
 

@@ -131,7 +131,7 @@ def test_what_contradicts_the_release_far_beyond_noise_is_said_and_sampling_is_n
 def test_tables_whose_tree_is_too_large_are_left_out_and_named(network):
     schema = dp.Schema({variable: range(60) for variable in "abc"})
     tables = {pair: np.full((60, 60), 3) for pair in (("a", "b"), ("b", "c"))}
-    guarantee = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     release = dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, 4.0), guarantee)
     with pytest.warns(UserWarning, match=r"leaves out the public \('a', 'c'\): the network does not join"):
         network([("a", "b"), ("b", "c")]).fit(

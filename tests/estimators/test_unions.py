@@ -253,7 +253,7 @@ def best_graph(score, roots=()):
 def test_searches_score_a_union_as_one_release_of_the_same_tables():
     """Pooled, of the sums with their noise; apart, the holder is a node."""
     cliques, scale = dp.plan_pairs(SCHEMA)[0], 4.0
-    promise = Guarantee(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
+    promise = Guarantee.of(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
 
     def release(schema, tables, scale):
         return NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), promise)

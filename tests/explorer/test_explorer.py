@@ -350,7 +350,7 @@ def test_hostile_names_are_texts(opened, browser):
         "formulas": ["-1+1", "-1.5", "@x"],
     }
     schema = dp.Schema(states)
-    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True, unit="<svg onload='window.hit = 1'>")
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True, unit="<svg onload='window.hit = 1'>")
     tables = [np.full((1, len(own)), 1 / len(own)) for own in states.values()]
     mixture = Mixture.of(schema.cardinalities(), [(name,) for name in states], [1.0], tables)
     model = dp.PrivateMixtureNetwork(schema, mixture, 100, guarantee)

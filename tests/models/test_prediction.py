@@ -17,7 +17,7 @@ from pgmpy_dp.release import Guarantee
 
 STATES = {"a": ["x", "y"], "b": [0, 1, 2], "c": ["u", "v"], "d": ["lo", "mid", "hi"]}
 NAMES, SHAPE = list(STATES), [len(states) for states in STATES.values()]
-GUARANTEE = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+GUARANTEE = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
 KINDS = ["bayesian", "markov", "mixture", "latent"]
 
 

@@ -104,7 +104,7 @@ def test_bounds_cover_records_and_population():
         fitted = DiscreteBayesianNetwork(EDGES)
         fitted.add_cpds(*own.parameters_)
         scales = {clique: scale / 4 for clique, scale in release.scales.items()}
-        guarantee = dp.Guarantee(10.0, 0.0, None, "add_remove", "laplace", False)
+        guarantee = dp.Guarantee.of(10.0, 0.0, None, "add_remove", "laplace", False)
         boastful = dp.NoisyMarginals(SCHEMA, release.tables, scales, guarantee)
         for label, given, target, wanted in (
             ("population", release, "population", exact(TRUTH)),
@@ -398,7 +398,7 @@ def test_what_is_refused(network):
     with pytest.raises(dp.SchemaError, match="other states"):
         other.attach_release(dp.NoisyMarginals(
             dp.Schema({"a": ["x", "z"]}), {("a",): np.array([1, 2])}, {("a",): 1.0},
-            dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", False),
+            dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", False),
         ))  # fmt: skip
     with pytest.raises(ValueError, match="exact counts"):
         other.attach_release(dp.exact_marginals(records(0), SCHEMA, [("c", "a", "b"), ("d", "c")]))

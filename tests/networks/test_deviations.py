@@ -143,7 +143,7 @@ def test_one_measured_pair_is_believed_without_others():
 def test_a_count_that_noise_made_negative_is_small_but_not_known():
     """The release says -2 standard deviations of a cell, where independence has 2.4: its bound stays about one wide."""
     schema, scale = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]}), 100.0
-    guarantee = dp.Guarantee(0.05, 0.0, None, "add_remove", "laplace", True)
+    guarantee = dp.Guarantee.of(0.05, 0.0, None, "add_remove", "laplace", True)
     table = np.array([[90_000, 4_800], [5_150, -283]])
     tables = {("a",): table.sum(axis=1), ("b",): table.sum(axis=0), ("a", "b"): table}
     release = dp.NoisyMarginals(schema, tables, {("a",): scale, ("b",): scale, ("a", "b"): scale}, guarantee)

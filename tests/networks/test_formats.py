@@ -211,7 +211,7 @@ def test_markov_networks_come_back(tmp_path):
     schema = dp.Schema({"a, b": ["x", "y"], "c": [0, 1, 2], "alone": [True, False]})
     cliques = [("a, b", "c"), ("alone",)]
     tables = {clique: np.arange(1, 1 + schema.cells(clique)).reshape(schema.shape(clique)) * 100 for clique in cliques}
-    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     noisy = dp.NoisyMarginals(schema, tables, dict.fromkeys(cliques, 2.0), guarantee)
     network = dp.PrivateMarkovNetwork([("a, b", "c")])
     network.add_node("alone")
@@ -418,7 +418,7 @@ def test_the_other_kind_of_network_is_refused_by_name(tmp_path):
 
 
 def test_json_keeps_the_guarantee_of_either_kind(tmp_path):
-    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     network = dp.PrivateBayesianNetwork.of(random_network({"a": ["x", "y"]}, []))
     for made in (network, dp.PrivateMarkovNetwork.of(network.to_markov_model())):
         made.save(tmp_path / "none.json")

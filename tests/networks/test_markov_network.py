@@ -233,7 +233,7 @@ def test_a_variable_that_cannot_vary_changes_no_loopy_fit():
         ("a", "b"): np.array([[300, 120, 80], [60, 240, 200]]),
         ("b", "c"): np.array([[99, 266], [208, 164], [151, 112]]),
     }
-    guarantee = dp.Guarantee(1.0, 0.0, None, "replace_one", "laplace", True)
+    guarantee = dp.Guarantee.of(1.0, 0.0, None, "replace_one", "laplace", True)
     fits = []
     for held in (tables, tables | {("d",): np.array([1000])}):
         schema = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]} | ({"d": ["one"]} if ("d",) in held else {}))

@@ -21,7 +21,7 @@ from pgmpy_dp.privacy.accounting import (
     zcdp_curve,
     zcdp_limit,
 )
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Pure, Zcdp
 
 PLANS = [
     (1.0, 1e-6),
@@ -117,9 +117,9 @@ def test_curves_bound_the_divergence_of_the_discrete_distributions(epsilon):
 
 
 def test_charges_have_their_curves():
-    assert renyi_curve(Charge("t", "gaussian", rho=0.5)) == pytest.approx(0.5 * np.asarray(ORDERS))
-    assert (renyi_curve(Charge("t", "laplace", epsilon=0.5)) >= pure_curve(0.5)).all()
-    assert renyi_curve(Charge("t", "laplace", epsilon=0.5)) == pytest.approx(pure_curve(0.5), rel=1e-12)
+    assert renyi_curve(Zcdp(0.5)) == pytest.approx(0.5 * np.asarray(ORDERS))
+    assert (renyi_curve(Pure(0.5)) >= pure_curve(0.5)).all()
+    assert renyi_curve(Pure(0.5)) == pytest.approx(pure_curve(0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -1.0])

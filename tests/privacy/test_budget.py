@@ -13,18 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgmpy_dp import privacy
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve, zcdp_limit
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Approx, Cost, Pure, Zcdp
 
 
 def pure(epsilon):
-    return Charge("table", "laplace", epsilon=epsilon)
+    return Cost("table", "laplace", Pure(epsilon))
 
 
 def zcdp(rho):
-    return Charge("table", "gaussian", rho=rho)
+    return Cost("table", "gaussian", Zcdp(rho))
 
 
 def test_ten_tenths_fit_in_one_and_an_eleventh_does_not():
@@ -43,7 +44,7 @@ def test_a_refused_charge_leaves_the_ledger_usable():
     budget.charge(pure(0.7))
     with pytest.raises(BudgetExceededError, match=r"epsilon=0\.5.*spent epsilon=0\.7.*at most epsilon=0\.3"):
         budget.charge(pure(0.5))
-    assert budget.history == (pure(0.7),)
+    assert [cost.loss for cost in budget.history] == [Pure(0.7)]
     budget.charge(pure(0.3))
     assert budget.remaining.epsilon == 0.0
 
@@ -106,7 +107,7 @@ def test_a_pure_budget_with_a_delta_takes_all_its_epsilon_purely():
     budget.charge(pure(1.0))
     with pytest.raises(BudgetExceededError):
         budget.charge(zcdp(1e-12))
-    assert budget.history == (pure(1.0),)
+    assert [cost.loss for cost in budget.history] == [Pure(1.0)]
 
 
 def test_what_remains_after_a_gaussian_can_be_asked_for():
@@ -143,7 +144,7 @@ def test_every_accepted_history_has_a_certificate(plan, delta):
     assert before <= 1
     if history[first:]:
         left = float(1 - before)
-        after = np.sum([renyi_curve(charge) for charge in history[first:]], axis=0)
+        after = np.sum([renyi_curve(charge.loss) for charge in history[first:]], axis=0)
         assert epsilon_from_renyi(after, delta) <= left * (1 + 1e-12)
         # At the single order that was fixed, not only at the best one:
         largest = zcdp_curve(rho_for(left, delta))
@@ -219,10 +220,16 @@ def test_what_remains_of_any_fraction_can_be_asked_for(parts):
 
 def test_charges_are_either_pure_or_zcdp():
     for bad in ({}, {"epsilon": Fraction(1), "rho": 0.1}):
-        with pytest.raises(ValueError, match="exactly one"):
-            Charge("table", "laplace", **bad)
-    with pytest.raises(ValueError, match="Charge"):
-        PrivacyBudget(1.0).charge(0.5)
+        with pytest.raises(ValueError, match=r"exactly one|has a loss"):
+            Cost.from_dict({"label": "table", "mechanism": "laplace", **bad})
+    for wrong in (0.5, Cost("exact", "none", None, private=False), PrivacyBudget(1.0).charge(pure(0.5))):
+        with pytest.raises(ValueError, match="takes a Cost with a loss that was not paid before"):
+            PrivacyBudget(1.0).charge(wrong)
+
+
+def test_the_former_name_of_a_cost_warns():
+    with pytest.warns(DeprecationWarning, match=r"Cost now"):
+        assert privacy.Charge("table", "laplace", epsilon=0.5) == pure(0.5)
 
 
 def test_repr_is_short():
@@ -230,7 +237,7 @@ def test_repr_is_short():
 
 
 def block(epsilon, delta):
-    return Charge("sums", "sampled_gaussian", epsilon=epsilon, delta=delta)
+    return Cost("sums", "sampled_gaussian", Approx(epsilon, delta))
 
 
 def test_blocks_add_exactly_in_epsilon_and_delta():
@@ -282,10 +289,9 @@ def test_a_pure_budget_takes_no_block():
 def test_bad_deltas_of_blocks_are_refused(delta):
     with pytest.raises(ValueError, match="delta"):
         block(0.1, delta)
-    assert block(0.1, 0.0).delta is None
-    assert Charge.from_dict(block(0.1, 1e-6).to_dict()) == block(0.1, 1e-6)
-    with pytest.raises(ValueError, match="budget's delta"):
-        Charge("t", "gaussian", rho=0.1, delta=1e-6)
+    assert Cost.from_dict(block(0.1, 1e-6).to_dict()) == block(0.1, 1e-6)
+    with pytest.raises(ValueError, match="exactly one"):
+        Cost.from_dict({"label": "t", "mechanism": "gaussian", "rho": 0.1, "delta": "1/1000000"})
 
 
 def test_added_blocks_are_what_the_sum_says():

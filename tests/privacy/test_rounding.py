@@ -15,8 +15,8 @@ from pgmpy_dp.privacy import calibrate, subsampling
 from pgmpy_dp.privacy.accounting import ORDERS, pure_curve, renyi_curve, rho_for, zcdp_limit
 from pgmpy_dp.privacy.blocks import block_rho
 from pgmpy_dp.privacy.checks import decimal_above, decimal_below, exact_positive, rounded_down
+from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import gaussian_scale, laplace_scale
 from pgmpy_dp.privacy.regression import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
@@ -87,7 +87,7 @@ def test_the_renyi_curve_of_a_pure_charge_is_not_below_randomised_response(epsil
 @settings(max_examples=40, deadline=None)
 def test_the_renyi_curve_of_an_exact_charge_is_not_below_it(epsilon):
     epsilon = epsilon if epsilon < 300 else 300 + epsilon / 10**6
-    curve = renyi_curve(Charge("table", "laplace", epsilon=epsilon))
+    curve = renyi_curve(Pure(epsilon))
     with mpmath.workdps(400):
         e = exactly(epsilon)
         for place in (0, 200, 383):

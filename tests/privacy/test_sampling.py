@@ -172,7 +172,7 @@ def test_sampling_is_refused_where_the_lemma_does_not_hold():
 
 def test_a_guarantee_on_a_sample_is_checked_against_the_noise():
     """At rate 0.1, epsilon 0.1 allows noise of 1 / 0.7187 and no less."""
-    guarantee = Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.1)
+    guarantee = Guarantee.of(0.1, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.1)
     table = {("a",): np.array([1, 2])}
     NoisyMarginals(SCHEMA, table, {("a",): 1 / 0.71867}, guarantee)
     with pytest.raises(ValueError, match=r"costs epsilon=0\.1"):
@@ -181,12 +181,12 @@ def test_a_guarantee_on_a_sample_is_checked_against_the_noise():
         NoisyMarginals(SCHEMA, table, {("a",): 1e-5}, guarantee)
     for neighbours, mechanism, rho in (("replace_one", "laplace", None), ("add_remove", "gaussian", 0.1)):
         with pytest.raises(ValueError, match="sampling_rate"):
-            Guarantee(0.1, 1e-6, rho, neighbours, mechanism, True, sampling_rate=0.1)
+            Guarantee.of(0.1, 1e-6, rho, neighbours, mechanism, True, sampling_rate=0.1)
     for rate in (0.0, 1.1, float("nan"), "0.1", None):
         with pytest.raises(ValueError, match="sampling_rate"):
-            Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, sampling_rate=rate)
+            Guarantee.of(0.1, 0.0, None, "add_remove", "laplace", True, sampling_rate=rate)
     assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
-    assert "sampling_rate" not in Guarantee(0.1, 0.0, None, "add_remove", "laplace", True).to_dict()  # as it was
+    assert "sampling_rate" not in Guarantee.of(0.1, 0.0, None, "add_remove", "laplace", True).to_dict()  # as it was
 
 
 def test_a_part_is_charged_as_a_whole_with_its_first_step_or_refused():

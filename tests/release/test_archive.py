@@ -28,7 +28,7 @@ from pgmpy_dp.schema import Bins, Schema
 
 DESCRIPTOR, MEASUREMENTS = archive.DESCRIPTOR, archive.MEASUREMENTS
 SCHEMA = Schema({"größe": Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"größe": "unknown"})
-GUARANTEE = Guarantee(3.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"})
+GUARANTEE = Guarantee.of(3.1, 0.0, None, "add_remove", "laplace", True, versions={"opendp": "0.16.0"})
 RELEASE = NoisyMarginals(
     SCHEMA,
     {("b", "größe"): np.arange(-4, 5).reshape(3, 3), ("b",): np.array([3, 2**63 - 1, -(2**63)])},
@@ -81,7 +81,7 @@ def test_round_trip_is_exact(tmp_path):
             SCHEMA,
             {("b",): np.array([1, 2, 3])},
             {("b",): 7.1},
-            Guarantee(1.25, 1e-9, 0.02, "replace_one", "gaussian", False, "user"),
+            Guarantee.of(1.25, 1e-9, 0.02, "replace_one", "gaussian", False, "user"),
             10,
         ),
     ):
@@ -103,11 +103,11 @@ def test_round_trip_is_exact(tmp_path):
 )
 def test_round_trip_of_any_numbers(scale, epsilon, values, mechanism):
     if mechanism == "laplace":
-        guarantee = Guarantee(max(epsilon, 1 / scale), 0.0, None, "add_remove", mechanism, True)
+        guarantee = Guarantee.of(max(epsilon, 1 / scale), 0.0, None, "add_remove", mechanism, True)
     else:
         rho = max(0.1, 0.5 / scale**2)
         epsilon = max(epsilon, rho + 2 * math.sqrt(rho * math.log(1e6)))  # what zCDP implies
-        guarantee = Guarantee(epsilon, 1e-6, rho, "add_remove", mechanism, True)
+        guarantee = Guarantee.of(epsilon, 1e-6, rho, "add_remove", mechanism, True)
     release = NoisyMarginals(SCHEMA, {("b",): np.array(values, np.int64)}, {("b",): scale}, guarantee)
     assert loaded(zipped(saved(release))) == release
 
@@ -145,7 +145,7 @@ def test_the_file_says_what_it_holds():
 
 
 def test_exact_counts_are_not_written(tmp_path):
-    exact = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+    exact = Guarantee.of(math.inf, 0.0, None, "add_remove", "none", False)
     release = NoisyMarginals(SCHEMA, {("b",): np.array([1, 2, 3])}, {("b",): 0.0}, exact)
     with pytest.raises(ValueError, match="Exact counts"):
         release.save(tmp_path / "a.zip")

@@ -4,11 +4,11 @@ import itertools
 from dataclasses import replace
 
 import pytest
-
-from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.composition import compose
 
-ONE = Guarantee(0.1, 0.0, None, "add_remove", "laplace", True, "person", max_rows=2)
+from pgmpy_dp.privacy.guarantee import Guarantee
+
+ONE = Guarantee.of(0.1, 0.0, None, "add_remove", "laplace", True, "person", max_rows=2)
 NOISY = replace(ONE, delta=1e-7, rho=0.01, mechanism="gaussian")
 
 

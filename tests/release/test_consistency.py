@@ -86,7 +86,7 @@ def test_intersections_are_the_closure():
 
 def released(tables, epsilons, neighbours="add_remove", total=None):
     scales = {clique: 1.0 / epsilon for clique, epsilon in zip(tables, epsilons, strict=True)}
-    guarantee = dp.Guarantee(100.0, 0.0, None, neighbours, "laplace", True)
+    guarantee = dp.Guarantee.of(100.0, 0.0, None, neighbours, "laplace", True)
     return dp.NoisyMarginals(SCHEMA, tables, scales, guarantee, total)
 
 
@@ -136,7 +136,7 @@ def test_exact_counts_agree_already(weights):
     counts = all_counts(np.random.default_rng(0))
     tables = {clique: counts_of(counts, clique) for clique in [("a", "b", "d"), ("d", "c"), ("b", "e", "a")]}
     exact = dp.NoisyMarginals(
-        SCHEMA, tables, dict.fromkeys(tables, 0.0), dp.Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
+        SCHEMA, tables, dict.fromkeys(tables, 0.0), dp.Guarantee.of(math.inf, 0.0, None, "add_remove", "none", False)
     )
     for clique, agreed in dp.papers.mutual_consistency(exact, weights).items():
         np.testing.assert_allclose(agreed, tables[clique], atol=1e-9)

@@ -13,7 +13,7 @@ from pgmpy_dp.privacy.mechanisms import laplace_variance
 
 SCHEMA = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]})
 COUNTS = {("smoke", "lung"): [[40, 200, 3], [10, 700, 5]], ("lung",): [50, 900, 8]}
-GAUSSIAN = dp.Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+GAUSSIAN = dp.Guarantee.of(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
 
 
 def measured(clique=("smoke",), values=(31.2, 67.9), stddev=5.0):
@@ -51,7 +51,7 @@ def test_a_contingency_table_of_opendp():
             flatten=lambda: [measured((), [100.0]), measured(), measured(("smoke", "age"), [1, 2, 3, 4, 5, 6], 50.0)]
         ),
     )
-    promised = dp.Guarantee(1.25, 1e-6, 0.03, "add_remove", "gaussian", True)
+    promised = dp.Guarantee.of(1.25, 1e-6, 0.03, "add_remove", "gaussian", True)
     found = from_contingency_table(table, promised)
     assert found.schema.states == {"smoke": ("yes", "missing"), "age": (1, 2, 3)}
     assert found.tables["smoke", "age"].tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -60,18 +60,18 @@ def test_a_contingency_table_of_opendp():
 
 
 def test_several_measurements_of_a_clique_are_weighed_together():
-    promised = dp.Guarantee(1.5, 1e-6, 0.05, "add_remove", "gaussian", True)
+    promised = dp.Guarantee.of(1.5, 1e-6, 0.05, "add_remove", "gaussian", True)
     found = from_mbi([measured(values=[30, 60], stddev=5.0), measured(values=[40, 70], stddev=5.0)], SCHEMA, promised)
     assert found.tables["smoke",].tolist() == [35, 65]
     assert found.scales["smoke",] == pytest.approx(5.0 / 2**0.5)
-    laplace = dp.Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    laplace = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     with pytest.raises(dp.SchemaError, match="measured twice"):
         from_mbi([measured(), measured()], SCHEMA, laplace)
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.1, 1.0, 20.0, 2.0**40])
 def test_the_scale_of_laplace_noise_follows_from_its_deviation(scale):
-    promised = dp.Guarantee(1.0 / scale, 0.0, None, "add_remove", "laplace", True)
+    promised = dp.Guarantee.of(1.0 / scale, 0.0, None, "add_remove", "laplace", True)
     found = from_mbi([measured(stddev=laplace_variance(scale) ** 0.5)], SCHEMA, promised)
     assert found.scales["smoke",] == pytest.approx(scale, rel=1e-12)
 

@@ -15,12 +15,12 @@ from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
 SCHEMA = Schema({"a": ["x", "y", "z"], "b": [0, 1]})
-LAPLACE = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True)
-REPLACE = Guarantee(1.5, 0.0, None, "replace_one", "laplace", True)
-GAUSSIAN = Guarantee(3.0, 1e-6, 0.2, "add_remove", "gaussian", True)
-EXACT = Guarantee(math.inf, 0.0, None, "add_remove", "none", False)
-PERSONS = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=3)
-WEIGHED = Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=None)
+LAPLACE = Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", True)
+REPLACE = Guarantee.of(1.5, 0.0, None, "replace_one", "laplace", True)
+GAUSSIAN = Guarantee.of(3.0, 1e-6, 0.2, "add_remove", "gaussian", True)
+EXACT = Guarantee.of(math.inf, 0.0, None, "add_remove", "none", False)
+PERSONS = Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=3)
+WEIGHED = Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", True, "person", max_rows=None)
 TABLES = {("b", "a"): np.array([[5, 6, -7], [8, 9, 10]]), ("b",): np.array([20, 13])}
 SCALES = {("b", "a"): 4.0, ("b",): 2.0}
 
@@ -135,7 +135,7 @@ def test_contradictory_guarantees_are_refused(changes):
     parts = {"epsilon": 0.5, "delta": 0.0, "rho": None, "neighbours": "add_remove"}
     parts |= {"mechanism": "laplace", "private": True}
     with pytest.raises(ValueError, match=r"Guarantee|number"):
-        Guarantee(**(parts | changes))
+        Guarantee.of(**(parts | changes))
 
 
 def test_variances_are_those_of_the_discrete_noise():
@@ -180,7 +180,7 @@ def test_private_total_of_equal_scales_is_the_published_formula():
 
 def test_private_total_is_unbiased_with_the_stated_variance():
     noise, counts = SimulatedNoise(0), {("b", "a"): np.full((2, 3), 50), ("b",): np.array([100, 200])}
-    guarantee = Guarantee(0.75, 0.0, None, "add_remove", "laplace", False)
+    guarantee = Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", False)
     drawn = []
     for _ in range(2000):
         tables = {c: noise.discrete_laplace(t.ravel(), SCALES[c]).reshape(t.shape) for c, t in counts.items()}
@@ -204,7 +204,7 @@ def test_totals_at_the_edges():
     assert (exact.total, exact.total_variance) == (21.0, 0.0)
     huge = release(tables={("b",): np.full(2, 2**63 - 1)}, scales={("b",): 2.0})
     assert huge.total == pytest.approx(2.0**64)
-    nearly_exact = Guarantee(2e9, 0.0, None, "add_remove", "laplace", True)
+    nearly_exact = Guarantee.of(2e9, 0.0, None, "add_remove", "laplace", True)
     assert math.isfinite(release(scales=dict.fromkeys(TABLES, 1e-9), guarantee=nearly_exact).total)
 
 
@@ -215,7 +215,7 @@ def test_equality_hash_pickle_and_copy():
     assert pickle.loads(pickle.dumps(noisy)) == copy.deepcopy(noisy) == noisy
     assert noisy != release(tables=TABLES | {("b",): np.array([20, 14])})
     assert noisy != release(scales=SCALES | {("b",): 3.0})
-    assert noisy != release(guarantee=Guarantee(0.8, 0.0, None, "add_remove", "laplace", True))
+    assert noisy != release(guarantee=Guarantee.of(0.8, 0.0, None, "add_remove", "laplace", True))
     assert noisy != 3
     for guarantee in (PERSONS, WEIGHED):
         assert pickle.loads(pickle.dumps(guarantee)) == Guarantee.from_dict(guarantee.to_dict()) == guarantee
@@ -224,7 +224,7 @@ def test_equality_hash_pickle_and_copy():
 def test_repr_states_the_guarantee_in_words():
     assert "epsilon = 0.75, for one record added or removed" in repr(release())
     assert "delta = 1e-06" in repr(release(guarantee=GAUSSIAN))
-    assert "NOT PRIVATE" in repr(release(guarantee=Guarantee(1.0, 0.0, None, "add_remove", "laplace", False)))
+    assert "NOT PRIVATE" in repr(release(guarantee=Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", False)))
     assert "NOT PRIVATE: exact" in str(EXACT)
     assert "public number of records: 7" in repr(release(guarantee=REPLACE, public_total=7))
     wide = Schema({f"v{i}": [0, 1] for i in range(500)})

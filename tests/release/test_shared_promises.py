@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgmpy_dp.release.composition import sharing
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.gaussian import gaussian_delta
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release, compose
-from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.kinds import compose_releases
 from pgmpy_dp.release.promises import check_gaussian
 
@@ -190,7 +190,7 @@ def test_every_release_of_a_sequence_promises_the_whole_and_several_promise_it_o
 
 
 PARTS = [
-    dp.Guarantee(e, d, None, "add_remove", "laplace", True, payment=name)
+    dp.Guarantee.of(e, d, None, "add_remove", "laplace", True, payment=name)
     for name, e, d in [("p", 0.1, 0.0), ("q", 0.7, 1e-7), ("r", 1e-3, 0.0)]
 ]
 
@@ -198,7 +198,7 @@ PARTS = [
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 2.5]), st.sets(st.integers(0, 2))), min_size=1, max_size=4))
 def test_composition_is_the_sum_over_distinct_payments(drawn):
-    own = [dp.Guarantee(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon, _ in drawn]
+    own = [dp.Guarantee.of(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon, _ in drawn]
     whole = compose([sharing(g, [PARTS[i] for i in sorted(held)]) for g, (_, held) in zip(own, drawn, strict=True)])
     distinct = set().union(*(held for _, held in drawn))
     for name in ("epsilon", "delta"):
@@ -220,7 +220,7 @@ def test_composition_is_the_sum_over_distinct_payments(drawn):
 )
 def test_unsound_parts_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        dp.Guarantee(0.75, 0.0, None, "add_remove", "laplace", True, **changes)
+        dp.Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", True, **changes)
 
 
 def test_a_file_that_leaves_out_what_found_its_states_is_refused(found, budget, tmp_path):
@@ -272,9 +272,9 @@ def test_epsilon_and_delta_are_held_against_the_price_of_the_noise(kind, tmp_pat
 def test_no_delta_below_the_price_of_the_noise_is_promised():
     rho, epsilon = 0.1, 1.5
     delta = gaussian_delta(2 * rho, epsilon)
-    check_gaussian("exact", Guarantee(epsilon, delta, rho, "add_remove", "gaussian", True), rho)
+    check_gaussian("exact", Guarantee.of(epsilon, delta, rho, "add_remove", "gaussian", True), rho)
     with pytest.raises(ValueError, match="less: Gaussian noise of these scales costs"):
-        check_gaussian("less", Guarantee(epsilon, delta * (1 - 1e-4), rho, "add_remove", "gaussian", True), rho)
+        check_gaussian("less", Guarantee.of(epsilon, delta * (1 - 1e-4), rho, "add_remove", "gaussian", True), rho)
 
 
 def test_releases_of_two_kinds_of_noise_promise_both(budget):

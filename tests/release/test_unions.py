@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgmpy_dp.release.composition import compose_apart
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
@@ -21,11 +22,10 @@ from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, Lapl
 from pgmpy_dp.privacy import OPENDP_NOISE
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
-from pgmpy_dp.release.composition import compose_apart
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})
-LAPLACE = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
-GAUSSIAN = Guarantee(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
+LAPLACE = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
+GAUSSIAN = Guarantee.of(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
 
 
 def part(cliques, seed=0, guarantee=LAPLACE, scale=4.0, records=900, total=None):
@@ -58,7 +58,7 @@ def violation(distributions, changed, epsilon):
 )
 def test_the_guarantee_holds_for_every_outcome_and_every_choice_of_holders(prices, overlap):
     overlap = min(overlap, len(prices))
-    holders = [Guarantee(e, d, None, "add_remove", "several", True) for e, d in prices]
+    holders = [Guarantee.of(e, d, None, "add_remove", "several", True) for e, d in prices]
     stated = compose_apart(holders, overlap)
     distributions = [outcomes(*price) for price in prices]
     subsets = [[n for n in range(len(prices)) if bits >> n & 1] for bits in range(1, 2 ** len(prices))]
@@ -76,7 +76,7 @@ def test_nothing_less_would_hold():
 
 
 def test_each_price_is_the_sum_of_the_largest_and_shared_payments_are_added_once():
-    found = Guarantee(0.5, 1e-7, None, "add_remove", "partition_selection", True, payment="found")
+    found = Guarantee.of(0.5, 1e-7, None, "add_remove", "partition_selection", True, payment="found")
     holders = [
         replace(GAUSSIAN, epsilon=2.5, delta=3e-6, rho=0.1),
         replace(GAUSSIAN, epsilon=1.5, delta=5e-6, rho=0.3),
@@ -101,7 +101,7 @@ def test_relation_and_unit_agree_and_samples_exact_counts_and_unions_are_refused
         with pytest.raises(ValueError, match="not samples or other unions"):
             compose_apart([LAPLACE, refused])
     with pytest.raises(ValueError, match="Exact counts"):
-        compose_apart([LAPLACE, Guarantee(float("inf"), 0.0, None, "add_remove", "none", False)])
+        compose_apart([LAPLACE, Guarantee.of(float("inf"), 0.0, None, "add_remove", "none", False)])
 
 
 def united(rows, epsilons, overlap=1):

@@ -42,7 +42,7 @@ def made(states, cliques, total=1000, scale=2.0, **promise):
     parts = {"epsilon": sensitivity * len(tables) / scale, "delta": 0.0, "rho": None, "private": True}
     parts |= {"neighbours": "add_remove", "mechanism": "laplace"}
     public = total if sensitivity == 2 else None
-    return dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), Guarantee(**{**parts, **promise}), public)
+    return dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), Guarantee.of(**{**parts, **promise}), public)
 
 
 def independent(release, **changed):
@@ -206,7 +206,7 @@ def test_units_are_told_as_what_they_are():
     ):
         assert said in rows
     schema = dp.Schema({"a": [0, 1]})
-    promise = Guarantee(0.5, 0.0, None, "replace_one", "laplace", True, "person_id", {}, 1.0, None)
+    promise = Guarantee.of(0.5, 0.0, None, "replace_one", "laplace", True, "person_id", {}, 1.0, None)
     noisy = dp.NoisyMarginals(schema, {("a",): np.array([10.5, 20.25])}, {("a",): 4.0}, promise, 31)
     for said in ("They share a weight of 1", "with all its rows, replaced by another", "Units counted", "31"):
         assert said in words(render_report(noisy))

@@ -242,7 +242,7 @@ def test_persons_follow_their_household_where_a_block_holds_both():
 
 
 def test_a_schema_of_another_mixture_is_refused(fitted):
-    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     mixture = Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.5]]])
     with pytest.raises(dp.SchemaError, match="not over the variables"):
         PrivateHouseholdNetwork(SCHEMA, mixture, 10.0, guarantee, {})

@@ -19,7 +19,7 @@ from pgmpy_dp.release import Guarantee
 SCHEMA = dp.Schema(
     {"a": ["x", "y"], "b": dp.Bins([0, 1, 4, 10]), "c": [1, 2], "d": ["n", "m", "o"]}, missing={"b": "none"}
 )
-GUARANTEE = Guarantee(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
+GUARANTEE = Guarantee.of(1.0, 1e-6, 0.02, "add_remove", "gaussian", True)
 
 
 def made(schema=SCHEMA, total=1000.0, seed=0):

@@ -49,7 +49,7 @@ def network_of(kind):
         mixture = coarse.refine(
             {"fine": FINE, "coarse": COARSE, "a": 2}, {"fine": Refinement("coarse", PLACES, shares)}
         )
-    guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     return dp.PrivateMixtureNetwork(schema_of(kind), mixture, 1000.0, guarantee)
 
 

@@ -71,9 +71,10 @@ def plan(
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
     from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
     from pgmpy_dp.fitting import plan_pairs
+    from pgmpy_dp.privacy.guarantee import learned
     from pgmpy_dp.schema import Schema
 
     if (model is None) == (not pairs):
@@ -86,14 +87,16 @@ def plan(
         plan_pairs(whole, target) if model is None else planned(whole, model, check, noise_of(mechanism, delta))
     )
     asked, schema = NoisyTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
-    quote = asked.quote(PublicTable.of(schema, delta))  # refuses what cannot be measured, before a file is written
+    quote = quoted(asked, PublicTable.of(schema, delta))  # refuses what cannot be measured, before a file is written
     held, lines = foreseen(quote, schema, records, error)
     lines += delta_cautions(delta)
     if model is not None:
         advice = gaussian_advice(asked, quote, PublicTable.of(schema, GAUSSIAN_DELTA))
         lines += [*left_out(whole, schema.variables), *advice]
     if out is not None:
-        _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights})
+        found = learned(wanted)
+        stated = {"guarantee": found.to_dict()} if found.every else {}
+        _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights, **stated})
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
     emit(as_json, held, lines)
 
@@ -268,7 +271,7 @@ def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> li
     """Advise Gaussian noise for tables with Laplace noise, where it is far less; `public` has its delta."""
     from pgmpy_dp.data.mechanisms.tables import deviations
 
-    if quote.guarantee.mechanism != "laplace" or asked.sampling_rate < 1:
+    if quote.cost.mechanism != "laplace" or asked.sampling_rate < 1:
         return []
     price = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian").quote(public)
     laplace, gaussian = (statistics.median(deviations(each).values()) for each in (quote, price))

@@ -89,6 +89,7 @@ def release(
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
+    from pgmpy_dp.data.mechanisms.mechanism import quoted
     from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
     from pgmpy_dp.records.parquet import is_parquet, parquet_table
 
@@ -120,7 +121,7 @@ def release(
             told = [] if model is None else left_out(whole, schema.variables)
             asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
         if spending.dry_run:
-            quote = asked.quote(spending.public(schema))
+            quote = quoted(asked, spending.public(schema))
             held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
             if model is not None:
                 told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
@@ -160,13 +161,14 @@ def _planned_residuals(
 ) -> tuple[Residuals, Schema, dict[Clique, float], Spending]:
     """Read a plan, and find its price and the noise in cells of its tables."""
     from pgmpy_dp.cli.shared.structures import read_plan, schema_of
+    from pgmpy_dp.data.mechanisms.mechanism import quoted
     from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release.noisy_residuals import residual_variance
 
     scales, delta = read_plan(plan)
     schema = schema_of(schema, schema.require([subset for subset in scales if subset]))
     asked = Residuals(scales, delta)
-    quote = asked.quote(spending.public(schema, delta))
+    quote = quoted(asked, spending.public(schema, delta))
     noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}
     return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 

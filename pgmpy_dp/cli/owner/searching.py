@@ -117,7 +117,9 @@ def structure(
         search.fit(dataset)
         with charged_already():
             found = zip(search.edges_["parent"], search.edges_["child"], strict=True)
-            out.write_text("\n".join([*edge_lines(found, search.network_.nodes()), ""]), encoding="utf-8")
+            out.write_text(
+                "\n".join([*edge_lines(found, search.network_.nodes(), search.guarantee_), ""]), encoding="utf-8"
+            )
             if model is not None:
                 search.network_.save(model)
             if release_path is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from pgmpy_dp._files import parse_json
 from pgmpy_dp._kinds import endings_of
 from pgmpy_dp.cli.shared.common import as_json_text
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned_graph
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # A name, plain or in quotation marks as JSON writes it.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = re.compile(_QUOTED)
+_FOUND = "# found at the cost of: "
 _EDGE = re.compile(rf'(?P<first>{_QUOTED}|[^"].*?)\s+(?P<arrow>->|--)\s+(?P<second>{_QUOTED}|[^"].*)')
 _ARROWS = ("->", "--", "=>", "<-")
 LISTS = endings_of("a list of edges")
@@ -38,11 +41,13 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     from pgmpy_dp.models.formats.formats import SUFFIXES
     from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load_network
 
+    found = DECLARED
     if path.suffix.lower() in LISTS:
         nodes, edges, undirected = _edge_list(path, variables)
+        found = _found_by(path)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
-        nodes, edges = list(network.nodes()), list(network.edges())
+        nodes, edges, found = list(network.nodes()), list(network.edges()), learned_graph(network)
         undirected = isinstance(network, DiscreteMarkovNetwork)
     else:
         raise click.ClickException(
@@ -53,6 +58,8 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     structure = PrivateMarkovNetwork() if undirected else PrivateBayesianNetwork()
     structure.add_nodes_from(nodes)
     structure.add_edges_from(edges)
+    if found.every:
+        structure.graph[GRAPH_KEY] = found
     return structure
 
 
@@ -104,8 +111,20 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
     return list(nodes), edges, arrows == {"--"}
 
 
-def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[str]:
-    """Write one edge per line, and variables without edges by themselves.
+def _found_by(path: Path) -> Guarantee:
+    """Read what finding a list of edges cost, which a comment of `edge_lines` states."""
+    lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
+    stated = next((line.removeprefix(_FOUND) for line in lines if line.startswith(_FOUND)), None)
+    if stated is None:
+        return DECLARED
+    try:
+        return Guarantee.from_dict(parse_json(stated.encode()))
+    except (ValueError, TypeError, KeyError) as error:
+        raise click.ClickException(f"{path}: its line {_FOUND.strip()} was altered ({error}): get it again.") from None
+
+
+def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str], found: Guarantee = DECLARED) -> list[str]:
+    """Write one edge per line, variables without edges by themselves, and what finding the edges cost as a comment.
 
     Examples
     --------
@@ -115,7 +134,8 @@ def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str]) -> list[s
     edges = list(edges)
     joined = {name for edge in edges for name in edge}
     alone = [_quoted(name) for name in nodes if name not in joined]
-    return [f"{_quoted(parent)} -> {_quoted(child)}" for parent, child in edges] + alone
+    stated = [f"{_FOUND}{json.dumps(found.to_dict())}"] if found.every else []
+    return [*stated, *(f"{_quoted(parent)} -> {_quoted(child)}" for parent, child in edges), *alone]
 
 
 def _quoted(name: str) -> str:
@@ -164,7 +184,7 @@ def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
     ]
 
 
-def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
+def read_cliques(path: Path) -> tuple[Sequence[list[str]], list[float] | None]:
     """Read cliques and, if given, their shares: a JSON list of lists, or {"cliques": [...], "weights": [...]}."""
     try:
         content = parse_json(path.read_bytes())
@@ -175,9 +195,10 @@ def read_cliques(path: Path) -> tuple[list[list[str]], list[float] | None]:
     if (
         isinstance(content, dict)
         and isinstance(content.get("cliques"), list)
-        and set(content) <= {"cliques", "weights"}
+        and set(content) <= {"cliques", "weights", "guarantee"}
     ):
-        return content["cliques"], content.get("weights")
+        found = Guarantee.from_dict(content["guarantee"]) if "guarantee" in content else DECLARED
+        return Learned(content["cliques"], found), content.get("weights")
     raise click.ClickException(
         f'{path}: write the cliques as a list of lists, such as [["smoke", "lung"]], or as '
         '{"cliques": [...], "weights": [...]}.'

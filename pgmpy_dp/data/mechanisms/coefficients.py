@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import MAX_SCALE
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
@@ -57,9 +57,9 @@ class FourierCoefficients:
                 "integers: choose a larger epsilon."
             )
         subsets = closure if public.neighbours == "add_remove" else closure[1:]
-        charge = Charge(f"measure {len(subsets)} sets of coefficients", "laplace", epsilon=cost)
+        paid = public.cost(f"measure {len(subsets)} sets of coefficients", "laplace", Pure(cost))
         held = smallest_holders(public.schema, cliques, subsets)
-        return Quote(charge, _Terms(cliques, held, scale), public.guarantee(cost, "laplace"))
+        return Quote(paid, _Terms(cliques, held, scale))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
         """Count the cliques that contain the coefficients."""

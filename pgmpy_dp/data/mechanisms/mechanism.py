@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from typing import Any, Protocol, TypeVar
@@ -13,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.budget import PrivacyBudget
-from pgmpy_dp.privacy.checks import decimal_above
-from pgmpy_dp.privacy.ledger import Charge, protected
+from pgmpy_dp.privacy.cost import Cost, Loss, Protects
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
 from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers
-from pgmpy_dp.records.memory import distinct
+from pgmpy_dp.records.memory import distinct, require_numbers
 from pgmpy_dp.records.units import Unit, checked_unit, require_single_records
 from pgmpy_dp.records.weights import Weights, require_unweighted
-from pgmpy_dp.release import Guarantee
-from pgmpy_dp.release.composition import sharing
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,10 @@ class Public:
     weights: Weights | None = field(default=None, kw_only=True)
 
     @property
-    def protects(self) -> str:
-        """What neighbours differ in, as a charge states it."""
-        return protected(self.neighbours, "record" if self.unit is None else self.unit.column)
+    def protects(self) -> Protects:
+        """What neighbours differ in."""
+        unit: dict[str, Any] = {} if self.unit is None else {"unit": self.unit.column, "max_rows": self.unit.max_rows}
+        return Protects(self.neighbours, **unit, largest_weight=None if self.weights is None else self.weights.largest)
 
     @property
     def rows(self) -> int:
@@ -75,27 +73,10 @@ class Public:
         """The largest sum that one unit adds to a table, in parts."""
         return self.rows * self.parts
 
-    def guarantee(self, epsilon: Fraction, mechanism: str, *, delta: float = 0.0, **parts: Any) -> Guarantee:
-        """State the guarantee of a release that costs epsilon; `parts` are further fields of `Guarantee`.
-
-        If the states of the schema were found in records, it includes the cost of finding them, since the schema is
-        published with the release.
-        """
-        own = Guarantee(
-            epsilon=decimal_above(epsilon),
-            delta=delta,
-            neighbours=self.neighbours,
-            mechanism=mechanism,
-            private=self.private,
-            versions=library_versions(self.private),
-            **{"rho": None} | parts,
-        )
-        return sharing(own, self.payments)
-
-    @property
-    def payments(self) -> tuple[Guarantee, ...]:
-        """Guarantees under which declared states were found in records."""
-        return ()
+    def cost(self, label: str, mechanism: str, loss: Loss, **parts: Any) -> Cost:
+        """State a cost for these records; `parts` are further fields of `Cost`."""
+        versions = tuple(library_versions(self.private).items())
+        return Cost(label, mechanism, loss, self.protects, self.private, versions=versions, **parts)
 
     @property
     def single_records(self) -> bool:
@@ -129,11 +110,6 @@ class PublicTable(Public):
         units = checked_unit(unit, max_rows, OPENDP_NOISE)
         return cls(neighbours, units, None, budget, True, schema, weights=weights)
 
-    @property
-    def payments(self) -> tuple[Guarantee, ...]:
-        """Guarantees under which the states of the schema were found."""
-        return self.schema.payments
-
 
 @dataclass(frozen=True)
 class Held:
@@ -155,6 +131,13 @@ class Held:
                 "first. Ready-made counts contain no records."
             )
         return self.records.codes
+
+    def codes_for(self, cliques: Iterable[Clique]) -> Mapping[str, Codes]:
+        """Return `codes`; SchemaError if the tables of these cliques cannot be counted from them."""
+        codes = self.codes
+        assert isinstance(self.records, EncodedRecords)
+        require_numbers(codes, self.records.schema, cliques)
+        return codes
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
         """Return the distinct records in some variables (default: all), and which of them each record is."""
@@ -191,11 +174,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class Quote:
-    """The charge, the public parameters of the draw, and the guarantee of the release, if it has one."""
+    """The cost of an answer, the public parameters of its draw, and what was learned from records before."""
 
-    charge: Charge
+    cost: Cost
     terms: Any
-    guarantee: Any = None
+    earlier: Guarantee = DECLARED
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the answer."""
+        return Guarantee(frozenset({self.cost})).after(self.earlier)
 
 
 Exact = TypeVar("Exact")
@@ -210,13 +198,18 @@ class Mechanism(Protocol[Exact, Answer_co]):
     """
 
     def quote(self, public: Any) -> Quote:
-        """State the charge and the guarantee, without reading records."""
+        """State the cost, without reading records."""
 
     def read(self, quote: Quote, held: Any) -> Exact:
         """Compute the exact answer, which is passed only to :meth:`draw`; raises if the source cannot provide it."""
 
     def draw(self, quote: Quote, public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
         """Draw the release, after the charge."""
+
+
+def quoted(mechanism: Mechanism[Any, Any], public: Public, earlier: Guarantee = DECLARED) -> Quote:
+    """Ask a mechanism for its price, and add what was learned before: by its fields, the schema and `earlier`."""
+    return replace(mechanism.quote(public), earlier=learned(mechanism, public, earlier))
 
 
 @cache

@@ -36,25 +36,21 @@ but it also releases those at the threshold: its delta is too small by a factor 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.data.mechanisms.tables import delta_within, promise
+from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.mechanisms import laplace_scale, table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource, payment_name
+from pgmpy_dp.privacy.cost import Approx
+from pgmpy_dp.privacy.mechanisms import laplace_scale, least_threshold, table_sensitivity
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
 from pgmpy_dp.schema import State
-
-# Relative amount by which delta is lowered before use; far more than floats round.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,9 @@ class PartitionSelection:
         # Rows count alike, whatever they weigh.
         scale = laplace_scale(epsilon, table_sensitivity(public.neighbours, "l1", public.rows))
         threshold = least_threshold(scale, delta, public.rows)
-        charge = Charge(f"states of {variable}", "partition selection", epsilon=epsilon, delta=Fraction(str(delta)))
-        return Quote(charge, (scale, threshold), promise(public, epsilon, "partition_selection", delta=delta))
+        label, loss = f"states of {variable}", Approx(epsilon, Fraction(str(delta)))
+        noise = (("scale", scale), ("threshold", threshold))
+        return Quote(public.cost(label, "partition_selection", loss, noise=noise, chooses=label), (scale, threshold))
 
     def read(self, quote: Quote, held: Held) -> ValueCounts:
         """Count the rows of every value."""
@@ -108,28 +105,9 @@ class PartitionSelection:
         values = sorted(exact, key=_order)
         noisy = noise.discrete_laplace(np.array([exact[value] for value in values], dtype=np.int64), scale)
         found = [value for value, rows in zip(values, noisy.tolist(), strict=True) if rows >= threshold]
-        guarantee = quote.guarantee.shared_as(payment_name(noise))
-        own = {self.variable: guarantee.shared[-1:]}
         schema = public.schema.with_states(self.variable, found)
-        schema = schema.replace(found_by={**schema.found_by, **own})
-        return DiscoveredStates(schema, self.variable, scale, threshold, guarantee)
-
-
-def least_threshold(scale: float, delta: float, rows: int) -> int:
-    """Find the least threshold at which the new values of a unit are released with probability at most delta.
-
-    Examples
-    --------
-    >>> least_threshold(scale=1.0, delta=1e-6, rows=1)
-    15
-    """
-
-    def tail(values: int) -> int:
-        """Find the least m with t(m) at most delta for this number of values together."""
-        logarithm = math.log(values) - math.log(delta) - math.log1p(math.exp(-1.0 / scale)) + _ROUNDING
-        return max(math.ceil(scale * logarithm), 0)
-
-    return max(1 + tail(rows), rows + tail(1))
+        schema = schema.replace(found={**schema.found, self.variable: quote.guarantee})
+        return DiscoveredStates(schema, self.variable, scale, threshold, quote.guarantee)
 
 
 def _order(value: State) -> tuple[str, State]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.simplex import SimplexPoints
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of, require_different_nodes, tempering, total_epsilon, truncation
 from pgmpy_dp.privacy.random_bits import Below
@@ -48,8 +48,7 @@ class _Rows:
 
 def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> Quote:
     cost = each * rows.draws
-    charge = Charge(f"draw {counted(rows.draws, 'network')}", mechanism, epsilon=cost)
-    return Quote(charge, rows, public.guarantee(cost, mechanism))
+    return Quote(public.cost(f"draw {counted(rows.draws, 'network')}", mechanism, Pure(cost)), rows)
 
 
 class _DrawnRows:

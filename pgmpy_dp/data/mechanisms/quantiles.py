@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.data.mechanisms.tables import promise
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.privacy.ledger import Charge
-from pgmpy_dp.privacy.noise import NoiseSource, payment_name
+from pgmpy_dp.privacy.cost import Pure
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import selection_scale
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.schema import Bins, Schema
@@ -44,8 +43,8 @@ class QuantileBins:
             )
             for quantile in range(1, self.parts)
         ]
-        charge = Charge(f"{self.parts} bins of {self.variable}", "permute-and-flip", epsilon=epsilon)
-        return Quote(charge, (edges, scales), promise(public, epsilon, "exponential"))
+        label, chooses = f"{self.parts} bins of {self.variable}", f"bins of {self.variable}"
+        return Quote(public.cost(label, "permute_and_flip", Pure(epsilon), chooses=chooses), (edges, scales))
 
     def read(self, quote: Quote, held: Held) -> Counts:
         """Count the values in each fine bin."""
@@ -57,9 +56,8 @@ class QuantileBins:
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
         chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
-        fine, guarantee = public.schema.bins[self.variable], quote.guarantee.shared_as(payment_name(noise))
-        found_by = (*fine.found_by, guarantee.shared[-1])
-        return type(fine)([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found_by=found_by)
+        fine = public.schema.bins[self.variable]
+        return type(fine)([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found=quote.guarantee)
 
 
 def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:

@@ -18,8 +18,8 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.ball import draw_in_ball
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import require_different_nodes, total_epsilon
 from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
@@ -52,8 +52,8 @@ class PosteriorRegressions:
         most = MOST_RECORDS if public.total is None else public.total
         regressions = self._priced(public, each, most)
         cost = self.draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
-        charge = Charge(f"draw {counted(self.draws, 'network')}", "posterior_sampling", epsilon=cost)
-        return Quote(charge, (regressions, most), public.guarantee(cost, "posterior_sampling"))
+        paid = public.cost(f"draw {counted(self.draws, 'network')}", "posterior_sampling", Pure(cost))
+        return Quote(paid, (regressions, most))
 
     def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
         """Return the numbers on their public grid."""

@@ -24,8 +24,8 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.privacy.blocks import least_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
+from pgmpy_dp.privacy.cost import Approx
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyResiduals
@@ -81,9 +81,8 @@ class Residuals:
             scales = _priced(schema, scales, public.neighbours, rounded_down(paid), delta)
         label = f"measure {counted(len(scales), 'set')} of residuals"
         rho = residual_rho(schema, scales, public.neighbours)
-        charge = Charge(label, "gaussian", epsilon=paid, delta=Fraction(str(delta)))
-        terms = _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales)
-        return Quote(charge, terms, public.guarantee(paid, "gaussian", delta=delta, rho=rho))
+        cost = public.cost(label, "gaussian", Approx(paid, Fraction(str(delta)), rho))
+        return Quote(cost, _Terms(cliques, smallest_holders(schema, cliques, list(scales)), scales))
 
     def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
         """Count the cliques that contain the residuals."""

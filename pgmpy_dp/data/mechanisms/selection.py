@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Pure, Zcdp
+from pgmpy_dp.privacy.guarantee import Learned
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
@@ -76,10 +77,10 @@ class FarthestTables:
             raise ValueError("Choosing tables costs either epsilon or rho: give exactly one of them.")
         if self.rho is None:
             epsilon = exact_positive("epsilon", self.epsilon)
-            charge = Charge(label, "permute-and-flip", epsilon=epsilon)
-            return Quote(charge, (selection_scale(epsilon / picks, sensitivity), terms))
-        charge = Charge(label, "exponential", rho=self.rho)
-        return Quote(charge, (exponential_scale(exact_positive("rho", self.rho) / picks, sensitivity), terms))
+            cost = public.cost(label, "permute_and_flip", Pure(epsilon), chooses="tables")
+            return Quote(cost, (selection_scale(epsilon / picks, sensitivity), terms))
+        cost = public.cost(label, "exponential", Zcdp(self.rho), chooses="tables")
+        return Quote(cost, (exponential_scale(exact_positive("rho", self.rho) / picks, sensitivity), terms))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, int]:
         """Count the records, and compute the distance of each table from its reference."""
@@ -101,7 +102,7 @@ class FarthestTables:
                 break
             scores = np.array([-exact[clique] for clique in open_to], dtype=np.int64)
             chosen.append(open_to[least(scores, scale)])
-        return tuple(chosen)
+        return Learned(chosen, quote.guarantee)
 
 
 def _scored(public: PublicTable, clique: Clique, reference: NDArray[np.float64]) -> tuple[Counts, Counts, int]:

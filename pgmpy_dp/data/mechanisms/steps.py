@@ -22,14 +22,14 @@ from typing import Any, Generic, TypeVar
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
-from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, promise
+from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource, payment_name
+from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique
 
 Result = TypeVar("Result")
@@ -89,6 +89,8 @@ class TablesInSteps(Generic[Result]):
         does not see records.
     label : str
         Label of the charge.
+    chooses : str
+        What the result decides about later answers, such as "a graph"; see `Cost`.
     """
 
     steps: Sequence[Step]
@@ -96,6 +98,7 @@ class TablesInSteps(Generic[Result]):
     delta: float
     asking: Callable[[], Asking[Result]]
     label: str
+    chooses: str = ""
 
     def quote(self, public: PublicTable) -> Quote:
         """Price all steps; the terms are the loss of each, in rho or epsilon, and the one-way tables."""
@@ -107,13 +110,12 @@ class TablesInSteps(Generic[Result]):
         if not self.delta:
             # Rounded parts must still fit within the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
-            charge = Charge(self.label, "laplace", epsilon=epsilon)
-            return Quote(charge, (parts, own), promise(public, epsilon, "laplace"))
+            return Quote(public.cost(self.label, "laplace", Pure(epsilon), chooses=self.chooses), (parts, own))
         delta = delta_within(public, self.delta)
         rho = sequence_rho([(step.share, step.picks, step.either) for step in self.steps], epsilon, delta)
-        charge = Charge(self.label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
-        promised = promise(public, epsilon, "gaussian", delta=delta, rho=rho)
-        return Quote(charge, ([rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps], own), promised)
+        loss = Approx(epsilon, Fraction(str(delta)), rho)
+        losses = [rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps]
+        return Quote(public.cost(self.label, "gaussian", loss, chooses=self.chooses), (losses, own))
 
     def read(self, quote: Quote, held: Held) -> Held:
         """Read the records once, so that an unreadable source fails before it is paid for; the steps count later."""
@@ -125,7 +127,6 @@ class TablesInSteps(Generic[Result]):
         """Answer step by step; return the result and the guarantee of all answers together."""
         asking, answer = self.asking(), None
         losses, _ = quote.terms
-        guarantee = quote.guarantee.shared_as(payment_name(noise))
         left = list(zip(self.steps, losses, strict=True))
         while left:
             asked = asking.send(answer)
@@ -135,13 +136,11 @@ class TablesInSteps(Generic[Result]):
             if len(kind) != count or not all(kind) or (isinstance(asked, Choose) and not taken[0][0].picks):
                 raise TypeError(f"{type(asked).__name__} was requested, which the next step does not provide.")
             loss = sum(loss for _, loss in taken)
-            answer = self._answered(asked, taken[0][0], loss, public, exact, noise)
-            if isinstance(answer, NoisyMarginals):
-                answer = replace(answer, guarantee=guarantee)
+            answer = self._answered(asked, taken[0][0], loss, public, exact, quote, noise)
         try:
             asking.send(answer)
         except StopIteration as end:
-            return end.value, guarantee
+            return end.value, quote.guarantee
         raise TypeError("The method asked for more answers than it has steps.")
 
     def measuring(self, asked: Measure, loss: Any, public: PublicTable) -> GaussianTables | NoisyTables:
@@ -154,8 +153,16 @@ class TablesInSteps(Generic[Result]):
         return GaussianTables(asked.cliques, math.fsum(parts), self.delta, parts)
 
     def _answered(
-        self, asked: Measure | Choose, step: Step, loss: Any, public: PublicTable, held: Held, noise: NoiseSource
+        self,
+        asked: Measure | Choose,
+        step: Step,
+        loss: Any,
+        public: PublicTable,
+        held: Held,
+        whole: Quote,
+        noise: NoiseSource,
     ) -> Any:
+        """Answer one step, whose cost is that of all steps."""
         mechanism: FarthestTables | GaussianTables | NoisyTables
         if isinstance(asked, Choose):
             if not asked.references:
@@ -166,5 +173,5 @@ class TablesInSteps(Generic[Result]):
             return None
         else:
             mechanism = self.measuring(asked, loss, public)
-        quote = mechanism.quote(public)
+        quote = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]

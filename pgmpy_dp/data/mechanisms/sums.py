@@ -37,7 +37,7 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
 from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
 from pgmpy_dp.privacy.budget import PrivacyLoss
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Approx
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, calibrate, grid_delta, price
 from pgmpy_dp.release import Guarantee
@@ -113,8 +113,7 @@ class SampledSums:
             scale = min(_grid(multiplier, one)[1] for one in (1.0, math.sqrt(2.0), 2.0))
             priced.require_fine((self.width, scale))
         label = f"{self.steps} noisy sums"
-        charge = Charge(label, "sampled_gaussian", epsilon, delta=Fraction(str(delta)))
-        return Quote(charge, priced, public.guarantee(epsilon, "sampled_gaussian", delta=delta))
+        return Quote(public.cost(label, "sampled_gaussian", Approx(epsilon, Fraction(str(delta)))), priced)
 
     def read(self, quote: Quote, held: Held | Rows) -> Rows:
         """Return the rows for the statistics."""

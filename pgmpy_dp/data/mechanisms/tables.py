@@ -25,8 +25,8 @@ from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
+from pgmpy_dp.privacy.cost import Approx, Loss, Pure, Zcdp
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.ledger import Charge
 from pgmpy_dp.privacy.mechanisms import (
     UNIT_WEIGHT,
     gaussian_scale,
@@ -39,12 +39,12 @@ from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
 Shares = Mapping[Clique, Fraction]
-# Parts of a charge beside epsilon, the rho of the guarantee, and the scale of each table's noise.
-Price = tuple[dict[str, Any], float | None, dict[Clique, float]]
+# What is charged, and the scale of each table's noise.
+Price = tuple[Loss, dict[Clique, float]]
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,26 @@ class NoisyTables:
         if price is None:
             known = ", ".join(map(repr, ("auto", *_PRICES)))
             raise ValueError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
-        amount, rho, scales = price(public, shares, epsilon_on_sample(epsilon, rate), self.delta)
+        loss, scales = price(public, shares, epsilon, epsilon_on_sample(epsilon, rate), self.delta)
         sampled = " on a sample" if rate < 1 else ""
         label = f"measure {counted(len(shares), 'table')}{sampled}"
-        noise = "laplace" if rho is None else "gaussian"
-        charge = Charge(label, noise, **{"epsilon": epsilon, **amount})
-        delta = 0.0 if rho is None else self.delta
-        return Quote(charge, scales, promise(public, epsilon, noise, delta=delta, rho=rho, sampling_rate=float(rate)))
+        noise = "laplace" if isinstance(loss, Pure) else "gaussian"
+        return Quote(public.cost(label, noise, loss, sampling_rate=float(rate)), scales)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
         """Count the records; return their codes instead if a sample of them is to be counted."""
-        return held.records.counts(tuple(quote.terms)) if quote.guarantee.sampling_rate == 1.0 else held.codes
+        if quote.cost.sampling_rate == 1.0:
+            return held.records.counts(tuple(quote.terms))
+        return held.codes_for(quote.terms)
 
     def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
         """Add independent noise to every cell."""
-        if quote.guarantee.sampling_rate < 1.0:
-            rate = Fraction(str(quote.guarantee.sampling_rate))
+        if quote.cost.sampling_rate < 1.0:
+            rate = Fraction(str(quote.cost.sampling_rate))
             chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(quote.terms))
-        laplace = quote.guarantee.mechanism == "laplace"
+        laplace = quote.cost.mechanism == "laplace"
         return _released(quote, public, exact, noise.discrete_laplace if laplace else noise.discrete_gaussian)
 
 
@@ -119,11 +119,11 @@ class GaussianTables:
         """Price the tables; the terms are the noise scales."""
         shares = shared(public, self.cliques, self.weights)
         delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
-        charge = Charge(f"measure {counted(len(shares), 'table')}", "gaussian", rho=self.rho)
         # At a large delta a small rho implies epsilon 0; a larger epsilon holds as well.
         epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(self.rho), delta), self.rho)))
-        promised = promise(public, epsilon, "gaussian", delta=delta, rho=self.rho)
-        return Quote(charge, _gaussian_scales(public, shares, rho), promised)
+        loss = Zcdp(self.rho, epsilon, Fraction(str(delta)))
+        label = f"measure {counted(len(shares), 'table')}"
+        return Quote(public.cost(label, "gaussian", loss), _gaussian_scales(public, shares, rho))
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
         """Count the records."""
@@ -138,7 +138,7 @@ def deviations(quote: Quote) -> dict[Clique, float]:
     """Find the standard deviation of the noise in a cell of each table, in what tables count; of two stages, pooled."""
     stages = quote.terms if isinstance(quote.terms, tuple) else (quote.terms,)
     parts = UNIT_WEIGHT if quote.guarantee.weighted else 1
-    variance = laplace_variance if quote.guarantee.mechanism == "laplace" else gaussian_variance
+    variance = laplace_variance if quote.cost.mechanism == "laplace" else gaussian_variance
     return {c: sum(1.0 / variance(scales[c]) for scales in stages) ** -0.5 / parts for c in stages[0]}
 
 
@@ -152,7 +152,7 @@ def _released(
     return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
 
 
-def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _laplace(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
     if checked_delta(delta, zero_allowed=True):
         raise ValueError(
             Message(
@@ -162,12 +162,12 @@ def _laplace(public: PublicTable, shares: Shares, epsilon: Fraction, delta: floa
             )
         )
     one = table_sensitivity(public.neighbours, "l1", public.contribution)
-    return {}, None, {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
+    return Pure(paid), {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
 
 
-def _gaussian(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _gaussian(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
     rho = rho_for(epsilon, delta_within(public, delta))
-    return {"epsilon": None, "rho": rho}, rho, _gaussian_scales(public, shares, Fraction(rho))
+    return Zcdp(rho, paid, Fraction(str(delta))), _gaussian_scales(public, shares, Fraction(rho))
 
 
 def _gaussian_scales(public: PublicTable, shares: Shares, rho: Fraction) -> dict[Clique, float]:
@@ -175,7 +175,7 @@ def _gaussian_scales(public: PublicTable, shares: Shares, rho: Fraction) -> dict
     return {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
 
 
-def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delta: float) -> Price:
+def _gaussian_block(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
     delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
@@ -187,7 +187,7 @@ def _gaussian_block(public: PublicTable, shares: Shares, epsilon: Fraction, delt
         )
     relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
     scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
-    return {"delta": Fraction(str(delta))}, block_rho(list(scales.values()), public.neighbours), scales
+    return Approx(paid, Fraction(str(delta)), block_rho(list(scales.values()), public.neighbours)), scales
 
 
 _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
@@ -218,13 +218,6 @@ def shared(
     for clique in checked:
         require_countable(public.schema, clique)
     return dict(zip(checked, _shares(weights, len(checked)), strict=True))
-
-
-def promise(public: PublicTable, epsilon: Fraction, noise: str, **parts: Any) -> Guarantee:
-    """State the guarantee of tables, for units where there are units."""
-    unit: dict[str, Any] = {} if public.unit is None else {"unit": public.unit.column, "max_rows": public.unit.max_rows}
-    weight = {} if public.weights is None else {"largest_weight": public.weights.largest}
-    return public.guarantee(epsilon, noise, **unit, **weight, **parts)
 
 
 def perturbed(

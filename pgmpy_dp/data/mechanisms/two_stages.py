@@ -39,10 +39,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.data.mechanisms.tables import delta_within, perturbed, promise, shared
+from pgmpy_dp.data.mechanisms.tables import delta_within, perturbed, shared
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import exact_positive, number
-from pgmpy_dp.privacy.ledger import Charge
+from pgmpy_dp.privacy.cost import Approx
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyMarginals
@@ -106,8 +106,7 @@ class TwoStageTables:
         rho = block_rho(scales, public.neighbours)
         terms = dict(zip(shares, scales, strict=False)), dict(zip(shares, scales[len(shares) :], strict=True))
         label = f"measure {len(shares)} tables in two stages"
-        charge = Charge(label, "gaussian", epsilon=epsilon, delta=Fraction(str(delta)))
-        return Quote(charge, terms, promise(public, epsilon, "gaussian", delta=delta, rho=rho))
+        return Quote(public.cost(label, "gaussian", Approx(epsilon, Fraction(str(delta)), rho)), terms)
 
     def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
         """Count the records once for both stages."""

@@ -25,7 +25,7 @@ from pgmpy_dp.observed.observations import agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.kinds import compose_releases, refuse_repeated, several
+from pgmpy_dp.release.kinds import joint_guarantee, refuse_repeated, several
 from pgmpy_dp.schema import Clique, Schema
 
 Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
@@ -97,7 +97,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         for release in data:
             self._paid(release, [node for node in self._variables(structure) if node in release.schema.states])
         self._require_held(structure, agreed_schema(data, self._variables(structure)))
-        compose_releases(data)  # refuses guarantees that differ, before the fit
+        joint_guarantee(data)  # refuses guarantees that differ, before the fit
         place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
         return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
 

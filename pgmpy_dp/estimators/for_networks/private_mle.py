@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -33,7 +33,6 @@ from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.composition import sharing
 from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
@@ -187,8 +186,7 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
         first = part.measure(cliques, beginning, weights=weights, sampling_rate=allocation.sampling_rate)
         features = allocation_features(network, scopes, first, self._rows(first, scopes), allocation)
         cliques, weights = second_plan(schema, scopes, features, self.tables)
-        second = part.measure(cliques, whole - beginning, weights=weights)
-        return first, features, replace(second, guarantee=sharing(second.guarantee, first.payments))
+        return first, features, part.after(first).measure(cliques, whole - beginning, weights=weights)
 
     def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
 from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
@@ -230,7 +230,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         if self.records is not None:
             mixed, known = measured(advice), PublicTable.of(schema, self.delta, public.neighbours)
             # As if units had one record each.
-            advice = Plan(mixed, mixed.quote(known), schema, self.records).outlook.advice
+            advice = Plan(mixed, quoted(mixed, known), schema, self.records).outlook.advice
             if self.delta and target is None and self.stages == 1 and public.single_records:
                 triples |= clear_triples(schema, self.records, table_deviation(epsilon, self.delta, public.neighbours))
         if self.stages == 1:

@@ -35,7 +35,7 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
     --------
     >>> from pgmpy_dp.release import Guarantee, union as united
     >>> from pgmpy_dp.schema import Schema
-    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee.of(1.0)
     >>> parts = {
     ...     name: NoisyMarginals(schema, {("smoke",): np.array(counts)}, {("smoke",): 1.0}, promise)
     ...     for name, counts in {"north": [310, 680], "south": [290, 704], "west": [600, 390]}.items()

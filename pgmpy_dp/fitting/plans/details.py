@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pgmpy_dp.privacy.guarantee import Learned, learned
 from pgmpy_dp.schema import Clique, Schema
 
 # Share of the privacy loss for all finer histograms together. On tables of real records (the benchmark
@@ -16,6 +17,8 @@ def with_details(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Add the finer histograms of the binned numbers in some tables, with equal shares of the privacy loss.
 
+    The plan, and the cliques in it, hold what was learned from records for the schema and the cliques.
+
     Examples
     --------
     >>> from pgmpy_dp.schema import Bins
@@ -25,4 +28,6 @@ def with_details(
     measured = {variable for clique in cliques for variable in clique}
     names = [name for name, detail in schema.details.items() if detail.variable in measured]
     whole = _SHARE / (1.0 - _SHARE) * sum(weights)
-    return (*cliques, *((name,) for name in names)), [*weights, *[whole / len(names) for _ in names]]
+    found = learned(schema, cliques)
+    planned = Learned((*cliques, *((name,) for name in names)), found)
+    return Learned((planned, [*weights, *[whole / len(names) for _ in names]]), found)

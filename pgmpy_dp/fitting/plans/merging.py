@@ -66,5 +66,5 @@ def merge_rare_states(
     merged = {state: rest if is_rare else state for state, is_rare in zip(states, rare.tolist(), strict=True)}
     declared: dict[str, Any] = dict(schema.declared)
     declared[coarser] = [*frequent, rest] if rare.any() else frequent
-    rules = (*schema.rules, Hierarchy(variable, coarser, merged, column=False))
-    return schema.replace(variables=declared, rules=rules, found_by={**schema.found_by, coarser: release.payments})
+    rules = (*schema.rules, Hierarchy(variable, coarser, merged, column=False, found=release.guarantee))
+    return schema.replace(variables=declared, rules=rules, found={**schema.found, coarser: release.guarantee})

@@ -31,6 +31,7 @@ from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
 from pgmpy_dp.privacy.checks import choice, number
+from pgmpy_dp.privacy.guarantee import Learned, learned_graph
 from pgmpy_dp.release.observations import joined_pairs, maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -54,7 +55,8 @@ def plan_measurements(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
-    The choice depends only on the structure and the numbers of states, so it costs no privacy.
+    The choice depends only on the structure and the numbers of states, so it costs no privacy. If these were found in
+    records, the plan holds what that cost, and what is measured by it carries that.
 
     Parameters
     ----------
@@ -90,7 +92,8 @@ def plan_measurements(
             "plan_measurements takes a network and a schema, in this order, got "
             f"{type(network).__name__} and {type(schema).__name__}."
         )
-    return with_details(schema, *plan_tables(network, schema, check, mechanism))
+    cliques, weights = plan_tables(network, schema, check, mechanism)
+    return with_details(schema, Learned(cliques, learned_graph(network)), weights)
 
 
 def plan_tables(

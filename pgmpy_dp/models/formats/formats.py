@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,10 @@ from pathlib import Path
 
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp._files import replacing
+from pgmpy_dp._files import parse_json, replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.models.formats.bif import from_bif, to_bif
+from pgmpy_dp.models.formats.learned import SIDECAR_PROPERTY, from_remark, remark, restore, stated
 from pgmpy_dp.models.formats.net import from_net, to_net
 from pgmpy_dp.models.formats.network_json import from_json, to_json
 from pgmpy_dp.models.formats.saved import BAYESIAN, MARKOV, require_format
@@ -43,8 +45,7 @@ def save_network(
         carries. Probabilities are written to full precision. Names that a format cannot hold are escaped, and
         `load_network` restores them. UAI has no names: they are written to ``<path>.schema.json``.
     guarantee : Guarantee, optional
-        By default the network's own. It is stored in JSON; other formats, except UAI, contain a remark if it is NOT
-        PRIVATE.
+        By default the network's own. It is stored in every format, with what found the graph and the states.
     filetype : {"bif", "xmlbif", "xdsl", "net", "uai", "json", "zip"}, optional
         The format, if the suffix does not give it. Without a suffix it is BIF, as in pgmpy.
 
@@ -80,10 +81,11 @@ def save_network(
     elif suffix == ".uai":
         content = to_uai(network, schema)
     else:
-        remark = "" if promise is None or promise.private else str(promise)
-        content = _WRITERS[suffix](network, schema, remark)
+        content = _WRITERS[suffix](network, schema, remark(network, promise))
     if suffix == ".uai":
-        schema.save(_names_of(path))
+        names = schema.to_dict() | {SIDECAR_PROPERTY: stated(network, promise)}
+        text = json.dumps(names, indent=2, ensure_ascii=False, allow_nan=False)
+        _names_of(path).write_text(text + "\n", encoding="utf-8", newline="\n")
     if suffix == SUFFIX:
         write_carrying(path, content, getattr(network, "release_", None))
         return
@@ -108,9 +110,13 @@ def read_network(
     content, releases = read_carrying(path) if suffix == SUFFIX else (path.read_bytes(), ())
     try:
         if suffix == ".uai":
-            network = from_uai(content, Schema.load(_names_of(path)) if _names_of(path).exists() else None)
+            names = parse_json(_names_of(path).read_bytes()) if _names_of(path).exists() else None
+            network = from_uai(content, None if names is None else Schema.from_dict(names))
+            restore(network, {} if names is None else names.get(SIDECAR_PROPERTY, {}))
         else:
             network = _READERS[suffix](content)
+            if suffix not in (".json", SUFFIX):
+                restore(network, from_remark(content))
         if not network.nodes():
             raise ValueError("it declares no variable")
         network.check_model()

@@ -13,6 +13,7 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import parse_json, require_known
 from pgmpy_dp.models.formats.assembling import assembled_bayesian, assembled_markov
+from pgmpy_dp.models.formats.learned import restore, stated
 from pgmpy_dp.models.formats.saved import BAYESIAN, MARKOV
 from pgmpy_dp.observed.factors import Network, log_linear, ordered_table
 from pgmpy_dp.release import Guarantee
@@ -28,7 +29,8 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
         "format": MARKOV if markov else BAYESIAN,
         "version": _VERSION,
         "schema": schema.to_dict(),
-        "guarantee": None if guarantee is None else guarantee.to_dict(),
+        "guarantee": None,
+        **stated(network, guarantee),
         **({} if guarantee is None or guarantee.private else {"promise": str(guarantee)}),
         **({"tied": _ties_out(tied)} if tied else {}),
         **(_markov_out if markov else _bayesian_out)(network, schema),
@@ -43,8 +45,7 @@ def from_json(content: bytes) -> Network:
         raise ValueError("it is not a network")
     require_known(stored["version"], _VERSION)
     network = (_markov_in if stored["format"] == MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
-    if stored["guarantee"] is not None:
-        network.guarantee_ = Guarantee.from_dict(stored["guarantee"])
+    restore(network, stored)
     network.tied = _ties_in(stored.get("tied", []))
     return network
 

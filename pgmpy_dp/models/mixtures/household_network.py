@@ -21,7 +21,7 @@ from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, readi
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers, WithinBins, decoded
-from pgmpy_dp.privacy.guarantee import checked_number
+from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
@@ -76,7 +76,8 @@ class PrivateHouseholdNetwork(Model):
     ) -> None:
         if dict(mixture.cardinalities) != schema.joined.cardinalities():
             raise SchemaError("The mixture is not over the variables and states of the schema.")
-        self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+        self.schema_, self.mixture_, self.total_ = schema, mixture, float(total)
+        self.guarantee_ = guarantee.after(schema.measured.guarantee)
         self.together_ = dict(together)
 
     @cached_property

@@ -20,8 +20,7 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refinement import Refinement
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS, require_format
-from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import checked_number
+from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.carrying import SUFFIX, carries, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema

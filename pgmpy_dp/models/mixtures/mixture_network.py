@@ -84,7 +84,8 @@ class PrivateMixtureNetwork(Model):
     def __init__(self, schema: Schema, mixture: Mixture, total: float, guarantee: Guarantee) -> None:
         if dict(mixture.cardinalities) != schema.cardinalities():
             raise SchemaError("The mixture is not over the variables and states of the schema.")
-        self.schema_, self.mixture_, self.total_, self.guarantee_ = schema, mixture, float(total), guarantee
+        self.schema_, self.mixture_, self.total_ = schema, mixture, float(total)
+        self.guarantee_ = guarantee.after(schema.guarantee)
         self._fit: MixtureFit | None = None
 
     @classmethod
@@ -164,8 +165,9 @@ class PrivateMixtureNetwork(Model):
         pooled = isinstance(release, UnitedMarginals) and release.variable not in self.schema_.states
         if release.schema.select(fitted_variables(release, pooled)).states != self.schema_.states:
             raise SchemaError("The release has other variables or states than the network.")
-        if release.guarantee != self.guarantee_:
+        if not release.guarantee.states(self.guarantee_):
             raise ValueError("The release makes another promise than the network, which was not fitted to it.")
+        self.guarantee_ = release.guarantee
         vars(self).pop("_draws", None)
         vars(self).pop("_check", None)
         self.release_ = release
@@ -224,7 +226,7 @@ class PrivateMixtureNetwork(Model):
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
         >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})
-        >>> guarantee = Guarantee(1.0, 0.0, None, "add_remove", "laplace", True)
+        >>> guarantee = Guarantee.of(1.0)
         >>> network = PrivateMixtureNetwork(schema, mixture, 100, guarantee).to_bayesian_network()
         >>> sorted(network.edges()), network.latents
         ([('component', 'bronc'), ('component', 'lung')], {'component'})

@@ -97,5 +97,5 @@ def measure_farthest(
         return measured
 
     label = f"choose and measure {steps[0].picks} of {len(references)} pairs"
-    measured, _ = data.release(TablesInSteps(steps, epsilon, delta, asking, label))
+    measured, _ = data.after(network, *releases).release(TablesInSteps(steps, epsilon, delta, asking, label))
     return replace(measured, chosen_among=dict.fromkeys(measured.cliques, len(references)))

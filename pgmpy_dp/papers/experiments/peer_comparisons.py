@@ -137,7 +137,7 @@ def default_divergence(case: str) -> float:
     layout = _truth(case)[0].layout
     tables = {scope: np.rint(table).astype(np.int64) for scope, table in layout.tables(problem.observed).items()}
     scales = dict(zip(problem.scopes, (deviation / 2**0.5 for deviation in problem.scales), strict=True))
-    made_up = Guarantee(1.0, 0.0, None, "add_remove", "laplace", private=False)
+    made_up = Guarantee.of(1.0, private=False)
     noisy = NoisyMarginals(Schema.from_model(truth), tables, scales, made_up)
     fitted = PrivateMarkovNetwork(truth.edges()) if case == "chain" else DiscreteBayesianNetwork(truth.edges())
     return kl_divergence(truth, fitted.fit(noisy, estimator=CollectiveEM()))
