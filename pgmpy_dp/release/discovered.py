@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pgmpy_dp.privacy.checks import checked_number, whole_number
-from pgmpy_dp.privacy.guarantee import Guarantee, counted
+from pgmpy_dp.privacy.guarantee import Guarantee, Learned, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import entry
 from pgmpy_dp.release.kinds import Release
@@ -72,9 +72,10 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The discovered states, without those for missing and other values."""
+        """The discovered states, without those for missing and other values; a schema of them knows their cost."""
         stand_ins = {role[self.variable] for role in (self.schema.other, self.schema.missing) if self.variable in role}
-        return tuple(state for state in self.schema.states[self.variable] if state not in stand_ins)
+        own = [state for state in self.schema.states[self.variable] if state not in stand_ins]
+        return Learned(own, self.guarantee)
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""

@@ -168,7 +168,7 @@ class Bins:
                 inner, low, high = whole[(whole > first) & (whole < end)] / unit, first / unit, end / unit
             found += [edge for edge in np.unique(inner).tolist() if low < edge < high]
             found.append(self.edges[number + 1])
-        return None if len(found) == len(self.edges) else type(self)(found, None, ends.decimals, detail=0)
+        return None if len(found) == len(self.edges) else type(self)(found, None, ends.decimals, self.found, 0)
 
     def closed(self) -> Bins:
         """Close open bins, a hundred ranges of the finite edges beyond these."""

@@ -188,7 +188,7 @@ class Schema:
             raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
         object.__setattr__(self, "csv", csv)
         _require_writable(csv, states, said)
-        costs = _found(found, states, bins)
+        costs = _found(found, {names[name]: declared for name, declared in variables.items()})
         known = {v: replace(own, found=costs[v]) if v in costs else own for v, own in bins.items()}
         object.__setattr__(self, "bins", MappingProxyType(known))
         object.__setattr__(self, "found", MappingProxyType(costs))
@@ -626,13 +626,16 @@ class Schema:
         return Schema, tuple(self._arguments().values())
 
 
-def _found(given: Any, states: Mapping[str, Any], bins: Mapping[str, Bins]) -> dict[str, Guarantee]:
-    """Check what finding states in records cost, and add what bins hold."""
+def _found(given: Any, variables: Mapping[str, Any]) -> dict[str, Guarantee]:
+    """Check what finding states in records cost, and add what bins and lists of states hold."""
     if not isinstance(given, Mapping):
         raise SchemaError(f"found needs a dict of variable -> guarantee, got {type(given).__name__}.")
     for variable in given:
-        _known(variable, states, "found")
-    own = {v: learned(checked_guarantee(given.get(v, DECLARED)), bins[v].found if v in bins else None) for v in states}
+        _known(variable, variables, "found")
+    own = {}
+    for variable, declared in variables.items():
+        held = declared.found if isinstance(declared, Bins) else getattr(declared, "guarantee", None)
+        own[variable] = learned(checked_guarantee(given.get(variable, DECLARED)), held)
     return {variable: cost for variable, cost in own.items() if cost.every}
 
 

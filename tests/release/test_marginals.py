@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,7 +79,7 @@ def test_tables_are_copied_and_read_only():
             r"costs epsilon=1\.55",
         ),
         ({"guarantee": PERSONS}, r"costs epsilon=2\.25"),
-        ({"guarantee": replace(PERSONS, neighbours="replace_one"), "public_total": 33}, "numbers of rows are private"),
+        ({"guarantee": Guarantee.of(0.75, neighbours="replace_one", unit="person", max_rows=3), "public_total": 33}, "numbers of rows are private"),
         ({"guarantee": WEIGHED}, "must hold floats"),
         ({"guarantee": WEIGHED, "tables": {c: t + 0.1 for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
         ({"guarantee": WEIGHED, "tables": {c: t * math.nan for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),

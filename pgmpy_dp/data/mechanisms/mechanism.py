@@ -208,8 +208,13 @@ class Mechanism(Protocol[Exact, Answer_co]):
 
 
 def quoted(mechanism: Mechanism[Any, Any], public: Public, earlier: Guarantee = DECLARED) -> Quote:
-    """Ask a mechanism for its price, and add what was learned before: by its fields, the schema and `earlier`."""
-    return replace(mechanism.quote(public), earlier=learned(mechanism, public, earlier))
+    """Ask a mechanism for its price, and add what was learned before: by its fields, the schema and `earlier`.
+
+    Raises ValueError if no guarantee holds for all of it.
+    """
+    quote = replace(mechanism.quote(public), earlier=learned(mechanism, public, earlier))
+    quote.guarantee  # noqa: B018  # refuses before anything is charged
+    return quote
 
 
 @cache

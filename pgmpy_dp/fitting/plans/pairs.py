@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.privacy.guarantee import Learned, learned
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Share of the privacy loss for all tables of single variables together, by the outlook for pairs, which add to what is
@@ -277,4 +278,5 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     each = weight / schema.joined.cells(pair) ** _POWER
     together = schema.together
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
-    return (*cliques, *together), _parts(1.0, weights)
+    found = learned(schema)
+    return Learned((Learned((*cliques, *together), found), _parts(1.0, weights)), found)

@@ -1,26 +1,26 @@
-"""What chose the states or the tables of a release is part of what it promises, and is counted once in several."""
+"""The wall stamps what it hands out with its cost and all that shaped it; in several answers each cost counts once."""
 
 from __future__ import annotations
 
 import json
 import pickle
+import warnings
 import zipfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pgmpy_dp.release.composition import sharing
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.gaussian import gaussian_delta
-from pgmpy_dp.release import Guarantee, NoisyMarginals, Release, compose
-from pgmpy_dp.release.kinds import compose_releases
+from pgmpy_dp.privacy.guarantee import DECLARED, learned
+from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
+from pgmpy_dp.release.kinds import joint_guarantee
 from pgmpy_dp.release.promises import check_gaussian
 
 RECORDS = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200, "age": [*range(100)] * 5})
@@ -71,7 +71,7 @@ def test_so_does_whatever_else_is_released_under_them(found, measure, budget):
     released = measure(data_set(found.schema, dp.PrivacyBudget(10.0, 1e-3)))
     assert released.guarantee.epsilon == pytest.approx(1.5)
     assert released.guarantee.epsilon >= 1.5 - 1e-12
-    assert found.guarantee.shared[0] in released.guarantee.shared
+    assert found.guarantee.costs == released.guarantee.earlier
 
 
 def _one_table():
@@ -81,13 +81,13 @@ def _one_table():
 def test_bins_know_where_they_are_from(budget):
     data = data_set(OPEN, budget)
     bins = data.quantile_bins("age", 3, 0.25)
-    assert [part.epsilon for part in bins.found_by] == [0.25]
-    assert pickle.loads(pickle.dumps(bins)).found_by == bins.found_by
+    assert bins.found.epsilon == 0.25
+    assert pickle.loads(pickle.dumps(bins)).found == bins.found
     schema = dp.Schema({"age": bins, "place": ["Ulm", "Bonn"]})
     assert stated(data_set(schema, budget).measure([("place",)], 1.0)) == (1.25, 0.0)
-    assert schema.replace(variables={**schema.declared, "age": dp.Bins([0, 50, 100])}).payments == ()  # public ones
+    assert schema.replace(variables={**schema.declared, "age": dp.Bins([0, 50, 100])}).guarantee == DECLARED
     twice = data_set(schema, budget).quantile_bins("age", 2, 0.5)
-    assert [part.epsilon for part in twice.found_by] == [0.25, 0.5]
+    assert sorted(cost.epsilon for cost in twice.found.every) == [0.25, 0.5]
 
 
 def test_two_findings_sum_and_equal_findings_are_two(found, budget):
@@ -114,26 +114,82 @@ def test_schemas_and_releases_keep_it_in_files(found, budget, tmp_path):
     found.schema.save(tmp_path / "schema.json")
     schema = dp.Schema.load(tmp_path / "schema.json")
     assert schema == found.schema
-    assert schema.payments == found.schema.payments == pickle.loads(pickle.dumps(schema)).payments
+    assert schema.guarantee == found.schema.guarantee == pickle.loads(pickle.dumps(schema)).guarantee
     bins = data_set(schema, budget).quantile_bins("age", 3, 0.25)
     schema = schema.replace(variables={**schema.declared, "age": bins})
-    assert dp.Schema.from_dict(schema.to_dict()).bins["age"].found_by == bins.found_by
+    assert dp.Schema.from_dict(schema.to_dict()).bins["age"].found == bins.found
     noisy = data_set(schema, budget).measure([("place",)], 1.0)
     for release in (found, noisy):
         release.save(tmp_path / "release.zip")
         back = Release.load(tmp_path / "release.zip")
-        assert (back, back.guarantee, back.schema.payments) == (release, release.guarantee, release.schema.payments)
+        assert (back, back.guarantee, back.schema.guarantee) == (release, release.guarantee, release.schema.guarantee)
     two = data_set(schema, budget).measure([("age",)], 0.25)
     assert stated(back + two) == (2.0, 1e-7)
 
 
 def test_a_part_of_a_schema_keeps_what_it_says(found):
-    assert found.schema.select(["age"]).payments == ()
-    assert found.schema.select(["place"]).payments == found.schema.payments
-    assert found.schema.with_states("place", ["Ulm"]).payments == found.schema.payments
-    assert dp.Schema({"x": [0, 1]}).join(found.schema).payments == found.schema.payments
+    cost = found.schema.guarantee
+    assert cost.every == found.guarantee.every
+    assert found.schema.select(["age"]).guarantee == DECLARED
+    assert found.schema.select(["place"]).guarantee == cost
+    assert found.schema.with_states("place", ["Ulm"]).guarantee == cost
+    assert dp.Schema({"x": [0, 1]}).join(found.schema).guarantee == cost
+    assert dp.Schema({"place": found.states}).guarantee == cost
+    assert dp.agree([dp.Schema({"place": ["Ulm", "Kiel"]}), dp.Schema({"place": found.states})]).guarantee == cost
     household = dp.HouseholdSchema(dp.Schema({"home": ["a", "b"]}), found.schema, key="id", max_persons=2)
-    assert household.measured.payments == found.schema.payments
+    assert household.measured.guarantee == cost
+    assert learned(dp.plan_pairs(found.schema)[0]) == learned(dp.plan_households(household)) == cost
+
+
+def test_rules_and_finer_bins_keep_it_too(budget):
+    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
+    merged = dp.merge_rare_states(data_set(schema, budget).measure([("place",)], 0.5), "place", "area")
+    (rule,) = merged.rules
+    groups = ["Bonn", "Ulm", "Kiel", "rare"]
+    by_hand = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "area": groups}, rules=[rule])
+    assert by_hand.guarantee.epsilon == dp.Schema.from_dict(by_hand.to_dict()).guarantee.epsilon == 0.5
+    bins = data_set(OPEN, budget).quantile_bins("age", 3, 0.25)
+    assert bins.closed().found == bins.found
+    assert bins.fine.found == bins.found
+
+
+def test_what_is_chosen_by_hand_in_view_of_a_release_names_it(budget):
+    data = data_set(dp.Schema({"place": ["Bonn", "Kiel", "Ulm"]}), budget)
+    first = data.measure([("place",)], 0.5)
+    second = data.after(first).measure([("place",)], 1.0)
+    assert (second.guarantee.epsilon, second.guarantee.own.epsilon) == (1.5, 1.0)
+    assert (first + second).guarantee.epsilon == 1.5
+    assert data.after(first).set_aside(1.0).measure([("place",)], 0.25).guarantee.epsilon == 0.75
+    assert data.after(first).plan(2, epsilon=1.0, delta=1e-6, sampling_rate=0.5).guarantee.epsilon == 1.5
+
+
+def test_the_ledger_reminds_of_what_it_paid_for_and_an_answer_does_not_carry(found, budget):
+    with pytest.warns(UserWarning, match="The ledger paid for states of place, which this answer does not carry"):
+        data_set(dp.Schema({"place": ["Bonn", "Ulm"]}), budget).measure([("place",)], 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data_set(found.schema, budget).measure([("place",)], 1.0)
+        data_set(OPEN, budget).quantile_bins("age", 3, 0.25)  # a choice itself
+
+
+def test_an_answer_states_what_its_ledger_has_paid_in_all(found, budget):
+    noisy = data_set(found.schema, budget).set_aside(2.0).measure([("place",)], 1.0)
+    (own,) = noisy.guarantee.costs
+    assert own.ledger_total == (2.5, 1e-7)  # the part is paid for as a whole
+
+
+@dataclass(frozen=True)
+class Forgetful(NoisyTables):
+    """A mechanism that hands out bare tables."""
+
+    def draw(self, quote, public, exact, noise):
+        return super().draw(quote, public, exact, noise).tables
+
+
+def test_a_mechanism_cannot_forget_its_cost(budget):
+    with pytest.raises(TypeError, match="Forgetful hands out an answer without its cost"):
+        data_set(OPEN, budget).release(Forgetful([("age",)], 1.0))
+    assert budget.spent.epsilon == 1.0
 
 
 def test_found_for_another_change_nothing_is_released_or_charged(found):
@@ -189,50 +245,25 @@ def test_every_release_of_a_sequence_promises_the_whole_and_several_promise_it_o
     assert (one + measured + two).guarantee.epsilon == 1.5
 
 
-PARTS = [
-    dp.Guarantee.of(e, d, None, "add_remove", "laplace", True, payment=name)
-    for name, e, d in [("p", 0.1, 0.0), ("q", 0.7, 1e-7), ("r", 1e-3, 0.0)]
-]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([0.1, 0.3, 2.5]), st.sets(st.integers(0, 2))), min_size=1, max_size=4))
-def test_composition_is_the_sum_over_distinct_payments(drawn):
-    own = [dp.Guarantee.of(epsilon, 0.0, None, "add_remove", "laplace", True) for epsilon, _ in drawn]
-    whole = compose([sharing(g, [PARTS[i] for i in sorted(held)]) for g, (_, held) in zip(own, drawn, strict=True)])
-    distinct = set().union(*(held for _, held in drawn))
-    for name in ("epsilon", "delta"):
-        exact = sum(Fraction(str(getattr(g, name))) for g in (*own, *(PARTS[i] for i in distinct)))
-        assert Fraction(str(getattr(whole, name))) == exact
-    assert set(whole.shared) == {PARTS[i] for i in distinct}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"shared": (PARTS[0], PARTS[1])}, "must be at least the sums of the shared parts"),
-        ({"shared": (replace(PARTS[0], payment=""),)}, "with a payment"),
-        ({"shared": (replace(PARTS[0], neighbours="replace_one"),)}, "another unit or relation of neighbours"),
-        ({"shared": (replace(PARTS[0], private=False),)}, "another unit or relation of neighbours"),
-        ({"shared": [PARTS[0]]}, "shared a tuple"),
-        ({"payment": 7}, "payment must be a text"),
-    ],
-)
-def test_unsound_parts_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        dp.Guarantee.of(0.75, 0.0, None, "add_remove", "laplace", True, **changes)
-
-
-def test_a_file_that_leaves_out_what_found_its_states_is_refused(found, budget, tmp_path):
+def test_a_file_cannot_leave_out_what_found_its_states(found, budget, tmp_path):
     path = tmp_path / "release.zip"
-    data_set(found.schema, budget).measure([("place",)], 1.0).save(path)
-    _altered(path, lambda held: held["guarantee"].pop("shared"))
-    with pytest.raises(ReleaseFormatError, match="does not count the cost"):
+    noisy = data_set(found.schema, budget).measure([("place",)], 1.0)
+    noisy.save(path)
+    _altered(path, lambda held: held["guarantee"].pop("earlier"))
+    with pytest.raises(ReleaseFormatError, match="states something else than its costs"):
         Release.load(path)
-    data_set(found.schema, budget).measure([("place",)], 1.0).save(path)
-    _altered(path, lambda held: held["guarantee"].update(epsilon=0.6))
-    with pytest.raises(ReleaseFormatError, match=r"costs epsilon=1, more than the guarantee's 0\.1"):
+    noisy.save(path)
+    _altered(path, lambda held: held.update(guarantee=noisy.guarantee.own.to_dict()))
+    assert stated(Release.load(path)) == (1.5, 1e-7)  # the schema states it
+    noisy.save(path)
+    _altered(path, lambda held: held.update(guarantee=_cheaper(noisy.guarantee, "0.6").to_dict()))
+    with pytest.raises(ReleaseFormatError, match=r"costs epsilon=1, more than the guarantee's 0\.6"):
         Release.load(path)
+
+
+def _cheaper(guarantee, epsilon):
+    costs = frozenset(replace(cost, loss=replace(cost.loss, epsilon=Fraction(epsilon))) for cost in guarantee.costs)
+    return replace(guarantee, costs=costs)
 
 
 def _altered(path, change):
@@ -258,14 +289,20 @@ def test_epsilon_and_delta_are_held_against_the_price_of_the_noise(kind, tmp_pat
     schema, path = dp.Schema({"a": [0, 1], "b": [0, 1]}), tmp_path / "release.zip"
     data = dp.PrivateDataset(np.zeros((9, 2), int), schema, dp.PrivacyBudget(9.0, 1e-3))
     release = GAUSSIAN[kind](data)
-    for change in ({"epsilon": 1e-6}, {"epsilon": 0.85 * release.guarantee.epsilon}, {"delta": 1e-8}):
+    (cost,) = release.guarantee.costs
+    for change in (
+        {"epsilon": Fraction(1, 10**6)},
+        {"epsilon": cost.epsilon * 85 / 100},
+        {"delta": Fraction(1, 10**8)},
+    ):
+        forged = replace(release.guarantee, costs=frozenset({replace(cost, loss=replace(cost.loss, **change))}))
         with pytest.raises(ValueError, match="Gaussian noise of these scales costs"):
-            replace(release, guarantee=replace(release.guarantee, **change))
+            replace(release, guarantee=forged)
         release.save(path)
-        _altered(path, lambda held, change=change: held["guarantee"].update(change))
+        _altered(path, lambda held, forged=forged: held.update(guarantee=forged.to_dict()))
         with pytest.raises(ReleaseFormatError, match="Gaussian noise of these scales costs"):
             Release.load(path)
-    more = replace(release.guarantee, epsilon=4.0, delta=1e-3, accepted=True)  # such as that of several tries
+    more = replace(release.guarantee, costs=frozenset({replace(cost, loss=replace(cost.loss, epsilon=Fraction(4)))}))
     assert replace(release, guarantee=more).guarantee == more
 
 
@@ -283,7 +320,7 @@ def test_releases_of_two_kinds_of_noise_promise_both(budget):
     places = data_set(schema, budget).measure([("place",)], 0.5)
     merged = dp.merge_rare_states(places, "place", "area")
     pairs = data_set(merged, budget).measure([("area", "age")], 1.0, delta=1e-6, mechanism="gaussian")
-    both = compose_releases([places, pairs])
+    both = joint_guarantee([places, pairs])
     assert (both.epsilon, both.delta, both.rho, both.mechanism) == (1.5, 1e-6, None, "several")
     with pytest.raises(ValueError, match="the same kind of noise"):
         places + pairs
@@ -292,6 +329,6 @@ def test_releases_of_two_kinds_of_noise_promise_both(budget):
 def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
     schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
     merged = dp.merge_rare_states(dp.exact_marginals(RECORDS, schema, [("place",)]), "place", "area")
-    with pytest.raises(ValueError, match="found in exact counts"):
+    with pytest.raises(ValueError, match="Exact counts are not a release"):
         data_set(merged, budget).measure([("area",)], 1.0)
     assert budget.history == ()
