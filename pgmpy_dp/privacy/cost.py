@@ -156,7 +156,7 @@ class Protects:
         return f"one {self.unit} {_CHANGE[self.neighbours]}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost:
     """One payment for answers about records.
 
@@ -262,6 +262,10 @@ class Cost:
                 f"States were found with noise of scale {scale:g} and threshold {threshold:g}, which costs more than "
                 f"{self.loss}."
             )
+
+    def __repr__(self) -> str:
+        stated = [self.mechanism, *map(str, filter(None, (self.loss, self.protects)))]
+        return f"Cost({self.label!r}, {', '.join(stated)}{'' if self.private else ', not private'})"
 
     @property
     def epsilon(self) -> Fraction | None:

@@ -290,7 +290,6 @@ STATED_BY_SCHEMAS = ("states", "states_by_list", "bins", "merged_states", "agree
 STATED_BY_GRAPHS = ("search", "search_refitted", "search_fitted_to_records", "graph_of_a_search", "changed_graph")
 
 
-@pytest.mark.filterwarnings("always::UserWarning")
 def test_lists_of_edges_and_plans_keep_it_in_the_shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     RECORDS[["a", "b"]].to_csv("records.csv", index=False)
@@ -317,7 +316,9 @@ def test_lists_of_edges_and_plans_keep_it_in_the_shell(tmp_path, monkeypatch):
         assert names(Release.load("planned.zip").guarantee) == {found.id, budget.history[-1].id}
     typed = "\n".join(line for line in (tmp_path / "edges.txt").read_text().splitlines() if not line.startswith("#"))
     (tmp_path / "typed.txt").write_text(typed)
-    result = run(f"release {spend} --model typed.txt --epsilon 0.5 --out typed.zip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        result = run(f"release {spend} --model typed.txt --epsilon 0.5 --out typed.zip")
     assert "The ledger paid for a graph, which this answer does not carry" in result.output
 
 

@@ -44,7 +44,7 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     found = DECLARED
     if path.suffix.lower() in LISTS:
         nodes, edges, undirected = _edge_list(path, variables)
-        found = _found_by(path)
+        found = _stated_cost(path)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
         nodes, edges, found = list(network.nodes()), list(network.edges()), learned_graph(network)
@@ -111,7 +111,7 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
     return list(nodes), edges, arrows == {"--"}
 
 
-def _found_by(path: Path) -> Guarantee:
+def _stated_cost(path: Path) -> Guarantee:
     """Read what finding a list of edges cost, which a comment of `edge_lines` states."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
     stated = next((line.removeprefix(_FOUND) for line in lines if line.startswith(_FOUND)), None)

@@ -124,6 +124,8 @@ def _checked_families(
     """Check a network's families and their prior; return the families and the number of states of each node."""
     checked = schema.require(families)
     require_different_nodes(checked)
+    if not isinstance(prior, Mapping):
+        raise TypeError(f"The prior maps each family to positive numbers, got {type(prior).__name__}.")
     for family in checked:
         require_countable(schema, family)
         table = np.asarray(prior.get(family))
