@@ -24,6 +24,7 @@ from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.trees.answers import TreeAnswers
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import family, ordered_table
+from pgmpy_dp.privacy.guarantee import carry_learned
 from pgmpy_dp.schema import Schema
 
 
@@ -151,6 +152,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         held = getattr(self, "guarantee_", None)
         network: PrivateBayesianNetwork = super().do(nodes, inplace=inplace)
         if held is not None:
+            network.guarantee_ = held
+        return network
+
+    def to_markov_model(self) -> Any:
+        """Return the Markov network of the CPDs, of pgmpy's own class, which keeps the guarantee."""
+        network = super().to_markov_model()
+        carry_learned(self, network)
+        if (held := getattr(self, "guarantee_", None)) is not None:
             network.guarantee_ = held
         return network
 

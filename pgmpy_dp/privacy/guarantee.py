@@ -316,6 +316,19 @@ class Guarantee:
         return dict(sorted(pair for cost in self.costs for pair in cost.versions))
 
     @property
+    def origin(self) -> str:
+        """With what the answers were made, and what the ledgers that paid for them had then paid in all."""
+        made = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        totals = {
+            cost.holder: max((c.ledger_total or (0.0, 0.0)) for c in self.costs if c.holder == cost.holder)
+            for cost in self.costs
+        }
+        paid = [f"epsilon = {e!r}" + (f" and delta = {d!r}" if d else "") for e, d in sorted(totals.values()) if e]
+        ledgers = "its ledger" if len(paid) == 1 else "their ledgers"
+        told = f" By then {ledgers} had paid {', '.join(paid)} in all." if paid else ""
+        return f"Made with {made or 'unknown versions'}.{told}"
+
+    @property
     def counted(self) -> str:
         """What the tables count: "records", "records of the sample", "rows" of units, or "units"."""
         if self.unit == "record":

@@ -234,6 +234,7 @@ WAYS = {
     "pickle": lambda network, folder: pickle.loads(pickle.dumps(network)),
     "deepcopy": lambda network, folder: copy.deepcopy(network),
     "do": lambda network, folder: network.do([next(iter(network.nodes()))]),
+    "Markov": lambda network, folder: dp.PrivateMarkovNetwork.of(network.to_markov_model()),
     "page": in_a_page,
     **{ending: in_a_file(ending) for ending in FORMATS},
 }

@@ -178,8 +178,7 @@ def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
     from pgmpy_dp.release import DiscoveredStates, UnitedMarginals
 
     guarantee = noisy.guarantee
-    versions = ", ".join(f"{name} {version}" for name, version in guarantee.versions.items())
-    head = [guarantee.sentence(), f"Made with {versions or 'unknown versions'}."]
+    head = [guarantee.sentence(), guarantee.origin]
     if isinstance(noisy, UnitedMarginals):
         each = [
             f"  {state}: {part.guarantee.sentence()} About {part.total:,.0f} {guarantee.counted}."
