@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.random_bits import Below, Categorical, exponential_coin
+from pgmpy_dp.privacy.coins import Below, Categorical, exponential_coin
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,7 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import BudgetExceededError, SchemaError, callers_level
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.guarantee import DECLARED, learned
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource, checked_noise
+from pgmpy_dp.privacy.noise import NoiseSource, checked_noise, table_sensitivity
 
 Answer = TypeVar("Answer")
 

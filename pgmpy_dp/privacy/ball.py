@@ -34,8 +34,8 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.privacy.coins import exponential_coin
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.random_bits import exponential_coin
 
 Exact = Sequence[Sequence[Fraction]]
 

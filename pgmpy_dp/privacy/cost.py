@@ -22,7 +22,7 @@ from pgmpy_dp.privacy.checks import (
     exact_positive,
     exact_text,
 )
-from pgmpy_dp.privacy.mechanisms import least_threshold, table_sensitivity
+from pgmpy_dp.privacy.noise import least_threshold, table_sensitivity
 
 NEIGHBOURS = ("add_remove", "replace_one")
 EXACT = "none"

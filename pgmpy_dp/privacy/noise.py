@@ -1,23 +1,363 @@
-"""Sources of noise: OpenDP for privacy, numpy for simulation studies."""
+"""Noise: how much of it a loss buys, and where it comes from.
+
+Private noise is drawn by OpenDP's exact integer samplers alone; numpy never draws it, and it has no seed. The coins of
+private samples come from the operating system (`coins`). Simulation studies draw the same distributions by numpy.
+"""
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import Any, Protocol
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.mechanisms import (
-    Counts,
-    add_discrete_gaussian,
-    add_discrete_laplace,
-    checked_counts,
-    checked_scale,
-)
-from pgmpy_dp.privacy.sampling import fixed_sample, poisson_sample, random_integer, random_keys
-from pgmpy_dp.privacy.selection import exponential_least, noisy_least
+from pgmpy_dp._threads import cores
+from pgmpy_dp.privacy.checks import exact_positive, rounded_down
+from pgmpy_dp.privacy.coins import fixed_sample, poisson_sample, random_integer, random_keys
+
+Counts = NDArray[np.int64]
+Neighbours = Literal["add_remove", "replace_one"]
+
+# A unit's weight is divided into this many parts: a power of two, so that weighted counts are exact floats.
+UNIT_WEIGHT = 2**20
+
+# Largest scale, in records: beyond it noise could leave the 64-bit integers, where OpenDP saturates and the stated
+# variance would be wrong.
+MAX_SCALE = 2.0**50
+
+# Relative amount by which delta is lowered before a threshold is chosen; far more than floats round.
+_ROUNDING = 1e-9
+
+# Cells drawn by one thread at a time, about 0.1 s of work.
+_PART = 8192
+
+_Kind = Literal["laplace", "gaussian", "permute_and_flip", "exponential"]
+
+
+def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: int = 1) -> int:
+    """Return the sensitivity of one counting table, in rows.
+
+    A unit (a record, or a person with several) adds to the cells non-negative integers that sum to at most `rows`, and
+    does not affect what other units add. Adding or removing the unit changes the table by this vector: the L1 norm of
+    the change is at most `rows` and its squared L2 norm at most `rows`**2, both reached when one cell gets everything.
+    Replacing the unit subtracts one such vector a and adds another, b: the L1 norm is at most 2 `rows`, and the
+    squared L2 norm |a|**2 + |b|**2 - 2 a.b at most 2 `rows`**2, since a.b >= 0; both are reached by two cells.
+
+    Parameters
+    ----------
+    neighbours : {"add_remove", "replace_one"}
+    norm : {"l1", "squared_l2"}
+    rows : int
+        The largest sum that one unit adds to the table.
+
+    Examples
+    --------
+    >>> table_sensitivity("replace_one", "l1")
+    2
+    >>> table_sensitivity("replace_one", "squared_l2", rows=3)
+    18
+    """
+    if norm not in ("l1", "squared_l2"):
+        raise ValueError(f'norm must be "l1" or "squared_l2", got {norm!r}.')
+    if neighbours not in ("add_remove", "replace_one"):
+        raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
+    units = 1 if neighbours == "add_remove" else 2
+    return units * (rows if norm == "l1" else rows**2)
+
+
+def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
+    """Find the smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
+
+    Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table by d in L1
+    norm changes the probability of any output by a factor of at most exp(d / b): epsilon = sensitivity / b. Tables of
+    the same records with independent noise compose: a record changes each table by at most its sensitivity, so k tables
+    with epsilons e_1 .. e_k together cost the sum of these.
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        This table's share; a float is read as its printed decimal.
+    sensitivity : int
+        L1 sensitivity of the table, from :func:`table_sensitivity`.
+
+    Returns
+    -------
+    float
+        Scale b in records.
+
+    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
+    is not installed.
+
+    Examples
+    --------
+    >>> laplace_scale(0.5, 1)
+    2.0
+    """
+    target = exact_positive("epsilon", epsilon)
+    return _smallest_scale("laplace", sensitivity / float(target), sensitivity, rounded_down(target))
+
+
+def least_threshold(scale: float, delta: float, rows: int) -> int:
+    """Find the least threshold at which the new values of a unit are released with probability at most delta.
+
+    Examples
+    --------
+    >>> least_threshold(scale=1.0, delta=1e-6, rows=1)
+    15
+    """
+
+    def tail(values: int) -> int:
+        """Find the least m with t(m) at most delta for this number of values together."""
+        logarithm = math.log(values) - math.log(delta) - math.log1p(math.exp(-1.0 / scale)) + _ROUNDING
+        return max(math.ceil(scale * logarithm), 0)
+
+    return max(1 + tail(rows), rows + tail(1))
+
+
+def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
+    """Find the smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
+
+    Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a change of the
+    table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020). For k tables with
+    different sigma_i, divide each table by its sigma_i: a record then changes all of them together by at most
+    sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one table (1 or 2). So
+    rho = sum_i s / (2 sigma_i**2), the sum of the tables' shares.
+
+    Parameters
+    ----------
+    rho : Fraction or float
+        This table's share; a float is read as its printed decimal.
+    squared_sensitivity : int
+        Squared L2 sensitivity of the table, from :func:`table_sensitivity`.
+
+    Returns
+    -------
+    float
+        Scale sigma in records.
+
+    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
+    is not installed.
+
+    Examples
+    --------
+    >>> gaussian_scale(0.125, 1)
+    2.0
+    """
+    target, distance = exact_positive("rho", rho), math.sqrt(squared_sensitivity)
+    if Fraction(distance) ** 2 < squared_sensitivity:
+        distance = math.nextafter(distance, math.inf)
+    start = math.sqrt(squared_sensitivity / 2.0) / math.sqrt(float(target))
+    return _smallest_scale("gaussian", start, distance, rounded_down(target))
+
+
+def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
+    """Find the smallest scale at which :func:`permute_and_flip` costs at most epsilon.
+
+    Permute-and-flip at scale s is (2 sensitivity / s)-differentially private if no neighbour changes any score by more
+    than `sensitivity` (McKenna and Sheldon 2020, Theorem 1, with s = 2 sensitivity / epsilon).
+
+    Parameters
+    ----------
+    epsilon : Fraction or float
+        A float is read as its printed decimal.
+    sensitivity : int
+        Sensitivity of each score.
+
+    Examples
+    --------
+    >>> selection_scale(0.5, 3)
+    12.0
+    """
+    target = rounded_down(exact_positive("epsilon", epsilon))
+    return _smallest_scale("permute_and_flip", 2.0 * sensitivity / target, sensitivity, target)
+
+
+def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
+    """Find the smallest scale at which :func:`exponential_choice` costs at most rho of zCDP.
+
+    If no neighbour changes any score by more than `sensitivity`, the log-odds of any two candidates under the
+    exponential mechanism at scale s change by at most e = 2 sensitivity / s: the mechanism is e-bounded range, and so
+    (e**2 / 8)-zCDP (Cesar and Rogers 2021). Accounted as pure epsilon, it would cost e, and so e**2 / 2 of zCDP. If a
+    record changed all scores in the same direction, e would be half as large; this does not hold for ours.
+
+    Parameters
+    ----------
+    rho : Fraction or float
+    sensitivity : int
+        Sensitivity of each score.
+
+    References
+    ----------
+    Dong, Durfee and Rogers (2020). Optimal differential privacy composition for exponential mechanisms. ICML.
+    Cesar and Rogers (2021). Bounding, concentrating, and truncating: unifying privacy loss composition for data
+    analytics. ALT.
+
+    Examples
+    --------
+    >>> exponential_scale(0.125, 3)
+    6.0
+    """
+    target = rounded_down(exact_positive("rho", rho))
+    return _smallest_scale("exponential", sensitivity / math.sqrt(2.0 * target), sensitivity, target)
+
+
+def laplace_variance(scale: float) -> float:
+    """Compute the exact variance of the discrete Laplace distribution of the given scale.
+
+    It is 2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|; at least 1e-100, so
+    that dividing by it is safe.
+
+    Examples
+    --------
+    >>> round(laplace_variance(2.0), 4)
+    7.8354
+    """
+    half = 0.5 / checked_scale(scale)
+    return max(0.5 / math.sinh(half) ** 2, 1e-100) if half < 200.0 else 1e-100
+
+
+def gaussian_variance(scale: float) -> float:
+    """Compute the exact variance of the discrete Gaussian distribution with parameter sigma = scale.
+
+    It is close to sigma**2 for sigma of at least 1 and smaller below (Canonne, Kamath and Steinke 2020); at least
+    1e-100, so that dividing by it is safe.
+
+    Examples
+    --------
+    >>> round(gaussian_variance(0.5), 4), gaussian_variance(10.0)
+    (0.215, 100.0)
+    """
+    sigma = checked_scale(scale)
+    if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a low power of sigma
+        return sigma**2
+    k = np.arange(1.0, 41.0)
+    with np.errstate(over="ignore"):
+        weights = np.exp(-0.5 * (k / sigma) ** 2)
+    return max(float((k**2 * weights).sum() / (0.5 + weights.sum())), 1e-100)
+
+
+def add_discrete_laplace(counts: Counts, scale: float) -> Counts:
+    """Add independent discrete Laplace noise to one-dimensional int64 counts, by OpenDP; see :func:`laplace_scale`.
+
+    Returns a new array. Raises ValueError for counts or scales of the wrong kind, ImportError without OpenDP.
+    """
+    return _added("laplace", counts, scale)
+
+
+def add_discrete_gaussian(counts: Counts, scale: float) -> Counts:
+    """Add independent discrete Gaussian noise by OpenDP to every count; see :func:`add_discrete_laplace`."""
+    return _added("gaussian", counts, scale)
+
+
+def permute_and_flip(scores: Counts, scale: float) -> int:
+    """Draw the position of a low score by OpenDP's permute-and-flip; see :func:`selection_scale`.
+
+    This equals adding exponential noise of this scale to the negated scores and taking the largest (Ding, Kifer,
+    Steinke, Wang, Xiao and Zhang 2021), but on exact integers.
+    """
+    return _chosen("permute_and_flip", scores, scale)
+
+
+def exponential_choice(scores: Counts, scale: float) -> int:
+    """Draw a position with odds exp(-score / scale) by OpenDP's exponential mechanism; see :func:`exponential_scale`.
+
+    This equals adding Gumbel noise of this scale to the negated scores and taking the largest, except that OpenDP
+    computes only as many digits of the noise as the comparison needs, so no floating-point number is drawn.
+    """
+    return _chosen("exponential", scores, scale)
+
+
+def _opendp() -> SimpleNamespace:
+    try:
+        # Not opendp.prelude: it takes seconds and hundreds of megabytes.
+        import opendp.domains as domains
+        import opendp.measurements as measurements
+        import opendp.measures as measures
+        import opendp.metrics as metrics
+        from opendp.mod import enable_features
+    except ImportError as error:
+        raise ImportError(
+            "Private noise comes from OpenDP, which is not installed: run `pip install opendp`. "
+            "There is no substitute; SimulatedNoise is for simulation studies and is not private."
+        ) from error
+    enable_features("contrib")
+    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+    return SimpleNamespace(vectors=vectors, metrics=metrics, measures=measures, measurements=measurements)
+
+
+@lru_cache(maxsize=256)
+def _measurement(kind: _Kind, scale: float) -> Any:
+    """Make OpenDP's measurement; its noisy maximum under max divergence is permute-and-flip, else exponential."""
+    dp = _opendp()
+    if kind == "laplace":
+        return dp.measurements.make_laplace(dp.vectors, dp.metrics.l1_distance(T="i64"), scale=scale)
+    if kind == "gaussian":
+        return dp.measurements.make_gaussian(dp.vectors, dp.metrics.l2_distance(T="f64"), scale=scale)
+    exponential = kind == "exponential"
+    measure = dp.measures.zero_concentrated_divergence() if exponential else dp.measures.max_divergence()
+    distance = dp.metrics.linf_distance(T="i64")
+    return dp.measurements.make_noisy_max(dp.vectors, distance, measure, scale=scale, negate=True)
+
+
+@lru_cache(maxsize=512)
+def _smallest_scale(kind: _Kind, start: float, distance: float, target: float) -> float:
+    """Go up float by float from just below the ideal scale until OpenDP's own price meets the target."""
+    counted = kind in ("laplace", "gaussian")
+    if counted and not 0.0 < start <= MAX_SCALE:
+        name = "epsilon" if kind == "laplace" else "rho"
+        raise ValueError(
+            f"{name}={target!r} for one table needs noise of scale {start:.3g} records, "
+            "outside the range of 64-bit counts: choose a larger privacy loss, or more even weights."
+        )
+    scale = start
+    for _ in range(4 if counted else 0):
+        scale = math.nextafter(scale, 0.0)
+    for _ in range(68):
+        if scale > 0.0 and _measurement(kind, scale).map(distance) <= target:
+            return scale
+        scale = math.nextafter(scale, math.inf)
+    raise ValueError(f"No noise scale near {start!r} meets a loss of {target!r}: choose a larger one.")
+
+
+def _added(kind: _Kind, counts: Counts, scale: float) -> Counts:
+    # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.
+    counts, scale = checked_counts(counts), checked_scale(scale)
+    if counts.size == 0:
+        return counts.copy()
+
+    def draw(part: Counts) -> Counts:
+        return np.array(_measurement(kind, scale)(np.array(part, order="C")), dtype=np.int64)
+
+    if counts.size <= _PART:  # starting a thread takes longer than a small table
+        return draw(counts)
+    # Cells are independent and OpenDP releases Python's lock, so parts can be drawn in parallel.
+    parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return np.concatenate(list(pool.map(draw, parts)))
+
+
+def _chosen(kind: _Kind, scores: Counts, scale: float) -> int:
+    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
+        raise ValueError("scores must be a one-dimensional array of int64, not empty.")
+    return int(_measurement(kind, float(exact_positive("scale", scale)))(np.array(scores, order="C")))
+
+
+def checked_scale(scale: float) -> float:
+    value = float(exact_positive("scale", scale))
+    if value > MAX_SCALE:
+        raise ValueError(f"scale must be at most 2**50 records, got {scale!r}.")
+    return value
+
+
+def checked_counts(counts: Any) -> Counts:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 1:
+        raise ValueError("counts must be a one-dimensional array of int64.")
+    return counts
 
 
 class NoiseSource(Protocol):
@@ -56,38 +396,14 @@ class OpenDPNoise:
     """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`."""
 
     private = True
-
-    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        """See :func:`add_discrete_laplace`."""
-        return add_discrete_laplace(counts, scale)
-
-    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        """See :func:`add_discrete_gaussian`."""
-        return add_discrete_gaussian(counts, scale)
-
-    def coins(self, rate: Fraction, size: int) -> NDArray[np.bool_]:
-        """See :func:`~pgmpy_dp.privacy.sampling.poisson_sample`."""
-        return poisson_sample(rate, size)
-
-    def choose(self, chosen: int, size: int) -> NDArray[np.bool_]:
-        """See :func:`~pgmpy_dp.privacy.sampling.fixed_sample`."""
-        return fixed_sample(chosen, size)
-
-    def keys(self, size: int) -> NDArray[np.uint64]:
-        """See :func:`~pgmpy_dp.privacy.sampling.random_keys`."""
-        return random_keys(size)
-
-    def least(self, scores: Counts, scale: float) -> int:
-        """See :func:`~pgmpy_dp.privacy.selection.noisy_least`."""
-        return noisy_least(scores, scale)
-
-    def exponential_least(self, scores: Counts, scale: float) -> int:
-        """See :func:`~pgmpy_dp.privacy.selection.exponential_least`."""
-        return exponential_least(scores, scale)
-
-    def below(self, bound: int) -> int:
-        """See :func:`~pgmpy_dp.privacy.sampling.random_integer`."""
-        return random_integer(bound)
+    discrete_laplace = staticmethod(add_discrete_laplace)
+    discrete_gaussian = staticmethod(add_discrete_gaussian)
+    coins = staticmethod(poisson_sample)
+    choose = staticmethod(fixed_sample)
+    keys = staticmethod(random_keys)
+    least = staticmethod(permute_and_flip)
+    exponential_least = staticmethod(exponential_choice)
+    below = staticmethod(random_integer)
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"

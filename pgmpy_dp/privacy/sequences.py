@@ -39,7 +39,7 @@ The recursion is computed on a grid, with every rounding to the safe side: mass 
 between them such that E[exp(-L)] is preserved (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), and ranges are
 widened to the grid.
 
-Discrete noise costs as much as continuous noise of smaller variance, see :mod:`pgmpy_dp.privacy.gaussian`: steps are
+Discrete noise costs as much as continuous noise of smaller variance, see :mod:`pgmpy_dp.privacy.blocks`: steps are
 priced by the rho of that continuous noise, which :func:`with_discrete_noise` converts.
 """
 
@@ -56,8 +56,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from pgmpy_dp.privacy.accounting import rho_for
+from pgmpy_dp.privacy.blocks import BLUR, SAFE
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
-from pgmpy_dp.privacy.gaussian import BLUR, SAFE
 
 # One part of a sequence: its share of rho, the number of choices that divide it (0 for Gaussian noise), and whether it
 # may be Gaussian noise instead of choices.
@@ -137,7 +137,7 @@ def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
 
     Let a unit change the cells of a table by integers d, with |d|**2 at most c, the squared sensitivity. On each cell,
     discrete noise of variance s**2 is continuous noise of variance s**2 - b followed by replacing the sum by an
-    integer, in a way that does not depend on the count (see :mod:`pgmpy_dp.privacy.gaussian`). So the table costs no
+    integer, in a way that does not depend on the count (see :mod:`pgmpy_dp.privacy.blocks`). So the table costs no
     more than the continuous noise, whose rho is at most c / (2 (s**2 - b)), and
 
         s**2 = c / (2 rho) + b
@@ -155,7 +155,7 @@ def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
     rho : float
         Of the continuous noise.
     squared_sensitivity : int
-        Of the table; see :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`.
+        Of the table; see :func:`~pgmpy_dp.privacy.noise.table_sensitivity`.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from pgmpy_dp.errors import Message, SchemaError
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.columns import Codes, Positions, column_reader, objects, read_columns, settled, variable_codes
 from pgmpy_dp.records.csv_decoding import opened

@@ -11,7 +11,7 @@ are counted:
 Sensitivity. All rows of a household are found by its key in both tables. What it adds to a table of counts depends only
 on them and, where persons are sampled, on random draws of its own. In every view this sums to at most UNIT_WEIGHT
 parts: floor(UNIT_WEIGHT / R) per row, R times. So the tables of neighbours, which differ in one household with all of
-its persons, differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` states for a unit with a weight of 1,
+its persons, differ as :func:`~pgmpy_dp.privacy.noise.table_sensitivity` states for a unit with a weight of 1,
 however many persons it has. (Counts of persons would differ by `max_persons`, and need that much more noise.)
 
 All three are margins of one distribution per household, of weight 1 up to rounding: draw one of its persons, then
@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column

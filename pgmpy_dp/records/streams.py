@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import (
     Found,

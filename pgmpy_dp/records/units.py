@@ -2,11 +2,11 @@
 
 A unit with several rows is bounded in one of two ways. Either at most `max_rows` of them are counted, sampled uniformly
 without replacement; or all are, and each of K rows weighs 1 / K, as an integer number of parts, of which a unit has
-:data:`~pgmpy_dp.privacy.mechanisms.UNIT_WEIGHT`.
+:data:`~pgmpy_dp.privacy.noise.UNIT_WEIGHT`.
 
 Sensitivity. What a unit adds to a table depends on its own rows and its own part of the randomness, and sums to at
 most `max_rows`, or to at most UNIT_WEIGHT parts: floor(UNIT_WEIGHT / K) per row, K times. So for the same samples of
-the units that neighbours share, their tables differ as :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` states.
+the units that neighbours share, their tables differ as :func:`~pgmpy_dp.privacy.noise.table_sensitivity` states.
 Sampling mixes such pairs, which does not increase the divergence of the release. Nothing depends on the samples being
 secret, since no privacy is claimed from sampling; they come from the operating system's generator all the same.
 
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT, NoiseSource
 from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.refusals import sealed
 

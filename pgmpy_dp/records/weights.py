@@ -1,7 +1,7 @@
 """Survey weights: tables add up what records weigh, as whole numbers of parts of a public largest weight.
 
 A record of weight w counts for w / `largest` of a record, rounded to a whole number of parts, of which a record has
-:data:`~pgmpy_dp.privacy.mechanisms.UNIT_WEIGHT`.
+:data:`~pgmpy_dp.privacy.noise.UNIT_WEIGHT`.
 
 Sensitivity, line by line.
 
@@ -14,7 +14,7 @@ Sensitivity, line by line.
    unit of which `max_rows` rows are counted; and c = UNIT_WEIGHT where all K rows of a unit are, since the parts p of
    each become floor(p * floor(UNIT_WEIGHT / K) / UNIT_WEIGHT) <= floor(UNIT_WEIGHT / K), K times.
 3. Adding or removing the unit changes a table by at most c in the L1 and in the L2 norm; replacing it by another of any
-   weight by at most 2 c and sqrt(2) c. This is :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity` at c rows, by
+   weight by at most 2 c and sqrt(2) c. This is :func:`~pgmpy_dp.privacy.noise.table_sensitivity` at c rows, by
    which integer noise on the parts is priced as for counts.
 4. Dividing by UNIT_WEIGHT, which is exact, is post-processing: released tables are in records of the largest weight,
    where c is 1 or `max_rows`, as without weights. In the unit of the weights, noise is `largest` times that of counts.
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import number as require_number
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import as_float, written_number
 from pgmpy_dp.records.columns import column_numbers
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.fourier import Floats, fourier_sensitivity
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
 from pgmpy_dp.release.measured_coefficients import (

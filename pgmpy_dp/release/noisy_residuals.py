@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.privacy.blocks import LEAST_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.fourier import Floats, contrasts, residual_sensitivity
-from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.privacy.mechanisms import MAX_SCALE
+from pgmpy_dp.privacy.noise import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales, places
 from pgmpy_dp.release.descriptor import entry

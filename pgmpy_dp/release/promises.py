@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.privacy.blocks import gaussian_delta
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.gaussian import gaussian_delta
 from pgmpy_dp.privacy.guarantee import Guarantee
 
 _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of epsilon and of delta

@@ -32,7 +32,7 @@ from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.checks import Constraint, choice, number, whole, whole_number
 from pgmpy_dp.privacy.guarantee import GRAPH_KEY, carry_learned, learned_graph
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.structure.drawn_records import positions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp.privacy.gaussian import LEAST_SCALE, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import LEAST_SCALE, discrete_gaussian_epsilon
 
 
 def exact_delta(epsilon, changes, scales):

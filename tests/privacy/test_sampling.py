@@ -18,9 +18,10 @@ from scipy import stats
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError
-from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, sampling
+from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
 from pgmpy_dp.privacy.accounting import zcdp_limit
-from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample, poisson_sample, sampling_fraction
+from pgmpy_dp.privacy.coins import poisson_sample
+from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample, sampling_fraction
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
@@ -115,14 +116,14 @@ def test_coins_are_independent_with_the_exact_rate(source, rate):
 def test_a_tie_in_the_first_64_digits_is_decided_exactly(monkeypatch):
     """1/3 in binary is 0.0101...: words equal to its first digits leave a third to decide."""
     first = (1 << 64) // 3
-    monkeypatch.setattr(sampling.os, "urandom", lambda n: np.full(n // 8, first, dtype=np.uint64).tobytes())
+    monkeypatch.setattr("pgmpy_dp.privacy.coins.os.urandom", lambda n: np.full(n // 8, first, dtype=np.uint64).tobytes())
     asked = []
 
     def below(n):
         asked.append(n)
         return len(asked) % 3
 
-    monkeypatch.setattr(sampling.secrets, "randbelow", below)
+    monkeypatch.setattr("pgmpy_dp.privacy.coins.secrets.randbelow", below)
     coins = poisson_sample(Fraction(1, 3), 3000)
     assert set(asked) == {3}
     assert coins.mean() == pytest.approx(1 / 3)

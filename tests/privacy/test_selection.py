@@ -13,7 +13,7 @@ from scipy.special import log_softmax, logsumexp
 from scipy.stats import chi2
 
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise
-from pgmpy_dp.privacy.selection import exponential_least, exponential_scale, selection_scale
+from pgmpy_dp.privacy.noise import exponential_choice, exponential_scale, selection_scale
 
 ORDERS = np.array([1.0001, 1.5, 2.0, 4.0, 16.0, 64.0, 512.0])
 
@@ -81,6 +81,6 @@ def test_draws_have_the_odds_of_the_exponential_mechanism(noise):
 def test_other_scores_are_refused():
     for scores in ([1, 2], np.array([1.0]), np.array([], dtype=np.int64)):
         with pytest.raises(ValueError, match="one-dimensional array of int64"):
-            exponential_least(scores, 1.0)
+            exponential_choice(scores, 1.0)
     with pytest.raises(ValueError, match="scale"):
-        exponential_least(np.array([1]), 0.0)
+        exponential_choice(np.array([1]), 0.0)

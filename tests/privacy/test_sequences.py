@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.mechanisms import gaussian_scale, table_sensitivity
+from pgmpy_dp.privacy.noise import gaussian_scale, table_sensitivity
 from pgmpy_dp.privacy.sequences import (
     _before_choice,
     _before_noise,

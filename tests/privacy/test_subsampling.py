@@ -1,4 +1,4 @@
-"""Prices of plans of Gaussian sums over random samples, and the samples."""
+"""Prices of plans of Gaussian sums over random samples, and the coins."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from scipy import stats
 
 from pgmpy_dp import papers
 from pgmpy_dp.papers.foulds_2020 import ACCOUNTANTS, analytic
-from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, calibrate, price, subsampling
-from pgmpy_dp.privacy import sampling as samples
+from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise, calibrate, coins, price, subsampling
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, SAMPLINGS, _without_grid, grid_delta, tight
 
 # The setting of the topic model of Foulds et al.: batches of 20,000 of 400,000 documents, 20 steps, delta = 1e-4.
@@ -184,8 +183,8 @@ def test_samples_of_one_size_are_uniform(source):
 
 def test_ties_are_drawn_again(monkeypatch):
     draws = iter([np.array([5, 9, 9], dtype=np.uint64), np.array([7, 3, 3], dtype=np.uint64)])
-    monkeypatch.setattr(samples.os, "urandom", lambda size: next(draws).tobytes())
-    assert samples.fixed_sample(2, 3).tolist() == [False, True, True]
+    monkeypatch.setattr(coins.os, "urandom", lambda size: next(draws).tobytes())
+    assert coins.fixed_sample(2, 3).tolist() == [False, True, True]
 
 
 def test_the_shares_of_delta_fit_in_it():

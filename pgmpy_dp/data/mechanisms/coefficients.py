@@ -19,8 +19,7 @@ from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.fourier import fourier_sensitivity
-from pgmpy_dp.privacy.mechanisms import MAX_SCALE
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, places, subset_index, transform

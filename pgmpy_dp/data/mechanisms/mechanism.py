@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.cost import Cost, Loss, Protects
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
+from pgmpy_dp.privacy.noise import OPENDP_NOISE, UNIT_WEIGHT, NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers

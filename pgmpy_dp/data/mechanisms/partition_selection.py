@@ -46,8 +46,7 @@ from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Approx
-from pgmpy_dp.privacy.mechanisms import laplace_scale, least_threshold, table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource, laplace_scale, least_threshold, table_sensitivity
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
 from pgmpy_dp.schema import State

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.simplex import SimplexPoints
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.coins import Below
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of, require_different_nodes, tempering, total_epsilon, truncation
-from pgmpy_dp.privacy.random_bits import Below
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
 from pgmpy_dp.schema import Clique, Schema

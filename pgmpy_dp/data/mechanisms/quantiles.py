@@ -18,8 +18,7 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
-from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.selection import selection_scale
+from pgmpy_dp.privacy.noise import NoiseSource, selection_scale
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.schema import Bins, Schema
 

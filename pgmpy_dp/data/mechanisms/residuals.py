@@ -8,7 +8,7 @@ Gaussian noise of |v| s.
 
 Sensitivity and price. The change of all coefficients by one record, each divided by its noise, has the squared L2 norm
 of :func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
-(epsilon, delta) block is :func:`~pgmpy_dp.privacy.gaussian.discrete_gaussian_epsilon`.
+(epsilon, delta) block is :func:`~pgmpy_dp.privacy.blocks.discrete_gaussian_epsilon`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ non-negative numbers whose sum is at most its contribution, so adding or removin
 and replacing it by at most twice that. Nothing else in the score depends on records. Scores can rise for one table and
 fall for another, so the lower price of monotone scores does not apply. Each pick is one draw among the candidates that
 are still allowed, which depends only on public values and earlier picks: the costs of picks add up, as rho for the
-exponential mechanism (:func:`~pgmpy_dp.privacy.selection.exponential_scale`) and as epsilon for permute-and-flip.
+exponential mechanism (:func:`~pgmpy_dp.privacy.noise.exponential_scale`) and as epsilon for permute-and-flip.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Pure, Zcdp
 from pgmpy_dp.privacy.guarantee import Learned
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.selection import exponential_scale, selection_scale
+from pgmpy_dp.privacy.noise import NoiseSource, exponential_scale, selection_scale, table_sensitivity
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.schema import Clique
 

@@ -26,8 +26,7 @@ from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_w
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Approx, Pure
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
-from pgmpy_dp.privacy.noise import NoiseSource
+from pgmpy_dp.privacy.noise import NoiseSource, table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique

@@ -1,7 +1,7 @@
 """Counting tables with noise.
 
 Sensitivity. A unit adds at most its contribution (1 for a record) to the sum of a table, so neighbours' tables differ
-as stated in :func:`~pgmpy_dp.privacy.mechanisms.table_sensitivity`. Where units or records have weights, the tables are
+as stated in :func:`~pgmpy_dp.privacy.noise.table_sensitivity`. Where units or records have weights, the tables are
 of whole numbers of parts, and so are contributions; :mod:`~pgmpy_dp.records.units` and :mod:`~pgmpy_dp.records.weights`
 argue these. Noisy parts are then divided, which is post-processing. A finer histogram of a number is such a table as
 well: its cells cut the public bins by a public rule, and each row is in one of them, or in that of a missing or an
@@ -27,15 +27,15 @@ from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
 from pgmpy_dp.privacy.cost import Approx, Loss, Pure, Zcdp
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.mechanisms import (
+from pgmpy_dp.privacy.noise import (
     UNIT_WEIGHT,
+    NoiseSource,
     gaussian_scale,
     gaussian_variance,
     laplace_scale,
     laplace_variance,
     table_sensitivity,
 )
-from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable

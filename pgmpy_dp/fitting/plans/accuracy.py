@@ -31,7 +31,7 @@ from scipy.special import logsumexp
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.checks import exact_positive, number
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.release.noisy_residuals import residual_epsilon, varied_variables
 from pgmpy_dp.schema import Clique, Schema

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
-from pgmpy_dp.privacy.random_bits import Categorical, exponential_coin, logistic_coin
+from pgmpy_dp.privacy.coins import Categorical, exponential_coin, logistic_coin
 
 
 @pytest.mark.parametrize("below", [secrets.randbelow, random.Random(1).randrange], ids=["secure", "seeded"])

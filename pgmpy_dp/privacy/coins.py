@@ -1,4 +1,6 @@
-"""Exact sampling from discrete distributions, by uniform integers only.
+"""Coins: random samples of records, and exact sampling from discrete distributions, by uniform integers only.
+
+Samples come from the operating system's secure generator.
 
 No floating-point number is drawn. A coin of probability exp(-x), for x rational (as every float is), is drawn by
 comparing uniform integers (Canonne, Kamath and Steinke 2020, Algorithm 1); everything here consists of such coins.
@@ -6,6 +8,8 @@ comparing uniform integers (Canonne, Kamath and Steinke 2020, Algorithm 1); ever
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -15,6 +19,82 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Below = Callable[[int], int]
 """Draws a uniform integer in [0, bound)."""
+
+
+def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
+    """Draw independent coins, each true with exactly the given probability, from the system's secure generator.
+
+    The first 64 binary digits of a coin decide, except in one case in 2**64, which a further exact draw decides.
+
+    Parameters
+    ----------
+    rate : Fraction
+        In (0, 1].
+    size : int
+
+    Returns
+    -------
+    ndarray of bool, shape (size,)
+
+    Examples
+    --------
+    >>> poisson_sample(Fraction(1), 3).tolist()
+    [True, True, True]
+    """
+    whole, rest = divmod(rate.numerator << 64, rate.denominator)
+    if whole >> 64:
+        return np.ones(size, dtype=bool)
+    words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    coins: NDArray[np.bool_] = words < np.uint64(whole)
+    for tie in np.flatnonzero(words == np.uint64(whole)):
+        coins[tie] = secrets.randbelow(rate.denominator) < rest
+    return coins
+
+
+def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
+    """Draw a uniformly random set of `chosen` out of `size` records exactly, from the system's secure generator.
+
+    Every record draws a 64-bit number, and those with the smallest are chosen. If there is a tie at the border, all are
+    drawn again, so by symmetry every set is equally likely.
+
+    Parameters
+    ----------
+    chosen, size : int
+        0 < chosen <= size.
+
+    Returns
+    -------
+    ndarray of bool, shape (size,)
+
+    Examples
+    --------
+    >>> int(fixed_sample(2, 5).sum())
+    2
+    """
+    if chosen == size:
+        return np.ones(size, dtype=bool)
+    while True:
+        words = random_keys(size)
+        border = np.partition(words, (chosen - 1, chosen))[chosen - 1 : chosen + 1]
+        if border[0] < border[1]:
+            won: NDArray[np.bool_] = words <= border[0]
+            return won
+
+
+def random_integer(bound: int) -> int:
+    """Draw a uniform integer in [0, bound) from the system's secure generator."""
+    return secrets.randbelow(bound)
+
+
+def random_keys(size: int) -> NDArray[np.uint64]:
+    """Draw independent uniform 64-bit numbers from the operating system's secure generator.
+
+    Examples
+    --------
+    >>> random_keys(3).shape
+    (3,)
+    """
+    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
 def exponential_coin(exponent: float | Fraction, below: Below) -> bool:
