@@ -30,13 +30,13 @@ def test_states_bins_and_texts_are_those_of_all_and_a_holder_may_lack_a_variable
 
 
 def test_a_bin_keeps_its_name_and_what_finding_it_cost():
-    found = dp.Guarantee.of(0.5, 0.0, None, "add_remove", "laplace", True, payment="found")
-    one = dp.Schema({"age": dp.Bins([0, 18, 120], ["minor", "adult"], found_by=[found])})
+    found = dp.Guarantee.of(0.5)
+    one = dp.Schema({"age": dp.Bins([0, 18, 120], ["minor", "adult"], found=found)})
     agreed = dp.agree(
         [one, dp.Schema({"age": dp.Bins([0, 18, 65, 120])}).replace(variables={"age": dp.Bins([18, 65])})]
     )
     assert agreed.states["age"] == ("minor", "18_to_65", "65_to_120")
-    assert agreed.payments == (found,)
+    assert agreed.guarantee.every == found.costs
 
 
 def test_a_rule_is_kept_where_all_who_have_its_variables_declare_it():

@@ -107,8 +107,7 @@ class Wall:
         with _saying("No charge was added for this answer; earlier ones stay."):
             exact = mechanism.read(quote, self._held)
         paid = self._budget.charge(quote.cost)
-        total = self._budget.spent_in_all
-        quote = replace(quote, cost=replace(paid, ledger_total=(total.epsilon, total.delta)))
+        quote = replace(quote, cost=paid)
         self._warn_of_choices(quote)
         with _saying(f"The charge {paid.label!r} stays."):
             answer = mechanism.draw(quote, public, exact, self._noise)

@@ -237,7 +237,10 @@ class PrivacyBudget:
             after = account.with_cost(cost)
             if after is None:
                 raise BudgetExceededError(_refusal(cost, account))
-            paid = replace(cost, id=token_hex(16), holder=self._ledger.name)
+            self._ledger.prepare(cost)
+            total = after.spent() if self._ledger.whole is None else self._ledger.whole.spent_in_all
+            stated = total.epsilon, total.delta
+            paid = replace(cost, id=token_hex(16), holder=self._ledger.name, ledger_total=stated)
             self._ledger.append(paid)
             self._replayed = len(history) + 1, after
         return paid
@@ -328,7 +331,7 @@ class _PartLedger(MemoryLedger):
         whole: PrivacyBudget = self.whole
         return whole.protects
 
-    def append(self, charge: Cost) -> None:
+    def prepare(self, charge: Cost) -> None:
         if type(charge.loss) is not type(self._entry.loss):
             kind = "pure" if isinstance(self._entry.loss, Pure) else "zCDP"
             raise ValueError(
@@ -341,7 +344,6 @@ class _PartLedger(MemoryLedger):
                 f"This charge protects {charge.protects}, and earlier charges of this part do not state what they "
                 "protect, so they cannot be added. Nothing was charged. Begin with a charge that states it."
             )
-        super().append(charge)
 
 
 @dataclass(frozen=True, eq=False)

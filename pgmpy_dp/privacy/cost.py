@@ -231,6 +231,13 @@ class Cost:
         rate = checked_number("sampling_rate", self.sampling_rate)
         if not 0 < rate <= 1:
             raise ValueError(f"Guarantee: sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
+        known = self.protects if isinstance(self.protects, Protects) else Protects("replace_one")
+        whole = known == Protects("add_remove", known.unit)
+        if rate < 1 and not (whole and self.mechanism == "laplace"):
+            raise ValueError(
+                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove', Laplace noise "
+                "and single records."
+            )
         versions, noise = dict(self.versions), dict(self.noise)
         if not all(isinstance(text, str) for pair in versions.items() for text in pair):
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")

@@ -25,7 +25,9 @@ Why the sums hold, whatever was asked in view of earlier answers.
       the costs that J paid, whatever was asked in view of the others' answers, which is post-processing of these. An
       average over the others' answers keeps it. The sum over J is at most the sum over the `overlap` holders of the
       largest sums, of epsilon, delta and rho each by itself.
-   d. A cost whose holder is not known, as in files of earlier versions, may have been paid by any: it is added in full
+   d. A holder may have several ledgers. Those that paid for one part of a union are one site: their costs add up, and
+      `overlap` counts sites.
+   e. A cost whose holder is not known, as in files of earlier versions, may have been paid by any: it is added in full
       where it came before what is stated, and counts as a holder of its own where it is stated itself.
 """
 
@@ -36,7 +38,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from hashlib import sha256
 from itertools import chain
 from typing import Any, Self
 
@@ -74,7 +75,9 @@ class Guarantee:
     earlier : set of Cost
         What was paid for answers that shaped these: states or bins found in records, a graph, a choice of tables.
     overlap : int or None
-        The most ledgers that may have paid for answers about records of one unit, as declared by `union`; None: all.
+        The most sites that may hold records of one unit, as declared by `union`; None: all.
+    sites : set of set of str
+        Holders that are at one site; any other is a site of its own.
 
     Attributes
     ----------
@@ -106,8 +109,10 @@ class Guarantee:
     costs: frozenset[Cost] = frozenset()
     earlier: frozenset[Cost] = frozenset()
     overlap: int | None = None
+    sites: frozenset[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sites", _merged(self.sites))
         for name in ("costs", "earlier"):
             given = frozenset(getattr(self, name))
             if not all(isinstance(cost, Cost) for cost in given):
@@ -116,6 +121,8 @@ class Guarantee:
         if self.overlap is not None and (type(self.overlap) is not int or self.overlap < 1):
             raise ValueError(f"Guarantee: overlap must be a whole number of holders, got {self.overlap!r}.")
         every = self.every
+        if not all(isinstance(cost.protects, Protects) for cost in every):
+            raise ValueError("Guarantee: a cost does not state what neighbours differ in.")
         named = [cost.id for cost in every if cost.id]
         if len(set(named)) < len(named):
             raise ValueError("Two different costs have one name: a file was altered, or a ledger restored.")
@@ -187,10 +194,6 @@ class Guarantee:
             exact = Fraction(str(stated)), Fraction(str(slack))
             loss = Zcdp(rho, *exact) if rho is not None else Approx(*exact) if slack else Pure(exact[0])
         protects = Protects(neighbours, unit, max_rows, largest_weight)
-        if sampling_rate != 1 and ((neighbours, mechanism) != ("add_remove", "laplace") or largest_weight is not None):
-            raise ValueError(
-                "Guarantee: a sampling_rate below 1 goes with neighbours 'add_remove', Laplace noise and no weights."
-            )
         own = {"sampling_rate": sampling_rate, "versions": tuple((versions or {}).items())}
         id_ = token_hex(16) if name is None else name
         return cls(frozenset({Cost("", mechanism, loss, protects, private, id=id_, **own)}))  # type: ignore[arg-type]
@@ -203,7 +206,7 @@ class Guarantee:
     @property
     def own(self) -> Guarantee:
         """The guarantee of the answers themselves, without what came before them."""
-        return Guarantee(self.costs, overlap=self.overlap)
+        return Guarantee(self.costs, overlap=self.overlap, sites=self.sites)
 
     def __or__(self, other: Guarantee) -> Guarantee:
         """Unite with the guarantee of other answers, about the same records unless holders are declared to differ.
@@ -212,7 +215,8 @@ class Guarantee:
         """
         if not isinstance(other, Guarantee):
             return NotImplemented
-        return Guarantee(self.costs | other.costs, self.earlier | other.earlier, self._overlap_with(other))
+        costs, earlier = self.costs | other.costs, self.earlier | other.earlier
+        return Guarantee(costs, earlier, self._overlap_with(other), self.sites | other.sites)
 
     def after(self, *earlier: Guarantee) -> Guarantee:
         """Add guarantees of what was learned before and shaped these answers."""
@@ -225,7 +229,8 @@ class Guarantee:
                         f"What was found in records before is for {name}={its!r}, and these records are protected for "
                         f"{name}={mine!r}: no one promise holds for both."
                     )
-            found = Guarantee(found.costs, found.earlier | one.every, found._overlap_with(one))
+            sites = found.sites | one.sites
+            found = Guarantee(found.costs, found.earlier | one.every, found._overlap_with(one), sites)
         return found
 
     def _overlap_with(self, other: Guarantee) -> int | None:
@@ -240,12 +245,12 @@ class Guarantee:
     def _total(self, amount: Callable[[Cost], Fraction]) -> Fraction:
         """Add up amounts: all of each holder, and of holders the `overlap` largest; 3. of this module's argument."""
         sums: dict[str, Fraction] = {}
-        everywhere = Fraction(0)
+        everywhere, first = Fraction(0), {name: min(site) for site in self.sites for name in site}
         for cost in self.every:
             if cost.holder is None and cost not in self.costs:
                 everywhere += amount(cost)
             else:
-                name = cost.holder or cost.id
+                name = first.get(cost.holder or cost.id, cost.holder or cost.id)
                 sums[name] = sums.get(name, Fraction(0)) + amount(cost)
         return everywhere + sum(sorted(sums.values(), reverse=True)[: self.overlap], Fraction(0))
 
@@ -414,6 +419,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Return the costs, and what they come to, as JSON can hold them; an infinite epsilon is the text "inf"."""
         parts: dict[str, Any] = self._summary() | ({} if self.overlap is None else {"overlap": self.overlap})
+        parts |= {"sites": sorted(map(sorted, self.sites))} if self.sites else {}
         for name in ("costs", "earlier"):
             listed = sorted(getattr(self, name), key=lambda cost: (cost.id, cost.label))
             parts |= {name: [cost.to_dict() for cost in listed]} if listed or name == "costs" else {}
@@ -427,25 +433,35 @@ class Guarantee:
         ----------
         parts : mapping
         name : str
-            Name of the cost of a guarantee without costs, as in files of earlier versions; by default a hash of it.
+            Name of the cost of a guarantee without costs, as in files of earlier versions; by default it is random.
 
         Raises ValueError, KeyError or TypeError if the parts are no guarantee, or state other sums than their costs.
         """
         if "costs" not in parts:
             return _of_earlier_version(parts, name)
         overlap = parts.get("overlap")
-        costs, earlier = (frozenset(map(Cost.from_dict, parts.get(name, ()))) for name in _SETS)
-        found = cls(costs, earlier, overlap)
-        known = found._summary()
-        if {**known, "overlap": overlap} != {"overlap": None} | {n: v for n, v in parts.items() if n not in _SETS}:
+        costs, earlier = (frozenset(map(Cost.from_dict, parts.get(name, ()))) for name in _SETS[:2])
+        found = cls(costs, earlier, overlap, frozenset(map(frozenset, parts.get("sites", ()))))
+        known, stated = found._summary(), {n: v for n, v in parts.items() if n not in _SETS}
+        if {**known, "overlap": overlap} != {"overlap": None} | stated:
             raise ValueError(f"guarantee states something else than its costs, which are {found}.")
         return found
+
+
+def _merged(sites: Iterable[Iterable[str]]) -> frozenset[frozenset[str]]:
+    """Unite sites that have a holder in common."""
+    found: list[frozenset[str]] = []
+    for site in map(frozenset, sites):
+        common = [other for other in found if other & site]
+        found = [other for other in found if other not in common] + [site.union(*common)]
+    return frozenset(site for site in found if len(site) > 1)
 
 
 DECLARED = Guarantee()
 """The guarantee of what was declared, and not learned from records."""
 
-_SETS = ("costs", "earlier")
+_SETS = ("costs", "earlier", "sites")
+_IN_FILES = {"epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit", "versions"}
 
 
 def learned(*values: Any) -> Guarantee:
@@ -532,6 +548,8 @@ def _of_earlier_version(parts: Mapping[str, Any], name: str) -> Guarantee:
 
     What the parts leave of the totals is the cost of the answers; if nothing is left, the last part is it.
     """
+    if missing := _IN_FILES - parts.keys():
+        raise KeyError(f"guarantee lacks {', '.join(sorted(missing))}")
     values = {**parts, "epsilon": math.inf if parts["epsilon"] == "inf" else parts["epsilon"]}
     parts_before = values.pop("shared", ())
     if not all(part["payment"] and not part.get("shared") for part in parts_before):
@@ -539,12 +557,12 @@ def _of_earlier_version(parts: Mapping[str, Any], name: str) -> Guarantee:
     before = [_of_earlier_version(part, part["payment"]) for part in parts_before]
     overlap, payment = values.pop("overlap", 0), values.pop("payment", "")
     label = "accepted among tries" if values.pop("accepted", False) else ""
-    own = Guarantee.of(**values, name=payment or name or _hash(parts))
+    own = Guarantee.of(**values, name=payment or name or None)
     if before:
         left = {amount: _left(amount, own, before) for amount in ("epsilon", "delta", "rho")}
         if left["epsilon"]:
             left["rho"] = left["rho"] or None  # type: ignore[assignment]
-            own = Guarantee.of(**{**values, **left}, name=payment or name or _hash(parts))
+            own = Guarantee.of(**{**values, **left}, name=payment or name or None)
         else:
             own = before.pop()
     costs = frozenset(replace(cost, label=label) for cost in own.costs)
@@ -558,10 +576,6 @@ def _left(amount: str, whole: Guarantee, before: Iterable[Guarantee]) -> float:
     if left < 0:
         raise ValueError("Guarantee: epsilon and delta must be at least the sums of the shared parts.")
     return decimal_above(left)
-
-
-def _hash(parts: Mapping[str, Any]) -> str:
-    return sha256(repr(sorted(parts.items(), key=str)).encode()).hexdigest()[:32]
 
 
 def counted(number: int, noun: str) -> str:

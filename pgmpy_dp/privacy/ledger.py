@@ -105,6 +105,9 @@ class MemoryLedger:
                 )
             yield self._charges
 
+    def prepare(self, charge: Cost) -> None:
+        """Refuse what cannot be entered; nothing needs to be done before."""
+
     def append(self, charge: Cost) -> None:
         """Enter a charge while the ledger is held."""
         self._charges = (*self._charges, charge)
@@ -177,6 +180,9 @@ class FileLedger:
         """Keep other threads and processes out while the context is open; yields the charges."""
         with self._lock, _locked(self.path):
             yield self._read_again().charges
+
+    def prepare(self, charge: Cost) -> None:
+        """Refuse what cannot be entered; nothing needs to be done before."""
 
     def append(self, charge: Cost) -> None:
         """Write a charge to disk while the ledger is held."""

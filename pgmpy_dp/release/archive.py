@@ -68,6 +68,7 @@ from pgmpy_dp.release.descriptor import (
     contents_named,
     descriptor_of,
     parts_of,
+    require_costs,
     with_payments,
 )
 from pgmpy_dp.schema import Clique
@@ -242,6 +243,7 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
             found = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
         parts = np.split(found["value"], np.cumsum(sizes)[:-1]) if sizes else []
         with contents_named():
+            require_costs(contents)
             if contents["format_version"] < NAMED_COSTS:
                 checked = interpret(with_payments(contents, parts))
             release = checked.release(

@@ -97,6 +97,13 @@ def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
     return guarantee
 
 
+def require_costs(contents: Mapping[str, Any]) -> None:
+    """Refuse a file that states sums without the costs that make them, which only earlier versions wrote."""
+    for each in (contents, *contents.get("parts", ())):
+        if contents["format_version"] >= NAMED_COSTS and "costs" not in each["guarantee"]:
+            raise ValueError("the guarantee states no costs.")
+
+
 def with_payments(contents: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> dict[str, Any]:
     """Name the cost of a release of an earlier version as that version did: by its content.
 

@@ -67,6 +67,8 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "threshold", whole_number("DiscoveredStates: threshold", self.threshold))
         noise = (("scale", scale), ("threshold", float(self.threshold)))
+        if not self.guarantee.costs:
+            raise ValueError("DiscoveredStates: the guarantee does not state what discovering them cost.")
         for cost in self.guarantee.costs:
             replace(cost, noise=noise)  # raises if they cost more than is stated
 

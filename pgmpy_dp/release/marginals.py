@@ -186,10 +186,9 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
 
         Examples
         --------
-        >>> guarantee = Guarantee.of(0.5)
         >>> one, two = (Schema({variable: ["x", "y"]}) for variable in "ab")
-        >>> first = NoisyMarginals(one, {("a",): np.array([31, 68])}, {("a",): 2.0}, guarantee)
-        >>> second = NoisyMarginals(two, {("b",): np.array([52, 49])}, {("b",): 2.0}, guarantee)
+        >>> first = NoisyMarginals(one, {("a",): np.array([31, 68])}, {("a",): 2.0}, Guarantee.of(0.5))
+        >>> second = NoisyMarginals(two, {("b",): np.array([52, 49])}, {("b",): 2.0}, Guarantee.of(0.5))
         >>> print((first + second).guarantee)
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
@@ -383,7 +382,9 @@ def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
         loss = sum(sensitivity / scale for scale in scales)
         if guarantee.sampling_rate < 1 and math.isfinite(loss):
             loss = amplified_epsilon(loss, guarantee.sampling_rate)
-    elif guarantee.rho is not None:
+    elif guarantee.mechanism == "gaussian":
+        if guarantee.rho is None:
+            raise ValueError("NoisyMarginals: a cost of Gaussian noise states its rho.")
         sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2", rows), guarantee.rho
         loss = sum(sensitivity / scale / scale / 2.0 for scale in scales)
     else:

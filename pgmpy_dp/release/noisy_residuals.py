@@ -107,7 +107,9 @@ class NoisyResiduals(
             raise ValueError("NoisyResiduals: noise scales must be positive, from 2**-50 to 2**50.")
         rho = residual_rho(self.schema, scales, self.guarantee.neighbours)
         stated = self.guarantee.own.rho
-        if stated is None or rho > stated * (1 + 1e-9):
+        if stated is None:
+            raise ValueError("NoisyResiduals: a cost of Gaussian noise states its rho.")
+        if rho > stated * (1 + 1e-9):
             raise ValueError(
                 f"NoisyResiduals: noise of these scales costs rho={rho:.6g}, more than the guarantee's {stated:.6g}."
             )

@@ -77,9 +77,9 @@ class PartiallyPooledMarginals(
     --------
     >>> from pgmpy_dp.release import Guarantee, NoisyMarginals, union
     >>> from pgmpy_dp.schema import Schema
-    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee.of(1.0)
+    >>> schema = Schema({"smoke": ["yes", "no"]})
     >>> parts = {
-    ...     site: NoisyMarginals(schema, {("smoke",): np.array(counts)}, {("smoke",): 1.0}, promise)
+    ...     site: NoisyMarginals(schema, {("smoke",): np.array(counts)}, {("smoke",): 1.0}, Guarantee.of(1.0))
     ...     for site, counts in {"north": [300, 700], "west": [310, 690], "south": [9, 11]}.items()
     ... }
     >>> both = PartiallyPooledMarginals.of(union(parts))

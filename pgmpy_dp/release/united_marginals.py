@@ -61,9 +61,8 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
-    >>> promise = Guarantee.of(1.0)
-    >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, promise)
-    >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, {("smoke",): 1.0}, promise)
+        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, Guarantee.of(1.0))
+    >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, {("smoke",): 1.0}, Guarantee.of(1.0))
     >>> both = union({"north": north, "south": south})
     >>> both.tables["site", "smoke"].tolist(), both.marginal(("smoke",))[0].tolist(), both.guarantee.epsilon
     ([[31.0, 68.0], [8.0, 43.0]], [39.0, 111.0], 1.0)
@@ -358,9 +357,9 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         --------
         >>> import pgmpy_dp as dp
         >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
-        >>> promise = Guarantee.of(1.0)
-        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, scales, promise)
-        >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, scales, promise)
+        >>> costs = [Guarantee.of(1.0), Guarantee.of(1.0)]
+        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, scales, costs[0])
+        >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, scales, costs[1])
         >>> all_ = union({"north": north, "south": south})
         >>> network = dp.PrivateBayesianNetwork()
         >>> network.add_node("smoke")
@@ -437,7 +436,12 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
 def _united_guarantee(parts: Sequence[NoisyMarginals], overlap: int) -> Guarantee:
     if any(part.guarantee.sampling_rate < 1 for part in parts):
         raise ValueError("Only releases of all records of one holder can be united, not samples.")
-    return replace(joint_guarantee(parts), overlap=overlap)
+    paid = [part.guarantee.costs for part in parts]
+    if len(frozenset().union(*paid)) < sum(map(len, paid)):
+        raise ValueError("Two releases were paid for by one cost: they count the same records, and are joined.")
+    sites = frozenset(frozenset(cost.holder or cost.id for cost in own) for own in paid)
+    whole = joint_guarantee(parts)
+    return replace(whole, overlap=overlap, sites=whole.sites | sites)
 
 
 def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Schema:

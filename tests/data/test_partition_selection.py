@@ -19,7 +19,7 @@ from opendp.mod import enable_features
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.mechanisms import least_threshold
+from pgmpy_dp.privacy.noise import least_threshold
 from pgmpy_dp.records import open_records, values
 from pgmpy_dp.release import Release
 
@@ -249,4 +249,33 @@ def test_files_of_states_are_checked(tmp_path, name, value, rewritten):
     dp.PrivateDataset(rows, OPEN, PrivacyBudget(1.0, 1e-6)).discover_states("place", 1.0, delta=1e-6).save(path)
     rewritten(path, lambda release: release.update({name: value}))
     with pytest.raises(dp.ReleaseFormatError):
+        Release.load(path)
+
+
+def little(stated):
+    stated["guarantee"]["epsilon"] = 0.001
+    stated["guarantee"]["costs"][0]["epsilon"] = "1/1000"
+
+
+def of_less_noise(stated):
+    stated["scale"] = stated["guarantee"]["costs"][0]["noise"]["scale"] = 0.5
+
+
+def of_no_stated_noise(stated):
+    del stated["guarantee"]["costs"][0]["noise"]
+
+
+def for_another(stated):
+    """As if the states had been found before, and cost nothing themselves."""
+    stated["guarantee"] |= {"costs": [], "earlier": stated["guarantee"]["costs"]}
+    stated["threshold"] = 2
+
+
+@pytest.mark.parametrize("change", [little, of_less_noise, of_no_stated_noise, for_another], ids=lambda c: c.__name__)
+def test_files_of_states_whose_noise_costs_more_than_they_say_are_refused(change, tmp_path, rewritten):
+    path = tmp_path / "states.zip"
+    data = dp.PrivateDataset(pd.DataFrame({"place": ["Ulm"] * 99}), OPEN, PrivacyBudget(1.0, 1e-6))
+    data.discover_states("place", 1.0, delta=1e-6).save(path)
+    rewritten(path, change)
+    with pytest.raises(dp.ReleaseFormatError, match="cost"):
         Release.load(path)

@@ -13,7 +13,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.selection import noisy_least, selection_scale
+from pgmpy_dp.privacy.noise import permute_and_flip, selection_scale
 from pgmpy_dp.schema import Bins, Schema
 
 FINE = Schema({"age": Bins(range(0, 101, 5)), "sex": ["f", "m"]}, missing={"age": "none"}, other={"age": "none"})
@@ -44,7 +44,7 @@ def test_sensitivity_by_brute_force(parts, neighbours, rows):
     assert reached.max() == max(stated)
 
 
-def permute_and_flip(scores, scale):
+def as_stated(scores, scale):
     """Probabilities of the mechanism as McKenna and Sheldon (2020, Algorithm 1) state it."""
     accept = np.exp(-(scores - scores.min()) / scale)
     chances, orders = np.zeros(len(scores)), list(permutations(range(len(scores))))
@@ -60,10 +60,10 @@ def test_draws_are_those_of_permute_and_flip():
     # A false alarm has probability 1e-6 each; at the doubled scale the test must fail.
     scores = np.array([5, 0, 3, 9], dtype=np.int64)
     simulated = SimulatedNoise(0)
-    for draw in (noisy_least, simulated.least):
+    for draw in (permute_and_flip, simulated.least):
         found = np.bincount([draw(scores, 4.0) for _ in range(3000)], minlength=4)
-        assert chisquare(found, 3000 * permute_and_flip(scores, 4.0)).pvalue > 1e-6
-        assert chisquare(found, 3000 * permute_and_flip(scores, 8.0)).pvalue < 1e-6
+        assert chisquare(found, 3000 * as_stated(scores, 4.0)).pvalue > 1e-6
+        assert chisquare(found, 3000 * as_stated(scores, 8.0)).pvalue < 1e-6
 
 
 def test_permute_and_flip_keeps_its_epsilon():
@@ -72,9 +72,9 @@ def test_permute_and_flip_keeps_its_epsilon():
     scale = selection_scale(epsilon, sensitivity)
     worst = 0.0
     for scores in product(range(4), repeat=3):
-        here = permute_and_flip(np.array(scores), scale)
+        here = as_stated(np.array(scores), scale)
         for change in product((-1, 0, 1), repeat=3):
-            there = permute_and_flip(np.add(scores, change), scale)
+            there = as_stated(np.add(scores, change), scale)
             worst = max(worst, float(np.log(here / there).max()))
     assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-12)
 
@@ -82,13 +82,13 @@ def test_permute_and_flip_keeps_its_epsilon():
 @pytest.mark.parametrize("bad", [np.array([1.0]), np.zeros(0, dtype=np.int64), np.zeros((1, 1), dtype=np.int64), [1]])
 def test_wrong_scores_are_refused(bad):
     with pytest.raises(ValueError, match="scores"):
-        noisy_least(bad, 1.0)
+        permute_and_flip(bad, 1.0)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_wrong_scales_are_refused(scale):
     with pytest.raises(ValueError, match="scale"):
-        noisy_least(np.array([1, 2]), scale)
+        permute_and_flip(np.array([1, 2]), scale)
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "person", "max_rows": 3}, {"unit": "person"}])
@@ -99,7 +99,7 @@ def test_edges_are_near_the_quantiles_and_paid_for(unit, neighbours):
     # Quarters of u**2 / 99, u uniform on 0 to 99, lie at 6.2, 24.8 and 55.7: the fine edges next to them.
     assert bins.edges == (0.0, 5.0, 25.0, 55.0, 100.0)
     (charge,) = budget.history
-    assert (charge.epsilon, charge.mechanism) == (1000, "permute-and-flip")
+    assert (charge.epsilon, charge.mechanism) == (1000, "permute_and_flip")
 
 
 def test_where_quantiles_meet_there_are_fewer_bins():

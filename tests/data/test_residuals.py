@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import GaussianNoise
-from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import discrete_gaussian_epsilon
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "one": ["only"]})
 RECORDS = list(itertools.product(*SCHEMA.states.values()))
@@ -88,7 +89,7 @@ def test_a_variable_of_one_state_adds_nothing():
     with_it = measured(RECORDS, "add_remove", {(): 30.0, ("a", "one"): 20.0, ("one",): 30.0})
     without = measured(RECORDS, "add_remove", {(): 30.0, ("a",): 20.0})
     assert with_it[0] == without[0]
-    assert with_it[2] == without[2]
+    assert replace(with_it[2], id="", holder=None) == replace(without[2], id="", holder=None)
     assert np.isclose(with_it[1].guarantee.epsilon, without[1].guarantee.epsilon, rtol=0, atol=0)
 
 

@@ -13,8 +13,9 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.cost import Pure, Zcdp
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1]})
 CELLS = list(itertools.product(range(2), range(3), range(2)))
@@ -118,15 +119,15 @@ def test_a_pick_is_drawn_from_what_is_allowed_then():
 
 def test_the_ledger_holds_rho_or_epsilon():
     for price, entry in (
-        ({"rho": 0.01}, ("exponential", None, 0.01)),
-        ({"epsilon": 0.5}, ("permute-and-flip", 0.5, None)),
+        ({"rho": 0.01}, ("exponential", Zcdp(0.01))),
+        ({"epsilon": 0.5}, ("permute_and_flip", Pure(0.5))),
     ):
         budget = dp.PrivacyBudget(9.0, 1e-6)
         data = dp.PrivateDataset(np.array(CELLS), SCHEMA, budget)
         chosen = data.release(FarthestTables(REFERENCES, 5, anything, **price))
         assert sorted(chosen) == sorted(REFERENCES)  # all there are, each once
         (charge,) = budget.history
-        assert (charge.mechanism, charge.epsilon, charge.rho) == entry
+        assert (charge.mechanism, charge.loss) == entry
 
 
 @pytest.mark.parametrize(

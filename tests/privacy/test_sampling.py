@@ -116,7 +116,9 @@ def test_coins_are_independent_with_the_exact_rate(source, rate):
 def test_a_tie_in_the_first_64_digits_is_decided_exactly(monkeypatch):
     """1/3 in binary is 0.0101...: words equal to its first digits leave a third to decide."""
     first = (1 << 64) // 3
-    monkeypatch.setattr("pgmpy_dp.privacy.coins.os.urandom", lambda n: np.full(n // 8, first, dtype=np.uint64).tobytes())
+    monkeypatch.setattr(
+        "pgmpy_dp.privacy.coins.os.urandom", lambda n: np.full(n // 8, first, dtype=np.uint64).tobytes()
+    )
     asked = []
 
     def below(n):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import csv_reading, open_records
 from pgmpy_dp.records.households import open_households
 from pgmpy_dp.records.units import Unit

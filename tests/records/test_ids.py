@@ -14,7 +14,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.units import Unit

@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.parquet import parquet_table
 from pgmpy_dp.records.units import Unit

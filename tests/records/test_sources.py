@@ -17,8 +17,8 @@ from spark_sessions import spark_session
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records import csv_reading, engines, open_records
 from pgmpy_dp.records.memory import CountedRecords, count, shared_scopes
 from pgmpy_dp.records.streams import StreamedRecords

@@ -13,8 +13,8 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise
 from pgmpy_dp.privacy.accounting import rho_for
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT, table_sensitivity
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT, table_sensitivity
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.units import Unit, labels_of, sampled_rows
 from pgmpy_dp.release import NoisyMarginals

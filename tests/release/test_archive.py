@@ -15,6 +15,7 @@ import tempfile
 import time
 import tracemalloc
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release import Guarantee, NoisyMarginals, archive
+from pgmpy_dp.release.descriptor import FORMAT_VERSION
 from pgmpy_dp.schema import Bins, Schema
 
 DESCRIPTOR, MEASUREMENTS = archive.DESCRIPTOR, archive.MEASUREMENTS
@@ -61,9 +63,9 @@ def loaded(content: bytes) -> NoisyMarginals:
         return NoisyMarginals.load(path)
 
 
-def rewritten(change=None, csv=None) -> bytes:
+def rewritten(change=None, csv=None, release=RELEASE) -> bytes:
     """A file whose descriptor and measurements were changed by someone who also wrote a new hash."""
-    members = saved()
+    members = saved(release)
     if csv is not None:
         members[MEASUREMENTS] = csv(members[MEASUREMENTS])
     descriptor = json.loads(members[DESCRIPTOR])
@@ -317,6 +319,17 @@ def guarantee_with(**changes):
     return change
 
 
+def cost_with(stated=None, **changes):
+    """Change the one cost, and what the guarantee states of it."""
+
+    def change(descriptor):
+        guarantee = descriptor["pgmpy_dp:release"]["guarantee"]
+        guarantee |= stated or {}
+        guarantee["costs"][0] |= changes
+
+    return change
+
+
 def clique_with(**changes):
     def change(descriptor):
         descriptor["pgmpy_dp:release"]["cliques"][1] |= changes
@@ -327,7 +340,7 @@ def clique_with(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (contents_with(format_version=3), "upgrade pgmpy_dp"),
+        (contents_with(format_version=FORMAT_VERSION + 1), "upgrade pgmpy_dp"),
         (contents_with(format_version=0), "version"),
         (contents_with(format_version="1"), "format_version"),
         (contents_with(format_version=True), "format_version"),
@@ -338,15 +351,30 @@ def clique_with(**changes):
         (contents_with(cliques=[None]), "variables"),
         (contents_with(cliques={}), "cliques"),
         (guarantee_with(epsilon=math.nan), "NaN"),
-        (guarantee_with(epsilon="0.1"), "epsilon"),
-        (guarantee_with(epsilon=-1), "epsilon"),
-        (guarantee_with(epsilon=10**400), "epsilon"),
-        (guarantee_with(mechanism="none"), "exact|Guarantee"),
-        (guarantee_with(mechanism=[]), "mechanism"),
-        (guarantee_with(neighbours="replace_one"), "public_total"),
-        (guarantee_with(private="yes"), "private"),
-        (guarantee_with(versions={"a": 1}), "versions"),
-        (guarantee_with(seed=1), "properties"),
+        (guarantee_with(epsilon="0.1"), "something else than its costs"),
+        (guarantee_with(epsilon=1.0), "something else than its costs"),
+        (guarantee_with(mechanism="gaussian"), "something else than its costs"),
+        (guarantee_with(neighbours="replace_one"), "something else than its costs"),
+        (guarantee_with(private=False), "something else than its costs"),
+        (guarantee_with(seed=1), "something else than its costs"),
+        (guarantee_with(costs=[]), "something else than its costs"),
+        (guarantee_with(costs=[3]), "no set of costs"),
+        (guarantee_with(costs=None), "no set of costs"),
+        (cost_with({"epsilon": 0.1}, epsilon="0.1"), "epsilon must be a fraction"),
+        (cost_with({"epsilon": -1}, epsilon=-1), "epsilon must be greater"),
+        (cost_with({"epsilon": 10**400}, epsilon=10**400), "epsilon is too small or too large"),
+        (cost_with({"mechanism": "none"}, mechanism="none"), "only exact counts have none"),
+        (
+            cost_with(
+                {"mechanism": "none", "epsilon": "inf", "private": False}, mechanism="none", epsilon=None, private=False
+            ),
+            "exact counts are not a release",
+        ),
+        (cost_with({"mechanism": []}, mechanism=[]), "mechanism must be text"),
+        (cost_with({"neighbours": "replace_one"}, protects="one record replaced by another"), "public_total"),
+        (cost_with({"private": "yes"}, private="yes"), "private"),
+        (cost_with(versions={"a": 1}), "versions"),
+        (cost_with(seed=1), "no set of costs"),
         (clique_with(variables=["c"]), "Unknown variable 'c'"),
         (clique_with(variables=["b", "größe"]), "repeats"),
         (clique_with(shape=[4]), "shape"),
@@ -368,6 +396,50 @@ def clique_with(**changes):
 def test_wrong_descriptors_are_refused(change, message):
     with pytest.raises(ReleaseFormatError, match=message):
         loaded(rewritten(change))
+
+
+def one_table(**promise):
+    guarantee = Guarantee.of(**promise)
+    table = np.array([3, 4, 5], float if guarantee.weighted else int)
+    total = 12 if guarantee.neighbours == "replace_one" else None
+    return NoisyMarginals(SCHEMA, {("b",): table}, {("b",): 4.0}, guarantee, total)
+
+
+SAMPLED = cost_with({"epsilon": 0.01}, epsilon="1/100", sampling_rate=0.01)
+LITTLE = {"epsilon": 0.001, "delta": 0.0, "rho": None}
+
+
+def without_costs(descriptor):
+    guarantee = descriptor["pgmpy_dp:release"]["guarantee"]
+    del guarantee["costs"]
+    guarantee["versions"] = {}
+
+
+@pytest.mark.parametrize(
+    ("promise", "change", "message"),
+    [
+        (
+            {"epsilon": 3.0, "delta": 1e-6, "rho": 0.2, "mechanism": "gaussian"},
+            cost_with(LITTLE, epsilon="1/1000", rho=None, implies=None),
+            "rho|delta",
+        ),
+        (
+            {"epsilon": 3.0, "delta": 1e-6, "rho": 0.2, "mechanism": "gaussian"},
+            cost_with(LITTLE | {"delta": 1e-9}, epsilon="1/1000", delta="1/1000000000", rho=None, implies=None),
+            "rho",
+        ),
+        ({"epsilon": 0.5, "neighbours": "replace_one"}, SAMPLED, "sampling_rate"),
+        ({"epsilon": 0.5, "unit": "person", "max_rows": None}, SAMPLED, "sampl|max_rows"),
+        ({"epsilon": 2.5, "unit": "person", "max_rows": 5}, SAMPLED, "sampl|max_rows|costs epsilon"),
+        ({"epsilon": 0.5, "largest_weight": 10.0}, SAMPLED, "sampling_rate"),
+        ({"epsilon": 0.5}, cost_with(protects="one record swapped"), "neighbours differ in"),
+        ({"epsilon": 0.5}, cost_with(protects=None), "neighbours differ in"),
+        ({"epsilon": 0.5}, without_costs, "costs"),
+    ],
+)
+def test_costs_that_no_tables_have_are_refused(promise, change, message):
+    with pytest.raises(ReleaseFormatError, match=message):
+        loaded(rewritten(change, release=one_table(**promise)))
 
 
 @pytest.mark.parametrize(
@@ -431,8 +503,13 @@ def test_files_of_version_1_load():
         contents = descriptor["pgmpy_dp:release"]
         contents["format_version"] = 1
         del contents["kind"]
+        (cost,) = contents["guarantee"].pop("costs")
+        contents["guarantee"]["versions"] = cost["versions"]
 
-    assert loaded(rewritten(older)) == RELEASE
+    release = loaded(rewritten(older))
+    sums = ("epsilon", "delta", "rho", "neighbours", "unit", "max_rows", "mechanism", "private", "versions")
+    assert all(getattr(release.guarantee, name) == getattr(GUARANTEE, name) for name in sums)
+    assert replace(release, guarantee=GUARANTEE) == RELEASE
 
 
 def test_a_variance_computed_elsewhere_may_differ_in_its_last_digits():

@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.release import Release
+from pgmpy_dp.privacy.cost import Cost
+from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
 SCHEMA = dp.Schema({"a": ["x", "y,z"], "b": [0, 1, 2]}, bounds={"age": (20.0, 70.0), "dose": (-1.0, 3.0)})
@@ -90,6 +91,12 @@ def rewritten(path, release, change=None, csv=None):
         archive.writestr(DESCRIPTOR, json.dumps(descriptor))
 
 
+def restate(contents, **changes):
+    """Change the cost that a file states, and what its guarantee says of it."""
+    (cost,) = contents["guarantee"]["costs"]
+    contents["guarantee"] = Guarantee(frozenset({Cost.from_dict(cost | changes)})).to_dict()
+
+
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
@@ -102,8 +109,9 @@ def rewritten(path, release, change=None, csv=None):
         ("posterior", lambda c: c.update(power=math.nan), "NaN"),
         ("posterior", lambda c: c.update(power=-1), "positive"),
         ("posterior", lambda c: c.update(public_total=60), "properties"),
-        ("posterior", lambda c: c["guarantee"].update(epsilon=0.5), "cost epsilon"),
-        ("posterior", lambda c: c["guarantee"].update(mechanism="laplace"), "posterior_sampling"),
+        ("posterior", lambda c: c["guarantee"].update(epsilon=0.5), "something else than its costs"),
+        ("posterior", lambda c: restate(c, epsilon="1/2"), "cost epsilon"),
+        ("posterior", lambda c: restate(c, mechanism="laplace"), "posterior_sampling"),
         ("posterior", lambda c: c["families"][1].update(floor=0.3), "below its floor|no cell"),
         ("posterior", lambda c: c["families"][1].update(floor=1e-9), "cost epsilon"),
         ("posterior", lambda c: c["families"][1].update(floor="0.1"), "floor"),

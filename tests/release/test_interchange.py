@@ -9,7 +9,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.exports import from_contingency_table, from_mbi, to_mbi
-from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.privacy.noise import laplace_variance
 
 SCHEMA = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no", "unclear"]})
 COUNTS = {("smoke", "lung"): [[40, 200, 3], [10, 700, 5]], ("lung",): [50, 900, 8]}

@@ -9,7 +9,7 @@ import pytest
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy import SimulatedNoise
-from pgmpy_dp.privacy.mechanisms import gaussian_variance, laplace_variance
+from pgmpy_dp.privacy.noise import gaussian_variance, laplace_variance
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Schema
 
@@ -79,7 +79,10 @@ def test_tables_are_copied_and_read_only():
             r"costs epsilon=1\.55",
         ),
         ({"guarantee": PERSONS}, r"costs epsilon=2\.25"),
-        ({"guarantee": Guarantee.of(0.75, neighbours="replace_one", unit="person", max_rows=3), "public_total": 33}, "numbers of rows are private"),
+        (
+            {"guarantee": Guarantee.of(0.75, neighbours="replace_one", unit="person", max_rows=3), "public_total": 33},
+            "numbers of rows are private",
+        ),
         ({"guarantee": WEIGHED}, "must hold floats"),
         ({"guarantee": WEIGHED, "tables": {c: t + 0.1 for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
         ({"guarantee": WEIGHED, "tables": {c: t * math.nan for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
@@ -133,7 +136,7 @@ def test_unknown_variables_are_schema_errors():
 def test_contradictory_guarantees_are_refused(changes):
     parts = {"epsilon": 0.5, "delta": 0.0, "rho": None, "neighbours": "add_remove"}
     parts |= {"mechanism": "laplace", "private": True}
-    with pytest.raises(ValueError, match=r"Guarantee|number"):
+    with pytest.raises(ValueError, match=r"Guarantee|number|rho must be|private must be"):
         Guarantee.of(**(parts | changes))
 
 

@@ -13,8 +13,9 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import residuals
 from pgmpy_dp.evaluation import compare
+from pgmpy_dp.privacy.cost import Approx, Cost
 from pgmpy_dp.privacy.fourier import _replacement_bound, residual_sensitivity
-from pgmpy_dp.release import Release, noisy_residuals
+from pgmpy_dp.release import Guarantee, Release, noisy_residuals
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
 SCALES = {(): 9.0, ("a",): 4.0, ("b",): 7.0, ("c",): 5.0, ("b", "a"): 3.0, ("b", "c"): 6.0, ("d", "c"): 5.0}
@@ -199,7 +200,8 @@ def test_round_trip_and_charge(tmp_path, neighbours):
     (charge,) = data.budget.history
     assert float(charge.epsilon) == noisy.guarantee.epsilon
     assert float(charge.delta) == noisy.guarantee.delta == DELTA
-    assert charge.rho is None
+    assert isinstance(charge.loss, Approx)  # one block, at the rho of its noise
+    assert charge.rho == noisy.guarantee.rho
     noisy.save(tmp_path / "release.zip")
     back = dp.NoisyResiduals.load(tmp_path / "release.zip")
     assert back == noisy == pickle.loads(pickle.dumps(noisy))
@@ -207,6 +209,12 @@ def test_round_trip_and_charge(tmp_path, neighbours):
     assert noisy.public_total == (50 if neighbours == "replace_one" else None)
     with pytest.raises(dp.ReleaseFormatError, match=r"use NoisyResiduals\.load"):
         dp.papers.NoisyCoefficients.load(tmp_path / "release.zip")
+
+
+def restate(contents, **changes):
+    """Change the cost that a file states, and what its guarantee says of it."""
+    (cost,) = contents["guarantee"]["costs"]
+    contents["guarantee"] = Guarantee(frozenset({Cost.from_dict(cost | changes)})).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -218,7 +226,10 @@ def test_round_trip_and_charge(tmp_path, neighbours):
         (lambda c: c["subsets"][1].update(scale=-4.0), "scale"),
         (lambda c: c["subsets"][1].update(parts=1), "parts"),
         (lambda c: c["subsets"][1].update(parts=1024.0), "parts"),
-        (lambda c: c["guarantee"].update(rho=1e-3), "costs rho"),
+        (lambda c: c["guarantee"].update(rho=1e-3), "something else than its costs"),
+        (lambda c: restate(c, rho_of_noise=1e-3), "costs rho"),
+        (lambda c: restate(c, rho_of_noise=None), "rho"),
+        (lambda c: restate(c, epsilon="1/10"), "does not guarantee"),
         (lambda c: c.update(kind="coefficients"), "properties"),
         (lambda c: c["subsets"].pop(), "subsets"),
         (lambda c: c["cliques"][0].update(shape=[2, 3]), "has shape"),

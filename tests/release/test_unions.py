@@ -9,32 +9,41 @@ import warnings
 import zipfile
 from dataclasses import replace
 from functools import reduce
+from operator import or_
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgmpy_dp.release.composition import compose_apart
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, LaplaceNoise
 from pgmpy_dp.privacy import OPENDP_NOISE
+from pgmpy_dp.privacy.cost import Cost
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})
-LAPLACE = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
-GAUSSIAN = Guarantee.of(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
+LAPLACE = {"epsilon": 1.0}
+GAUSSIAN = {"epsilon": 20.0, "delta": 1e-6, "rho": 1.0, "mechanism": "gaussian"}
 
 
-def part(cliques, seed=0, guarantee=LAPLACE, scale=4.0, records=900, total=None):
+def part(cliques, seed=0, promise=LAPLACE, scale=4.0, records=900, total=None):
+    """A release of noisy tables, with a cost of its own for each seed."""
     generator = np.random.default_rng(seed)
     tables = {c: generator.poisson(records / SCHEMA.cells(c), SCHEMA.shape(c)) for c in cliques}
+    guarantee = Guarantee.of(**promise, name=f"part {seed}")
     return NoisyMarginals(SCHEMA, tables, dict.fromkeys(cliques, scale), guarantee, total)
 
 
 # The guarantee
+
+
+def apart(holders, overlap=1):
+    """The guarantee of a union of releases of different holders."""
+    return replace(reduce(or_, holders), overlap=overlap)
 
 
 def outcomes(epsilon, delta):
@@ -59,7 +68,7 @@ def violation(distributions, changed, epsilon):
 def test_the_guarantee_holds_for_every_outcome_and_every_choice_of_holders(prices, overlap):
     overlap = min(overlap, len(prices))
     holders = [Guarantee.of(e, d, None, "add_remove", "several", True) for e, d in prices]
-    stated = compose_apart(holders, overlap)
+    stated = apart(holders, overlap)
     distributions = [outcomes(*price) for price in prices]
     subsets = [[n for n in range(len(prices)) if bits >> n & 1] for bits in range(1, 2 ** len(prices))]
     worst = max(violation(distributions, s, stated.epsilon) for s in subsets if len(s) <= overlap)
@@ -68,23 +77,22 @@ def test_the_guarantee_holds_for_every_outcome_and_every_choice_of_holders(price
 
 def test_nothing_less_would_hold():
     distributions = [outcomes(1.0, 0.0), outcomes(2.0, 0.0)]
-    stated = compose_apart([replace(LAPLACE, epsilon=e) for e in (1.0, 2.0)])
+    holders = [Guarantee.of(e) for e in (1.0, 2.0)]
+    stated = apart(holders)
     assert violation(distributions, [1], stated.epsilon) < 1e-12 < violation(distributions, [1], stated.epsilon - 1e-3)
-    both = compose_apart([replace(LAPLACE, epsilon=e) for e in (1.0, 2.0)], overlap=2)
+    both = apart(holders, overlap=2)
     assert violation(distributions, [0, 1], both.epsilon) < 1e-12
     assert violation(distributions, [0, 1], stated.epsilon) > 0.1  # where a person of both is counted once
 
 
-def test_each_price_is_the_sum_of_the_largest_and_shared_payments_are_added_once():
-    found = Guarantee.of(0.5, 1e-7, None, "add_remove", "partition_selection", True, payment="found")
-    holders = [
-        replace(GAUSSIAN, epsilon=2.5, delta=3e-6, rho=0.1),
-        replace(GAUSSIAN, epsilon=1.5, delta=5e-6, rho=0.3),
-        replace(GAUSSIAN, epsilon=3.5, delta=2.1e-6, rho=0.2, shared=(found,)),
-    ]
-    one, two = compose_apart(holders), compose_apart(holders, overlap=2)
-    assert (one.epsilon, one.delta, one.rho, one.shared) == (3.5, 5.1e-6, 0.3, (found,))
-    assert (two.epsilon, two.delta, two.rho) == (6.0, 8.1e-6, 0.5)
+def test_each_price_is_the_sum_of_the_largest_and_what_was_found_before_is_added_once():
+    found = Guarantee.of(0.5, 1e-7, None, "add_remove", "partition_selection", True)
+    prices = [(2.5, 3e-6, 0.1), (1.5, 5e-6, 0.3), (3.0, 2e-6, 0.2)]
+    holders = [Guarantee.of(*price, mechanism="gaussian") for price in prices]
+    holders[2] = holders[2].after(found)
+    one, two = apart(holders), apart(holders, overlap=2)
+    assert (one.epsilon, one.delta, one.own.rho, one.earlier) == (3.5, 5.1e-6, 0.3, found.costs)
+    assert (two.epsilon, two.delta, two.own.rho) == (6.0, 8.1e-6, 0.5)
     assert "in one of the united releases" in str(one)
     assert "in up to 2 of the united releases" in str(two)
     assert Guarantee.from_dict(json.loads(json.dumps(two.to_dict()))) == two == pickle.loads(pickle.dumps(two))
@@ -92,23 +100,43 @@ def test_each_price_is_the_sum_of_the_largest_and_shared_payments_are_added_once
     assert not two.covers(replace(one, overlap=3))
 
 
+def paid(cliques, seed=0):
+    """A release that a ledger of its own has paid for."""
+    frame = pd.DataFrame({"a": ["x", "y"], "b": ["x", "z"], "c": ["u", "v"]})
+    budget, noise = dp.PrivacyBudget(1.0), dp.SimulatedNoise(seed)
+    return dp.PrivateDataset(frame, SCHEMA, budget, noise=noise).measure(cliques, 1.0)
+
+
+@pytest.mark.parametrize("released", [part, paid])
+def test_all_that_one_part_was_joined_of_counts_together(released):
+    """Whoever has paid for it: what is joined is of the same records."""
+    joined = released([("a",)]) + released([("b",)], 1)
+    one, two = (dp.union({"n": joined, "s": released([("a",)], 2)}, overlap=overlap) for overlap in (1, 2))
+    assert (joined.guarantee.epsilon, one.guarantee.epsilon, two.guarantee.epsilon) == (2.0, 2.0, 3.0)
+
+
 @pytest.mark.parametrize("change", [{"neighbours": "replace_one"}, {"unit": "person"}])
 def test_relation_and_unit_agree_and_samples_exact_counts_and_unions_are_refused(change):
-    other = replace(LAPLACE, **change)
     with pytest.raises(ValueError, match=next(iter(change))):
-        compose_apart([LAPLACE, other])
-    for refused in (replace(LAPLACE, sampling_rate=0.5), compose_apart([LAPLACE, LAPLACE])):
-        with pytest.raises(ValueError, match="not samples or other unions"):
-            compose_apart([LAPLACE, refused])
+        apart([Guarantee.of(1.0), Guarantee.of(1.0, **change)])
+    total = 900 if "neighbours" in change else None
+    with pytest.raises(ValueError, match=next(iter(change))):
+        dp.union({"n": part([("a",)]), "s": part([("a",)], 1, LAPLACE | change, total=total)})
+    with pytest.raises(ValueError, match="not samples"):
+        dp.union({"n": part([("a",)]), "s": part([("a",)], 1, LAPLACE | {"sampling_rate": 0.5})})
+    both = dp.union({"n": part([("a",)]), "s": part([("a",)], 1)})
+    with pytest.raises(TypeError, match="s: releases of noisy tables can be united, got united tables"):
+        dp.union({"n": part([("a",)], 2), "s": both})
+    exact = {"epsilon": float("inf"), "mechanism": "none", "private": False}
     with pytest.raises(ValueError, match="Exact counts"):
-        compose_apart([LAPLACE, Guarantee.of(float("inf"), 0.0, None, "add_remove", "none", False)])
+        dp.union({"n": part([("a",)]), "s": part([("a",)], 1, exact, scale=0.0)})
 
 
 def united(rows, epsilons, overlap=1):
     parts = {}
     for site, count, epsilon in zip("ns", rows, epsilons, strict=True):
         table = OPENDP_NOISE.discrete_laplace(np.array([count, 0]), 1 / epsilon)
-        parts[site] = NoisyMarginals(SCHEMA, {("a",): table}, {("a",): 1 / epsilon}, replace(LAPLACE, epsilon=epsilon))
+        parts[site] = NoisyMarginals(SCHEMA, {("a",): table}, {("a",): 1 / epsilon}, Guarantee.of(epsilon))
     return dp.union(parts, overlap=overlap)
 
 
@@ -130,7 +158,7 @@ def test_an_audit_passes_the_union_and_catches_the_mean_of_epsilons_and_an_overl
 
 
 def test_under_replace_one_the_numbers_of_records_of_all_parts_are_public():
-    promise = replace(LAPLACE, neighbours="replace_one")
+    promise = LAPLACE | {"neighbours": "replace_one"}
     both = dp.union({"n": part([("a",)], 0, promise, total=900), "s": part([("a",)], 1, promise, total=100)})
     assert (both.public_total, both.total, both.total_variance) == (1000, 1000.0, 0.0)
     assert "replaced by another in one of the united releases, their number being public" in str(both.guarantee)
@@ -148,10 +176,8 @@ def unions(draw):
     parts = {}
     for number in range(draw(st.integers(2, 3))):
         cliques = list({frozenset(c): c for c in draw(sets)}.values())
-        guarantee, scale = draw(
-            st.sampled_from([(LAPLACE, 3.0), (replace(LAPLACE, epsilon=2.0), 1.5), (GAUSSIAN, 3.0)])
-        )
-        parts[draw(st.sampled_from([f"site {number}", number, number + 0.5]))] = part(cliques, number, guarantee, scale)
+        promise, scale = draw(st.sampled_from([(LAPLACE, 3.0), ({"epsilon": 2.0}, 1.5), (GAUSSIAN, 3.0)]))
+        parts[draw(st.sampled_from([f"site {number}", number, number + 0.5]))] = part(cliques, number, promise, scale)
     return dp.union(parts, draw(st.sampled_from(["site", "period"])), draw(st.integers(1, len(parts))))
 
 
@@ -212,7 +238,8 @@ def test_without_its_variable_a_union_is_the_sum_of_its_parts_and_of_their_noise
 
 
 def test_noise_in_a_cell_of_both_is_the_quadratic_mean_of_that_of_the_parts():
-    parts = {site: part([("a", "b")], scale=scale) for site, scale in (("north", 3.0), ("south", 5.0))}
+    scales = {"north": 3.0, "south": 5.0}
+    parts = {site: part([("a", "b")], seed, scale=scale) for seed, (site, scale) in enumerate(scales.items())}
     each = [own.noise(("a", "b")) for own in parts.values()]
     assert [scale for scale, _ in each] == [3.0, 5.0]
     assert all(deviation > 1.3 * scale for scale, deviation in each)  # of Laplace noise
@@ -288,7 +315,8 @@ def test_what_is_no_union_is_refused_by_name(parts, named):
 
 
 def test_other_states_and_a_name_that_is_taken_are_refused_with_a_way_out():
-    other = NoisyMarginals(dp.Schema({"a": ["y", "x"]}), {("a",): np.array([1, 2])}, {("a",): 4.0}, LAPLACE)
+    promise = Guarantee.of(1.0)
+    other = NoisyMarginals(dp.Schema({"a": ["y", "x"]}), {("a",): np.array([1, 2])}, {("a",): 4.0}, promise)
     with pytest.raises(dp.SchemaError, match=r"north and south: Variable 'a' has other states.*dp.agree"):
         dp.union({"north": part([("a",)]), "south": other})
     with pytest.raises(dp.SchemaError, match="have a variable 'a' already"):
@@ -297,12 +325,37 @@ def test_other_states_and_a_name_that_is_taken_are_refused_with_a_way_out():
         dp.union({"north": part([("a",)]), "south": part([("a",)], 1)}, overlap=3)
 
 
+def restate(stated, *costs, **parts):
+    """Let a guarantee state these costs, and what they come to."""
+    stated["guarantee"] = Guarantee(frozenset(map(Cost.from_dict, costs)), **parts).to_dict()
+
+
+def costs_of(stated):
+    return stated["guarantee"]["costs"]
+
+
 def less(stated):
     stated["guarantee"]["epsilon"] = 0.5
 
 
+def less_of_all_costs(stated):
+    restate(stated, *(cost | {"epsilon": "1/2"} for cost in costs_of(stated)), overlap=1)
+
+
 def mean(stated):
-    stated["parts"][0]["guarantee"]["epsilon"], stated["guarantee"]["epsilon"] = 2.0, 1.5
+    first, second = stated["parts"]
+    (own,) = costs_of(first)
+    restate(first, own | {"epsilon": "2"})
+    restate(stated, *costs_of(first), *costs_of(second), overlap=1)
+    stated["guarantee"]["epsilon"] = 1.5
+
+
+def more_holders(stated):
+    stated["guarantee"]["overlap"] = 2
+
+
+def none_may_be_at_both(stated):
+    restate(stated, *costs_of(stated))
 
 
 def overlapping(stated):
@@ -332,7 +385,19 @@ def a_part_more(stated):
 
 @pytest.mark.parametrize(
     "change",
-    [less, mean, overlapping, another_site, one_site, less_noise, nested, a_part_more],
+    [
+        less,
+        less_of_all_costs,
+        mean,
+        more_holders,
+        none_may_be_at_both,
+        overlapping,
+        another_site,
+        one_site,
+        less_noise,
+        nested,
+        a_part_more,
+    ],
     ids=lambda c: c.__name__,
 )
 def test_a_file_whose_union_does_not_follow_from_its_parts_is_refused(tmp_path, change):
@@ -358,9 +423,7 @@ def like(shares, records, seed, epsilon=1.0, first=0.4):
     joint = np.array([first, 1.0 - first])[:, None] * shares
     table = generator.multinomial(records, joint.ravel()).reshape(2, 3)
     noise = dp.SimulatedNoise(seed).discrete_laplace(np.zeros(6, dtype=np.int64), 1 / epsilon).reshape(2, 3)
-    return NoisyMarginals(
-        SCHEMA, {("a", "b"): table + noise}, {("a", "b"): 1 / epsilon}, replace(LAPLACE, epsilon=epsilon)
-    )
+    return NoisyMarginals(SCHEMA, {("a", "b"): table + noise}, {("a", "b"): 1 / epsilon}, Guarantee.of(epsilon))
 
 
 ONE, OTHER = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]), np.array([[0.4, 0.3, 0.3], [0.2, 0.5, 0.3]])
@@ -464,7 +527,8 @@ def test_the_variance_of_a_record_is_that_at_a_parts_own_shares():
     """It is p (1 - p), and .3 of the mean at least: of a part whose share noise made negative."""
     counts = {"rare": (200, 1800), "even": (1000, 1000), "below": (-20, 1020)}
     parts = {
-        site: NoisyMarginals(SCHEMA, {("a",): np.array(own)}, {("a",): 2.0}, LAPLACE) for site, own in counts.items()
+        site: NoisyMarginals(SCHEMA, {("a",): np.array(own)}, {("a",): 2.0}, Guarantee.of(1.0))
+        for site, own in counts.items()
     }
     found = dp.PartiallyPooledMarginals.of(dp.union(parts))._interactions["a",].chance / 2
     own = np.array([0.1 * 0.9, 0.25])
@@ -485,5 +549,7 @@ def test_releases_of_different_records_that_are_joined_or_fitted_together_are_na
         for seed in range(10):
             noise = np.random.default_rng(seed).laplace(scale=4.0, size=(2, 2, 3))
             tables = [np.rint(150 + own).astype(int) for own in noise]
-            releases = [NoisyMarginals(SCHEMA, {("a", "b"): own}, {("a", "b"): 4.0}, LAPLACE) for own in tables]
+            releases = [
+                NoisyMarginals(SCHEMA, {("a", "b"): own}, {("a", "b"): 4.0}, Guarantee.of(1.0)) for own in tables
+            ]
             releases[0].join(releases[1])

@@ -10,6 +10,7 @@ from sklearn.base import clone
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.fitting.plans.pairs import clear_triples, plan_prediction, plan_residuals, residual_cost
+from pgmpy_dp.privacy.cost import Approx, Zcdp
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
 SMALL = {"components": 8, "members": 2}
@@ -251,11 +252,11 @@ def test_larger_tables_of_a_release_are_used(frame):
 
 def test_rows_of_a_person_count_together(frame):
     persons = frame.assign(person=np.arange(len(frame)) // 2)
-    for rows, rho in ((1, False), (2, True), (None, True)):
+    for rows, loss in ((1, Approx), (2, Zcdp), (None, Zcdp)):
         budget = dp.PrivacyBudget(5.0, 1e-6)
         data = dp.PrivateDataset(persons, SCHEMA, budget, unit="person", max_rows=rows)
         assert dp.PairwiseMixture(5.0, 1e-6, **SMALL).fit(data).guarantee_.unit == "person"
-        assert (budget.history[0].rho is not None) == rho  # the price of a block is that of single rows
+        assert isinstance(budget.history[0].loss, loss)  # the price of a block is that of single rows
 
 
 def test_pure_epsilon_works(frame):

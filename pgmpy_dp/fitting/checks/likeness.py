@@ -35,9 +35,9 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
     --------
     >>> from pgmpy_dp.release import Guarantee, union as united
     >>> from pgmpy_dp.schema import Schema
-    >>> schema, promise = Schema({"smoke": ["yes", "no"]}), Guarantee.of(1.0)
+    >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
     >>> parts = {
-    ...     name: NoisyMarginals(schema, {("smoke",): np.array(counts)}, {("smoke",): 1.0}, promise)
+    ...     name: NoisyMarginals(schema, {("smoke",): np.array(counts)}, scales, Guarantee.of(1.0))
     ...     for name, counts in {"north": [310, 680], "south": [290, 704], "west": [600, 390]}.items()
     ... }
     >>> unlike(united(parts)), unlike(united({name: parts[name] for name in ("north", "south")}))
