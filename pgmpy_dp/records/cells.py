@@ -18,7 +18,14 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.schema import Bins, Schema, State, is_text, plain
-from pgmpy_dp.schema.date_bins import day_of, iso, iso_day
+from pgmpy_dp.schema.date_bins import civil_day, day_of, iso, iso_day, written_day
+
+DAY = 86_400
+"""Seconds of a day."""
+
+PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": DAY, "ms": DAY * 10**3, "us": DAY * 10**6, "ns": DAY * 10**9}
+PER_DAY |= {"ps": DAY * 10**12, "fs": DAY * 10**15, "as": DAY * 10**18}
+"""Units in which numpy counts times, as so many a day."""
 
 MISSING, UNDECLARED = -2, -1
 """Positions of empty cells, and of those with a value that the schema does not declare."""
@@ -75,6 +82,10 @@ class Reader:
         return {key(state): place for place, state in enumerate(self.states)}
 
     @cached_property
+    def _places_of_days(self) -> dict[int, int]:
+        return {day: place for place, day in enumerate(self.days()) if day is not None}
+
+    @cached_property
     def texts(self) -> dict[str, int]:
         """Map texts to positions: states (unless the variable is binned), and texts that mark a missing value."""
         states = self.states if self.bins is None else ()
@@ -99,9 +110,11 @@ class Reader:
         if found == EMPTY or (kind is str and number in self.missing_values):
             return MISSING
         if self.bins is None:
-            return self._places.get((str, iso(number)) if kind is date else found, UNDECLARED)
+            if kind is date:
+                return self._places_of_days.get(number, UNDECLARED)
+            return self._places.get(found, UNDECLARED)
         if self.of_dates:
-            number, kind = (iso_day(number), date) if kind is str else (number, kind)
+            number, kind = (written_day(number), date) if kind is str else (number, kind)
             return _bin(number, self.bins.edges) if kind is date and number is not None else UNDECLARED
         return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
 
@@ -180,16 +193,16 @@ def key(value: Any) -> Key:
     if issubclass(kind, date):
         # To Python, timestamps of other years have another date.
         beyond = kind is pd.Timestamp and not 1 <= value.year <= 9999
-        return STRANGE if beyond else (date, day_of(value))
+        return date, civil_day(value.year, value.month, value.day) if beyond else day_of(value)
     return STRANGE
 
 
 def _day(value: Any) -> Key:
-    """Return the day of a time of numpy, but not of a month or year."""
-    unit = np.datetime_data(value.dtype)[0]
-    if value.dtype.kind != "M" or unit in ("generic", "Y", "M", "W"):
+    """Return the day of a time of numpy, but not of a month or year. Of integers, since numpy's casts overflow."""
+    unit, multiple = np.datetime_data(value.dtype)
+    if value.dtype.kind != "M" or unit not in PER_DAY:
         return STRANGE
-    return date, int(value.astype("datetime64[D]").astype(np.int64))
+    return date, int(value.astype(np.int64)) * multiple // PER_DAY[unit]
 
 
 def written_number(text: str, decimal: str) -> int | float | None:

@@ -4,6 +4,11 @@ A column has one type, which its writer chose. Columns of numbers and of texts a
 that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell, and so are columns of dates and times; others
 are read cell by cell. Columns of lists and other values that cannot be states are not converted: only whether a cell is
 empty counts.
+
+No library makes Python objects of values of which Python may have none, since one that it refuses would decide that no
+record is read. So times are counted as what they are, integers of 64 bits, and each has a day, which is that of the
+column's time zone: the zone's offset on the first or last day that Python has is that of all times before or after. The
+least integer is what numpy takes for an empty cell.
 """
 
 from __future__ import annotations
@@ -19,8 +24,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, as_float, key
+from pgmpy_dp.records.cells import DAY, MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
 from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema.date_bins import civil_day
 from pgmpy_dp.schema.detail import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -31,7 +37,8 @@ _BLOCK = 2**16
 # Integer states are looked up in a table if the largest and the least differ by less than this.
 _WIDEST = 2**20
 _MOST_DAYS = 2**16  # texts of dates that are remembered
-_CALENDAR = np.datetime64("0001-01-02", "s"), np.datetime64("9999-12-30", "s")
+_CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # in every zone, days that Python has
+_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 # Number of edges above which binary search is faster than comparing with every edge.
 _FEW_EDGES = 24
 
@@ -124,7 +131,7 @@ def positions(given: Any, reader: Reader) -> Positions:
         if pyarrow.types.is_integer(native.type):  # the case of most batches, without a copy
             return _array_positions(native.chunk(0).to_numpy(), reader)
     if _is_pandas_category(native):
-        return _by_category(native, lambda values: np.array(list(map(reader.position, values)), np.int32), MISSING)
+        return _by_category(native, lambda categories: positions(categories, reader), MISSING)
     if (cells := _cells_of_no_array(column)) is not None:
         return _one_by_one(cells, reader)
     empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is modified
@@ -133,10 +140,10 @@ def positions(given: Any, reader: Reader) -> Positions:
     elif isinstance(dtype, nw.Boolean):
         values = column.fill_null(False).to_numpy().astype(bool)
         places = np.where(values, reader.position(True), reader.position(False)).astype(np.int32)
-    elif isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
+    elif isinstance(dtype, _TEXTS):
         places = _text_positions(column, reader)
-    elif isinstance(dtype, (nw.Date, nw.Datetime)):
-        places = _date_positions(column, empty, reader)
+    elif (times := times_of(column)) is not None:
+        places = _date_positions(*times, empty, reader)
     else:
         places = np.full(len(column), UNDECLARED, dtype=np.int32)
     places[empty] = MISSING
@@ -146,14 +153,17 @@ def positions(given: Any, reader: Reader) -> Positions:
 def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
     """Find the undeclared cells, and their values if the column's type can be that of a state."""
     rows, column = np.flatnonzero(positions(given, reader) == UNDECLARED), decoded(given)
-    dtype, native = column.dtype, column.to_native()
-    if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
-        values = native.to_list()
-    elif is_number(dtype) or isinstance(dtype, (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Int128, nw.UInt128)):
-        values = column.to_list()
-    else:
-        return rows[:0], []
-    return rows, values if rows.size == len(values) else [values[row] for row in rows.tolist()]
+    if _is_pandas_category(native := column.to_native()):
+        held, values = undeclared(pd.Series(native.cat.categories), reader)
+        codes = native.cat.codes.to_numpy()
+        rows = np.flatnonzero(np.isin(codes, held))
+        return rows, [values[place] for place in np.searchsorted(held, codes[rows]).tolist()]
+    cells = _cells_of_no_array(column)
+    if cells is None:
+        if not (is_number(column.dtype) or isinstance(column.dtype, _TEXTS)):
+            return rows[:0], []
+        cells = listed_cells(column)
+    return rows, cells if rows.size == len(cells) else [cells[row] for row in rows.tolist()]
 
 
 def is_number(dtype: Any) -> bool:
@@ -175,18 +185,20 @@ def decoded(given: Any) -> nw.Series[Any]:
     Dictionaries may hold nulls and NaN that the index does not show; whether pandas sees these depends on other cells.
     """
     dtype = given.dtype if nw.dependencies.is_pandas_series(given) else None
+    if isinstance(dtype, pd.SparseDtype):
+        given = given.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         import pyarrow
 
         given = pyarrow.chunked_array(pyarrow.array(given.array))
-    column: nw.Series[Any] = nw.from_native(given, series_only=True)
     if nw.dependencies.is_pyarrow_chunked_array(given):
         import pyarrow
 
-        if isinstance(column.dtype, nw.Categorical):
-            column = nw.from_native(given.cast(given.type.value_type), series_only=True)
-        elif pyarrow.types.is_date64(given.type):  # milliseconds, which narwhals does not know
-            column = nw.from_native(given.cast(pyarrow.timestamp("ms")), series_only=True)
+        if pyarrow.types.is_dictionary(given.type):
+            given = given.cast(given.type.value_type)
+        if pyarrow.types.is_date64(given.type):  # milliseconds, which narwhals does not know
+            given = given.cast(pyarrow.timestamp("ms"))
+    column: nw.Series[Any] = nw.from_native(given, series_only=True)
     return column
 
 
@@ -194,7 +206,7 @@ def column_numbers(given: Any) -> NDArray[np.float64]:
     """Find the number in each cell, as `key` reads it; NaN where there is none, and infinity beyond floats."""
     column = decoded(given)
     if _is_pandas_category(native := column.to_native()):
-        return _by_category(native, _each_number, np.nan)
+        return _by_category(native, column_numbers, np.nan)
     if (cells := _cells_of_no_array(column)) is not None:
         return _each_number(cells)
     if not is_number(column.dtype):
@@ -215,22 +227,34 @@ def _is_pandas_category(native: Any) -> bool:
     return nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, pd.CategoricalDtype)
 
 
-def _by_category(column: pd.Series[Any], read: Callable[[list[Any]], NDArray[Any]], empty: Any) -> NDArray[Any]:
+def _by_category(column: pd.Series[Any], read: Callable[[pd.Series[Any]], NDArray[Any]], empty: Any) -> NDArray[Any]:
     """Read each category once, and find what each cell holds."""
-    by_category = read(column.cat.categories.tolist())
+    by_category = read(pd.Series(column.cat.categories))
     # The last entry is for code -1, an empty cell.
     by_code = np.append(by_category, by_category.dtype.type(empty))
     return np.asarray(by_code[column.cat.codes.to_numpy()])
 
 
 def _cells_of_no_array(column: nw.Series[Any]) -> list[Any] | None:
-    """List the cells of a column that has no single type, or one that numpy lacks, to be read one by one."""
+    """List the cells of a column that has no single type, or one that frames lack, to be read one by one."""
     native, dtype = column.to_native(), column.dtype
-    if nw.dependencies.is_pandas_series(native) and (native.dtype == object or isinstance(dtype, nw.Unknown)):
-        return list(native.to_list())  # narwhals would inspect all values for a type
-    if isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
+    if nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, np.dtype):
+        if native.dtype == object or isinstance(dtype, nw.Unknown):
+            return list(native.to_list())  # narwhals would inspect all values for a type
+    elif isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
         return column.to_list()
     return None
+
+
+def listed_cells(column: nw.Series[Any]) -> list[Any]:
+    """List the cells of a column of texts, numbers or the like; bytes of Arrow's texts may be no text."""
+    native: Any = column.to_native()
+    if not (isinstance(column.dtype, _TEXTS) and nw.dependencies.is_pyarrow_chunked_array(native)):
+        return column.to_list()
+    import pyarrow
+
+    written = native.cast(pyarrow.large_binary()).to_pylist()
+    return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in written]
 
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
@@ -252,15 +276,33 @@ def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: 
     return _array_positions(values, reader)
 
 
-def _date_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
-    """Find the positions of dates, and of times by their day where the column's time zone is."""
-    times, zone = column.to_numpy(), getattr(column.dtype, "time_zone", None)
+def times_of(column: nw.Series[Any]) -> tuple[NDArray[np.datetime64], Any] | None:
+    """Return a column's dates or times, in UTC, and its time zone, if it has any; None for columns of other types."""
+    native: Any = column.to_native()
+    if nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, pd.DatetimeTZDtype):
+        return native.dt.tz_convert(None).to_numpy(), native.dtype.tz  # narwhals does not know all zones
+    if not isinstance(column.dtype, (nw.Date, nw.Datetime)):
+        return None
+    return column.to_numpy(), getattr(column.dtype, "time_zone", None)
+
+
+def local_days(times: NDArray[np.datetime64], zone: Any) -> NDArray[np.int64]:
+    """Return the days since 1970-01-01 of times in UTC where a time zone is; of any integer, without an overflow."""
+    counts, per_day = times.view(np.int64), PER_DAY[np.datetime_data(times.dtype)[0]]
+    if zone is None:
+        return np.asarray(counts // per_day)
+    seconds = counts // (per_day // DAY)
+    days, within = np.divmod(seconds, DAY)
+    known = seconds.clip(*_CALENDAR)
+    local = pd.DatetimeIndex(known.view("datetime64[s]"), tz="UTC").tz_convert(zone).tz_localize(None)
+    offsets = local.to_numpy().astype("datetime64[s]").view(np.int64) - known
+    return np.asarray(days + (within + offsets) // DAY)
+
+
+def _date_positions(times: NDArray[np.datetime64], zone: Any, empty: NDArray[np.bool_], reader: Reader) -> Positions:
+    """Find the positions of dates, and of times by their day."""
     empty |= np.isnat(times)
-    if zone is not None:
-        # All of these calendars' days can be converted; those beyond are in no bin.
-        seconds = times.astype("datetime64[s]").clip(*_CALENDAR)
-        times = pd.DatetimeIndex(seconds).tz_localize("UTC").tz_convert(zone).tz_localize(None).to_numpy()
-    days = times.astype("datetime64[D]").astype(np.int64)
+    days = local_days(times, zone)
     read = _bin_reading(reader.bins) if reader.of_dates else _state_reading(reader.days(), days.dtype)  # type: ignore[arg-type]
     return read(days)
 
@@ -366,7 +408,7 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
     texts = list(reader.texts)
     native: Any = column.to_native()
     if reader.of_dates:
-        return _one_by_one(column.to_list(), reader)
+        return _one_by_one(listed_cells(column), reader)
     if not texts:
         return np.full(len(column), UNDECLARED, dtype=np.int32)
     places = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)

@@ -22,10 +22,13 @@ from pgmpy_dp.records.columns import (
     column_reader,
     decoded,
     is_number,
+    listed_cells,
     objects,
     read_columns,
+    times_of,
     variable_codes,
 )
+from pgmpy_dp.records.ids import no_ids
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
@@ -124,20 +127,27 @@ def column_at(frame: Any, place: int) -> Any:
 def id_column(frame: Any, name: str) -> Any:
     """Return a column of ids with unchanged values: missing ones are None or NaN, integers stay integers."""
     (place,) = require_columns(column_names(frame), [name], "Unit")
-    return sealed(lambda: _ids(column_at(frame, place)), f"the column {name!r} of units")
+    return sealed(lambda: _ids(column_at(frame, place), name), f"the column {name!r} of units")
 
 
-def _ids(native: Any) -> Any:
-    column = decoded(native)
-    if nw.dependencies.is_pandas_series(column.to_native()):
+def _ids(given: Any, name: str) -> Any:
+    column = decoded(given)
+    dtype = column.dtype
+    native: Any = column.to_native()
+    if nw.dependencies.is_pandas_series(native):
         return native
-    if isinstance(column.dtype, nw.Time):  # Python's times resolve only microseconds
-        column = column.cast(nw.Int64 if column.implementation.is_polars() else nw.String)
+    if isinstance(dtype, nw.Time):  # the integers that they are, since Python's times resolve only microseconds
+        polars = column.implementation.is_polars()
+        column = column.cast(nw.Int64) if polars else decoded(native.cast(f"int{native.type.bit_width}"))
+        dtype = column.dtype
+    if (times := times_of(column)) is not None:
+        return times[0] if times[1] is None else pd.Series(times[0]).dt.tz_localize("UTC")
     # Other columns avoid numpy: its texts lose trailing zero bytes, and integers with missing values become floats.
-    exact = is_number(column.dtype) or isinstance(column.dtype, (nw.Datetime, nw.Duration, nw.Date))
-    if exact and not column.is_null().any():
+    if isinstance(dtype, nw.Duration) or (is_number(dtype) and not column.is_null().any()):
         return column.to_numpy()
-    return objects(column.to_list())
+    if dtype.is_nested() or (column.implementation.is_pyarrow() and native.type.num_fields):  # unknown to narwhals
+        raise no_ids(name)
+    return objects(listed_cells(column))
 
 
 MOST_RECORDS = 2**31

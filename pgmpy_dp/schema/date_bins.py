@@ -16,15 +16,20 @@ from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
+_LEAST, _MOST = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
+_CYCLE = date(401, 1, 1).toordinal() - 1  # days in 400 years, after which the calendar repeats
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?", re.ASCII)
+_TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2}){0,2})?"
+# Times of 64 bits have years of at most twelve digits.
+_ISO = re.compile(rf"([+-]?\d{{4,12}})-(\d{{2}})-(\d{{2}})(?:[T ]{_TIME})?", re.ASCII)
 
 
 class DateBins(Bins):
     """Bins of a variable of dates, cut at public dates.
 
     A bin holds the days from its lower edge up to, but not including, the upper one; the last bin also holds its upper
-    edge. Dates are treated as numbers of days since 1970-01-01, for means, quantiles and synthetic dates.
+    edge. Dates are treated as numbers of days since 1970-01-01, for means, quantiles and synthetic dates. A time is in
+    the bin of its day in its column's time zone; DuckDB's and Spark's columns have that of the session.
 
     Parameters
     ----------
@@ -106,11 +111,35 @@ def iso_day(text: str) -> int | None:
     >>> iso_day("1970-01-02"), iso_day("1970-01-02 23:59:59+01:00"), iso_day("1970-02-30")
     (1, 1, None)
     """
+    day = written_day(text)
+    return day if day is not None and _LEAST <= day <= _MOST else None
+
+
+def written_day(text: str) -> int | None:
+    """Return the days as :func:`iso_day` does, of years before 1 and after 9999 too.
+
+    Examples
+    --------
+    >>> written_day("9999-12-31"), written_day("10000-01-01T12:00"), written_day("-0001-02-29")
+    (2932896, 2932897, None)
+    """
     found = _ISO.fullmatch(text)
     try:
-        return None if found is None else date.fromisoformat(found[1]).toordinal() - _EPOCH
+        return None if found is None else civil_day(*map(int, found.groups()))
     except ValueError:  # such as February 30
         return None
+
+
+def civil_day(year: int, month: int, day: int) -> int:
+    """Return the days since 1970-01-01 of a day of any year; ValueError if the year has no such day.
+
+    Examples
+    --------
+    >>> civil_day(1970, 1, 2), civil_day(0, 12, 31) - civil_day(1, 1, 1)
+    (1, -1)
+    """
+    cycles, year = divmod(year - 1, 400)
+    return date(year + 1, month, day).toordinal() + cycles * _CYCLE - _EPOCH
 
 
 def day_of(value: date) -> int:
@@ -154,8 +183,7 @@ def number_of(edge: Any) -> float:
         if edge in ("inf", "-inf"):
             number = float(edge)
     whole = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
-    least, most = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
-    if not whole or not (math.isinf(number) or (number == int(number) and least <= number <= most)):
+    if not whole or not (math.isinf(number) or (number == int(number) and _LEAST <= number <= _MOST)):
         raise SchemaError(
             f"Bins of dates: an edge is a date such as '2024-03-01', inf or -inf; between two of them may stand "
             f"{', '.join(map(repr, _MONTHS))}. Got {edge!r}."
