@@ -2,7 +2,8 @@
 
 Columns are identified by their places. If a column's type, such as lists, cannot be that of a state or bin, an engine
 reports only which cells are empty: values that Python cannot hold are never converted. Texts are delivered unchanged,
-whatever collation an engine compares them by.
+whatever collation an engine compares them by. Times are too, in the time zone of their column, or of the session where
+an engine has no other: in DuckDB and Spark.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import objects
-from pgmpy_dp.records.ids import number_ids
+from pgmpy_dp.records.ids import no_ids, number_ids
 from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
-_TIMES = ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"]
-_TIMES += ["timestamp with time zone", "timestamptz_ns"]
+DUCKDB_ZONED = ["timestamp with time zone", "timestamptz_ns"]
+"""Types of times that DuckDB shows in the time zone of its session."""
+
+_TIMES = ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", *DUCKDB_ZONED]
 _LONG = ["hugeint", "uhugeint", "bignum", "varint"]  # Arrow does not have these numbers
+_NESTED = ["list", "array", "struct", "map", "union", "variant"]
+_ZONED = ("TIME ZONE", "TIMESTAMPTZ", "INTERVAL")
+# Types that DuckDB converts as it reads them, or whose time zone it drops, by operators of its plans.
+_CONVERTED = {"PYTHON_ARROW_SCAN": _ZONED, "PANDAS_SCAN": _ZONED, "PARQUET_SCAN": ("TIMESTAMP", *_ZONED)}
+_MOST_DIGITS = 400  # of integers, beyond what floats hold; Python converts no text of thousands
 
 DUCKDB_FAMILIES = {
     **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
@@ -51,14 +59,40 @@ class DuckDBSource:
 
     def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
+        _refuse_converted(self.relation, self.places)
         types = [duckdb_kind(kind) for kind in self.relation.types]
         places = [self.places[column] for column in tally.columns]
         columns = [f"{duckdb_cell(place, types[place])} AS c{i}" for i, place in enumerate(places)]
         if self.unit is not None:
             place = self.places[self.unit.column]
-            columns += [f"{duckdb_id(place, types[place])} AS u", f"{duckdb_key(self.unit)} AS k"]
+            columns += [f"{duckdb_id(place, types[place], self.unit)} AS u", f"{duckdb_key(self.unit)} AS k"]
         relation = self.relation.project(", ".join(columns))
         return sum_of_batches(duckdb_batches(relation, [types[p] for p in places], self.unit), tally, rows)
+
+
+def _refuse_converted(relation: Any, places: dict[str, int]) -> None:
+    """Refuse times that DuckDB converts from frames and files, since where it cannot, nothing is read."""
+    for column, place in places.items():
+        kind = str(relation.types[place])
+        if "TIME" not in kind and "INTERVAL" not in kind:
+            continue
+        try:
+            plan = json.loads(relation.project(f"#{place + 1}").explain(format="json"))
+            converted = any(word in kind for step in _operators(plan) for word in _CONVERTED.get(step, ()))
+        except Exception:  # DuckDB converts the least and the largest time of a file to plan
+            converted = True
+        if converted:
+            raise SchemaError(
+                f"The column {column!r} of the relation has times that DuckDB converts from a frame or a Parquet file, "
+                "without their time zone, and where it cannot, nothing is read: pass the frame or the path itself, or "
+                "a relation over a table of DuckDB."
+            )
+
+
+def _operators(plan: list[dict[str, Any]]) -> Iterator[str]:
+    for step in plan:
+        yield step["name"]
+        yield from _operators(step["children"])
 
 
 def duckdb_kind(kind: Any) -> str:
@@ -77,12 +111,14 @@ def duckdb_cell(place: int, kind: str) -> str:
     return f"CASE WHEN {column} IS NULL THEN NULL ELSE ''::BLOB END"
 
 
-def duckdb_id(place: int, kind: str) -> str:
-    """Write the expression for an id, which is compared letter by letter and is NULL where it is missing."""
+def duckdb_id(place: int, kind: str, unit: Unit) -> str:
+    """Write the expression for an id, which is NULL where it is missing; texts are compared letter by letter."""
     column = f"#{place + 1}"
     if kind in ("float", "double"):
         return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END"
-    return column if DUCKDB_FAMILIES.get(kind) in ("numbers", "booleans") else f"encode(CAST({column} AS VARCHAR))"
+    if kind in _NESTED:
+        raise no_ids(unit.column)
+    return f"encode(CAST({column} AS VARCHAR))" if DUCKDB_FAMILIES.get(kind) == "texts" else column
 
 
 def duckdb_key(unit: Unit) -> str:
@@ -112,7 +148,8 @@ def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
     columns = {}
     for place, column in enumerate(table.columns):
         if place in places:
-            values = [None if text is None else int(text) for text in column.to_pylist()]
+            texts = column.to_pylist()
+            values = [t if t is None else int(t) if len(t) <= _MOST_DIGITS else float(t) for t in texts]
             columns[place] = pd.Series(values, dtype=object)
         else:
             columns[place] = pd.Series(pd.arrays.ArrowExtensionArray(column))
@@ -232,7 +269,9 @@ def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
 
     categories = isinstance(column.dtype, pd.CategoricalDtype) and isinstance(meta.dtype, pd.CategoricalDtype)
     if categories and not has_known_categories(meta):
-        return all(type(value) is str for value in column.cat.categories)
+        held = column.cat.categories
+        plain = held.dtype == object and all(type(value) is str for value in held)
+        return plain or isinstance(held.dtype, pd.StringDtype)
     return bool(column.dtype == meta.dtype)
 
 

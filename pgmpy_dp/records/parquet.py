@@ -5,24 +5,39 @@ the types of the first, and finds their columns by the names of the first, ignor
 with the same names in the same order and the same types, are read in one call: each is then read as the first is, whose
 columns are found by their places. Columns of one name that are not encoded alike, such as texts and numbers, are
 refused. So are columns of times whose values DuckDB would convert, since it refuses those that it cannot: one record
-would decide that none is read.
+would decide that none is read. A column's times have the days of its time zone, of which DuckDB knows nothing: a file
+states it in a schema of Arrow's, and times without one, such as those that DuckDB writes, have the days of UTC.
 """
 
 from __future__ import annotations
 
+import base64
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pgmpy_dp.errors import Message, SchemaError
-from pgmpy_dp.records.engines import DUCKDB_FAMILIES, duckdb_batches, duckdb_cell, duckdb_id, duckdb_key, duckdb_kind
+from pgmpy_dp.records.columns import local_days
+from pgmpy_dp.records.engines import (
+    DUCKDB_FAMILIES,
+    DUCKDB_ZONED,
+    duckdb_batches,
+    duckdb_cell,
+    duckdb_id,
+    duckdb_key,
+    duckdb_kind,
+)
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
-Layout = tuple[tuple[str, bool, Any], ...]
+Layout = tuple[tuple[str, bool, Any, str | None], ...]
+
+_ARROW = "ARROW:schema"
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 """Endings of the names of Parquet files that are read from a path alone."""
@@ -43,11 +58,14 @@ class Part:
     places : dict of str to int
     types : dict of str to str
         Types of DuckDB.
+    zones : dict of str to str or None
+        Time zones, which DuckDB does not keep.
     """
 
     paths: tuple[str, ...]
     places: dict[str, int]
     types: dict[str, str]
+    zones: dict[str, str | None]
 
     def kind(self, column: str) -> str:
         """Return the type of a column without its parameters."""
@@ -85,7 +103,9 @@ class ParquetSource:
         for part in self.parts:
             columns = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(part.cells(variables)))
             kinds = [part.kind(variable) for variable in variables]
-            yield from duckdb_batches(part.relation(connection).project(columns), kinds, None)
+            zones = [part.zones[variable] for variable in variables]
+            for batch in duckdb_batches(part.relation(connection).project(columns), kinds, None):
+                yield _in_zones(batch, zones)
 
     def _batches_of_units(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
         """Yield the batches of one scan over all files, since a unit may have rows in several.
@@ -102,7 +122,7 @@ class ParquetSource:
                 for cell in (part.cells(variables) if other is part else other.nulls(variables))
             ]
             name = self.unit.column
-            whose = duckdb_id(part.places[name], part.kind(name))
+            whose = duckdb_id(part.places[name], part.kind(name), self.unit)
             columns = [f"{cell} AS c{i}" for i, cell in enumerate([str(number), *cells])]
             relations.append(part.relation(connection).project(", ".join([*columns, f"{whose} AS u"])))
         rows = relations[0]
@@ -113,10 +133,23 @@ class ParquetSource:
         width = len(variables)
         for batch in duckdb_batches(rows, kinds, self.unit):
             whole = batch.num_columns
-            for number in range(len(self.parts)):
+            for number, part in enumerate(self.parts):
                 mine = batch.filter(_equal(batch.column(0), number)) if len(self.parts) > 1 else batch
                 own = range(1 + number * width, 1 + (number + 1) * width)
-                yield mine.select([*own, *range(whole - 3, whole)])
+                zones = [part.zones[variable] for variable in variables]
+                yield _in_zones(mine.select([*own, *range(whole - 3, whole)]), zones)
+
+
+def _in_zones(table: Any, zones: Iterable[str | None]) -> Any:
+    """State the time zones of the columns that a table begins with; a column without one is unchanged."""
+    import pyarrow
+
+    for place, zone in enumerate(zones):
+        times = table.column(place)
+        if zone is not None and pyarrow.types.is_timestamp(times.type):
+            named = times.cast(pyarrow.timestamp(times.type.unit, zone))
+            table = table.set_column(place, table.field(place).with_type(named.type), named)
+    return table
 
 
 def _equal(column: Any, number: int) -> Any:
@@ -152,11 +185,15 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         found.setdefault(_layout(connection, file), []).append(str(file))
     parts = []
     for layout, paths in found.items():
-        places = dict(zip(columns, require_columns([name for name, _, _ in layout], columns), strict=True))
+        places = dict(zip(columns, require_columns([name for name, *_ in layout], columns), strict=True))
         for column, place in places.items():
             if layout[place][1]:
                 _refuse_converted(paths[0], column)
-        parts.append(Part(tuple(paths), places, {column: _type(layout[place][2]) for column, place in places.items()}))
+        types = {column: _type(layout[place][2]) for column, place in places.items()}
+        zones = {column: layout[place][3] for column, place in places.items()}
+        for column, zone in zones.items():
+            _require_known(zone, paths[0], column)
+        parts.append(Part(tuple(paths), places, types, zones))
     _require_alike(path, parts, columns, unit)
     return ParquetSource(connection, tuple(parts), unit)
 
@@ -169,7 +206,14 @@ def parquet_table(path: Path, columns: Sequence[str] | None = None) -> Any:
         from pyarrow import parquet
     except ImportError:
         raise ImportError(f"{path}: PyArrow reads Parquet into memory: run `pip install pyarrow`.") from None
-    return sealed(lambda: parquet.ParquetFile(path).read(columns=columns), str(path))
+
+    def read() -> Any:
+        file = parquet.ParquetFile(path)
+        table, written = file.read(columns=columns), (file.metadata.metadata or {}).get(_ARROW.encode())
+        zones = _zones(written, [field.name for field in table.schema if getattr(field.type, "tz", None)])
+        return _in_zones(table, map(zones.get, table.column_names))
+
+    return sealed(read, str(path))
 
 
 def _files(folder: Path) -> list[Path]:
@@ -203,16 +247,45 @@ def _refuse_converted(path: str, column: str) -> None:
     )
 
 
+def _require_known(zone: str | None, path: str, column: str) -> None:
+    """Refuse a time zone of which no day is known, even where there is no record."""
+    try:
+        local_days(np.zeros(0, dtype="datetime64[s]"), zone)
+    except Exception:
+        problem = f"{path}: the column {column!r} has times in a zone that is not known here"
+    else:
+        return
+    raise SchemaError(Message(problem, *2 * ("write the file again with dates, or with times in another zone",)))
+
+
 def _layout(connection: Any, file: Path) -> Layout:
-    """Return the name and type of each column of a file, and whether DuckDB converts times in it to its own units."""
+    """Return the name, type and time zone of each column, and whether DuckDB converts times in it to its own units."""
 
     def read() -> Layout:
         query = "SELECT name, type, logical_type, coalesce(num_children, 0) FROM parquet_schema(?)"
         elements = iter(connection.execute(query, [glob.escape(str(file))]).fetchall()[1:])  # without the root
         kinds = _scan(connection, [str(file)]).types  # the relation's own names are not always the file's
-        return tuple((*_column(elements), kind) for kind in kinds)
+        columns = [(*_column(elements), kind) for kind in kinds]
+        query = f"SELECT value FROM parquet_kv_metadata(?) WHERE key = '{_ARROW}'"
+        written = connection.execute(query, [glob.escape(str(file))]).fetchone()
+        zones = _zones(written and written[0], [name for name, _, kind in columns if duckdb_kind(kind) in DUCKDB_ZONED])
+        return tuple((*column, zones.get(column[0])) for column in columns)
 
     return sealed(read, str(file))
+
+
+def _zones(written: bytes | None, columns: Sequence[str]) -> dict[str, str]:
+    """Return the time zones of columns of times in UTC, which writers state in a schema of Arrow's, or else UTC."""
+    import pyarrow
+
+    if written is None or not columns:
+        return dict.fromkeys(columns, "UTC")
+    try:
+        fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(written)))
+    except NotImplementedError:  # a schema with types that PyArrow has not, such as integers of 128 bits
+        return dict.fromkeys(columns, "unknown")
+    types = {field.name: getattr(field.type, "value_type", field.type) for field in fields}  # those of dictionaries
+    return {column: getattr(types.get(column), "tz", None) or "UTC" for column in columns}
 
 
 def _column(elements: Iterator[tuple[str, str, str, int]]) -> tuple[str, bool]:
