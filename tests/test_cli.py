@@ -25,7 +25,7 @@ from pgmpy_dp.cli.shared.structures import edge_lines, read_structure
 from pgmpy_dp.errors import Message
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.fitting.checks import fit_checks
-from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release import Release
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from pgmpy_dp.data.mechanisms import coefficients, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
-from pgmpy_dp.privacy.blocks import block_price
-from pgmpy_dp.privacy.gaussian import discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import block_price, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 from pgmpy_dp.release import noisy_residuals

@@ -37,8 +37,8 @@ from hypothesis.extra import numpy as arrays
 from writers import FORMS, NOT_TAKEN, Form, rfc4180, taken
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
 
 @dataclass(frozen=True)

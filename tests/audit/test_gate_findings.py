@@ -17,8 +17,8 @@ import pytest
 from gate import Unit, open_records, outcome
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
-from pgmpy_dp.privacy.sampling import random_keys
+from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
 SMOKE = dp.Schema({"smoke": ["yes", "no"]})
 STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}

@@ -27,7 +27,7 @@ from writers import FORMS, NOT_TAKEN, PANDAS, objects, taken
 import pgmpy_dp as dp
 from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.quantiles import edge_scores, score_sensitivity
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
 SECRETS = [int(SECRET), float(SECRET), f"x{SECRET}"]
 

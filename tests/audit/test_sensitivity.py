@@ -17,7 +17,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.observed.factors import families, maximal
-from pgmpy_dp.privacy.mechanisms import table_sensitivity
+from pgmpy_dp.privacy.noise import table_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": ["p", "q"]})
 DOMAIN = list(itertools.product(*SCHEMA.states.values()))

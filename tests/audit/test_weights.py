@@ -17,7 +17,7 @@ from trials import Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.privacy.mechanisms import UNIT_WEIGHT
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.weights import Weights
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": dp.Bins([0, 1, 2, 3, 4])}, other={"b": "other"})

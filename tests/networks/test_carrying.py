@@ -6,6 +6,8 @@ import io
 import json
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,8 @@ from pandas.testing import assert_frame_equal
 import pgmpy_dp as dp
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.networks import load_network
+from pgmpy_dp.privacy.cost import Protects, Pure, Zcdp
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.carrying import carries, write_carrying
 from pgmpy_dp.report import render_report
 
@@ -106,54 +110,124 @@ def test_releases_and_models_are_told_apart(noisy, tmp_path):
         load_network(tmp_path / "r.zip")
 
 
-def promising(path, **changes):
+def promising(path, change):
     """Alter what the model in a file promises."""
     parts = members(path)
     content = json.loads(parts["model.json"])
-    content["guarantee"] |= changes
+    content["guarantee"] = change(content["guarantee"])
     path.write_bytes(zipped({**parts, "model.json": json.dumps(content).encode()}))
 
 
+def other_sums(**changes):
+    """The sums alone are altered."""
+    return lambda stored: stored | changes
+
+
+def other_costs(**changes):
+    """The cost is altered but for its name, and the sums accordingly."""
+    return lambda stored: Guarantee(
+        frozenset(replace(cost, **changes) for cost in Guarantee.from_dict(stored).costs)
+    ).to_dict()
+
+
+def no_costs(**changes):
+    """As in files of earlier versions, which state sums."""
+    return lambda stored: (
+        {name: value for name, value in stored.items() if name != "costs"} | {"versions": {}} | changes
+    )
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("change", "why"),
     [
-        {"epsilon": 0.01},
-        {"epsilon": 0.999},
-        {"neighbours": "replace_one"},
-        {"unit": "person"},
-        {"mechanism": "several"},
-        {"private": True},
-        {"accepted": True},
+        *(
+            (other_sums(**sums), "states something else than its costs")
+            for sums in (
+                {"epsilon": 0.01},
+                {"epsilon": 0.999},
+                {"epsilon": 1.5},
+                {"neighbours": "replace_one"},
+                {"unit": "person"},
+                {"mechanism": "several"},
+                {"private": True},
+            )
+        ),
+        *(
+            (other_costs(**parts), "promises something else than the releases that it carries")
+            for parts in (
+                {"loss": Pure(0.01)},
+                {"loss": Pure(0.999)},
+                {"loss": Pure(1.5)},
+                {"protects": Protects("replace_one")},
+                {"protects": Protects("add_remove", "person")},
+                {"mechanism": "exponential"},
+                {"private": True},
+                {"label": "another question"},
+                {"id": "another name"},
+                {"holder": "another ledger"},
+            )
+        ),
+        *(
+            (no_costs(**sums), "promises something else than the releases that it carries")
+            for sums in (
+                {"epsilon": 0.01},
+                {"epsilon": 0.999},
+                {"neighbours": "replace_one"},
+                {"unit": "person"},
+                {"private": True},
+            )
+        ),
     ],
-    ids=lambda changes: " ".join(map(str, *changes.items())),
 )
-def test_a_model_that_promises_less_than_its_releases_or_something_else_is_refused(changes, noisy, tmp_path):
+def test_a_model_that_promises_less_than_its_releases_or_something_else_is_refused(change, why, noisy, tmp_path):
     path = tmp_path / "m.zip"
     network = dp.PrivateBayesianNetwork(EDGES).fit(noisy)
     network.save(path)
-    promising(path, **changes)
+    promising(path, change)
     for load in (load_network, dp.PrivateBayesianNetwork.load):
-        with pytest.raises(ReleaseFormatError, match="promises something else than the releases that it carries"):
+        with pytest.raises(ReleaseFormatError, match=why):
             load(path)
 
 
 def test_a_model_may_promise_more_than_its_releases(noisy, tmp_path):
-    """Files of earlier versions count a first stage, and their releases do not."""
-    path = tmp_path / "m.zip"
-    dp.PrivateBayesianNetwork(EDGES).fit(noisy).save(path)
-    promising(path, epsilon=1.5, delta=1e-9)
-    assert (load_network(path).guarantee_.epsilon, load_network(path).guarantee_.delta) == (1.5, 1e-9)
+    """Such as what its graph cost. Files of earlier versions count a first stage, and their releases do not."""
+    path, graph = tmp_path / "m.zip", Guarantee.of(0.5, 1e-9, private=False)
+    network = dp.PrivateBayesianNetwork(EDGES).fit(noisy)
+    for change in (
+        no_costs(epsilon=1.5, delta=1e-9),
+        lambda stored: Guarantee.from_dict(stored).after(graph).to_dict(),
+    ):
+        network.save(path)
+        promising(path, change)
+        assert (load_network(path).guarantee_.epsilon, load_network(path).guarantee_.delta) == (1.5, 1e-9)
+    assert load_network(path).guarantee_ == noisy.guarantee.after(graph)
 
 
 def test_mixtures_that_promise_something_else_are_refused(tmp_path):
     path, records = tmp_path / "m.zip", pd.DataFrame({"a": ["u", "v"] * 50, "d": ["x", "x", "y", "y"] * 25})
     mixture = dp.PairwiseMixture(epsilon=1.0, delta=1e-9, state_names={v: STATES[v] for v in "ad"}, members=1)
     network = mixture.fit(records).network_
-    for changes in ({"epsilon": 0.5}, {"delta": 1e-12}, {"rho": 1e-5}, {"neighbours": "replace_one"}):
+    rho, delta = network.guarantee_.rho, Fraction(1, 10**9)
+    for sums in ({"epsilon": 0.5}, {"delta": 1e-12}, {"rho": 1e-5}, {"neighbours": "replace_one"}):
         network.save(path)
-        promising(path, **changes)
+        promising(path, other_sums(**sums))
+        with pytest.raises(ReleaseFormatError, match="something else than its costs"):
+            dp.PrivateMixtureNetwork.load(path)
+    for change in (
+        other_costs(loss=Zcdp(rho, Fraction(1, 2), delta)),
+        other_costs(loss=Zcdp(rho, Fraction(1), delta / 1000)),
+        other_costs(loss=Zcdp(1e-5, Fraction(1), delta)),
+        other_costs(protects=Protects("replace_one")),
+        no_costs(epsilon=0.5),
+        no_costs(delta=1e-12),
+        no_costs(neighbours="replace_one"),
+    ):
+        network.save(path)
+        promising(path, change)
         with pytest.raises(ReleaseFormatError, match="another promise than the network"):
             dp.PrivateMixtureNetwork.load(path)
+    promising(path, lambda stored: network.guarantee_.to_dict())
+    assert dp.PrivateMixtureNetwork.load(path).guarantee_ == network.guarantee_
 
 
 def members(path):
@@ -178,7 +252,11 @@ def test_hostile_files_are_refused_by_name(noisy, tmp_path):
         dp.Schema({"a": ["other", "states"]}), {("a",): np.array([1, 2])}, {("a",): 1.0}, noisy.guarantee
     )
     other.save(tmp_path / "other.zip")
+    entry = whole.rindex(b"PK\x01\x02")  # of the release, in the directory: said to be a comment on the model's
+    comment = whole.rindex(b"PK\x01\x02", 0, entry) + 32
+    length = (len(whole) - 22 - entry).to_bytes(2, "little")
     hostile = {
+        "a hidden release": whole[:comment] + length + whole[comment + 2 :],
         "compressed": zipped(good, zipfile.ZIP_DEFLATED),
         "a bomb": zipped({**good, "model.json": b" " * 10**7}, zipfile.ZIP_DEFLATED),
         "no release": zipped({"model.json": good["model.json"]}),

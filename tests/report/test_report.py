@@ -22,7 +22,7 @@ from pgmpy_dp.cli import main
 from pgmpy_dp.exports import save_network
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.privacy.mechanisms import laplace_variance
+from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.report import network_drawing, render_report, write_report
 from pgmpy_dp.report.pair_map import TableFit, detectable_error, table_power
