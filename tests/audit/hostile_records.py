@@ -18,6 +18,7 @@ import pandas as pd
 import pgmpy_dp as dp
 
 LARGEST = 2.5  # weight
+ZONE = "America/New_York"
 SECRET = "7654321"  # a part of some values, and of nothing else
 
 # Texts: those that libraries read as something else, and what files are made of, in all orders.
@@ -72,6 +73,7 @@ VALUES: dict[str, list[Any]] = {
     "decimal": [Decimal(text) for text in DECIMALS],
     "date": [0, 1, 18262, -719162, -719163, 2932896, 2932897, 2**31 - 1, -(2**31)],  # days, beyond the year 9999 too
     "time": MICROSECONDS,
+    "zoned": [*MICROSECONDS, 1577840400 * 10**6, 1577836799 * 10**6],  # in ZONE; there both are in 2019
     "duration": MICROSECONDS,
     "bytes": [b"", b"x", b"\xff"],
     "list": [[], [1], [1, None]],
@@ -94,7 +96,7 @@ STATES: dict[str, list[Any]] = {  # of variables, by the kinds of values that th
 }
 FITTING = {"text": ["text", "text", "integer", "binned", "boolean"], "boolean": ["boolean"], "decimal": ["binned"]}
 FITTING |= {"integer": ["integer", "binned"], "long": ["integer", "binned"]}
-FITTING |= {"date": ["dates", "dates", "days"], "time": ["dates", "dates", "days"]}
+FITTING |= {kind: ["dates", "dates", "days"] for kind in ("date", "time", "zoned")}
 FITTING |= {"float": ["float", "integer", "binned"], "number": ["float", "integer", "binned"]}
 
 NAMES = ["V", " ", "a b", "\ufeffv", "\u200b", "v\rw", "v\nw", "w\r", "v,w", "v;w", 'a"b', "a`b", "a'b", "e\u0301", "é"]

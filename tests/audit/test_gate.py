@@ -20,8 +20,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import dask
 import duckdb
@@ -30,10 +33,11 @@ import pandas as pd
 import pyarrow.parquet
 import pytest
 from gate import CsvFile, Unit, Weights, open_records, outcome
-from hostile_records import LARGEST, SECRET, Case, Column, drawn_case
+from hostile_records import LARGEST, SECRET, ZONE, Case, Column, drawn_case
 from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from spark_sessions import spark_session
 from writers import FORMS, NOT_TAKEN, Form, rfc4180, taken
 
 import pgmpy_dp as dp
@@ -200,6 +204,33 @@ def test_values_together_are_what_they_are_alone(form):
     assert examples(number, values, form, prepared=undiscovered)["read"] >= 1
 
 
+DAYS = ["1883-01-01", "1969-12-31", "1970-01-01", "2019-12-31", "2020-01-01", "2020-03-08", "2020-03-09", "2020-11-02"]
+INSTANTS = [1577840400000000, 1577854799999999, 1577854800000000, 1583643600000000, 1583726400000000, 1604293200000000]
+INSTANTS += [1604294999999999, 0, -1, 17999999999, 18000000000, -2717650800000000]
+ZONE_OF = {"DuckDB to parquet": "UTC"}  # DuckDB writes no other
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "every encoding"])
+def test_times_in_a_zone_have_one_day_from_every_source(form, tmp_path):
+    """That of the column's zone; where the column of a source has none, that of the session which reads it."""
+    if form == "Spark":
+        spark_session().conf.set("spark.sql.session.timeZone", ZONE)
+    zone, start = ZoneInfo(ZONE_OF.get(form, ZONE)), datetime(1970, 1, 1, tzinfo=UTC)
+    days = [(start + timedelta(microseconds=instant)).astimezone(zone).date() for instant in INSTANTS]
+    expected = Counter(sum(f"{day}" >= edge for edge in DAYS) for day in days)
+    columns = Column("v", "zoned", tuple(INSTANTS)), Column("n", "number", tuple(range(len(INSTANTS))))
+    bins, stand_ins = dp.DateBins(["-inf", *DAYS, "inf"], detail=0), {"missing": {"v": "none"}, "other": {"v": "other"}}
+    schema = dp.Schema({"v": bins}, **stand_ins)
+    case = Case(columns, schema, None, None, None, True)
+    writers = FORMS[form].written[: 1 if form == "csv module" else None]  # the others' files may be no CSV
+    for number, (make, write) in enumerate(product(FORMS[form].typed.values(), writers)):
+        found = read(gate, written(write, make(columns), tmp_path, str(number)), case, tmp_path)
+        if form == "DuckDB relation" and not write.keywords.get("table"):
+            assert "without their time zone" in found
+        else:
+            assert found.tables[0].tolist() == [expected[place] for place in range(len(DAYS) + 3)], (make, write)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_twenty_thousand_times_records_together_are_what_they_are_alone(form):
@@ -298,6 +329,14 @@ def folder_by_name(source: Any, case: Case) -> Counted | str:
         return "refused"
 
 
+def times_as_objects(source: Any, case: Case) -> Counted | str:
+    """To Python there are times of four digits of years alone."""
+    try:
+        return gate(source.astype(object), case)
+    except (ValueError, TypeError, NotImplementedError):
+        return "refused"
+
+
 def weights_in_the_frame(source: Any, case: Case) -> Counted | str:
     """Adds up a column of weights beside those of the records, where one may have its name."""
     if case.unit is None or case.max_rows is not None:
@@ -330,6 +369,7 @@ PLANTED = {
     by_pandas: "csv module",
     folder_at_once: "folder of several types",
     folder_by_name: "folder of shuffled names",
+    times_as_objects: "pandas",
     weights_in_the_frame: "pandas",
     shuffled_as_it_is: "Dask of several types",
 }

@@ -306,6 +306,12 @@ def test_floats_of_any_width_are_the_states_that_they_equal(kind, states):
     assert not refused(one_by_one)
 
 
+@pytest.mark.parametrize("kind", ["Sparse[int64]", "Sparse[float32]"])
+def test_sparse_columns_are_the_columns_that_they_are_made_of(kind):
+    frame = pd.DataFrame({"v": pd.Series([0, 1, 0, 2**24], dtype=kind)})
+    assert counted(frame, dp.Schema({"v": [0, 2**24]}, **STAND_INS), "v", 1) == (3, [1, 1, 0, 1])
+
+
 def test_a_long_float_between_two_floats_is_no_state():
     just_above = np.nextafter(np.longdouble(1), np.longdouble(2))
     for value, table in ((np.longdouble(1), [1, 0, 0]), (just_above, [0, 0, 1])):

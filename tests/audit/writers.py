@@ -15,10 +15,11 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import dask
 import dask.dataframe
@@ -30,7 +31,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from gate import CsvFile
-from hostile_records import Column
+from hostile_records import ZONE, Column
 from spark_sessions import spark_session
 
 Columns = Sequence[Column]
@@ -68,7 +69,7 @@ def arrow(columns: Columns, texts: str = "string", dictionary: bool = False, num
         "decimal": pa.decimal128(38, 9),
     }
     casts = {"date": (pa.int32(), pa.date32()), "time": (pa.int64(), pa.timestamp("us"))}
-    casts["duration"] = (pa.int64(), pa.duration("us"))
+    casts |= {"duration": (pa.int64(), pa.duration("us")), "zoned": (pa.int64(), pa.timestamp("us", ZONE))}
 
     def array(column: Column) -> Any:
         stored, cast = casts.get(column.kind, (types.get(column.kind),) * 2)
@@ -92,11 +93,13 @@ def polars_frame(columns: Columns, own: bool = False, times: bool = True) -> Any
 
 def python_value(kind: str, value: Any) -> Any:
     """A value as a Python object; None for a time that Python has not."""
-    if value is None or kind not in ("date", "time", "duration"):
+    if value is None or kind not in ("date", "time", "zoned", "duration"):
         return value
     try:
         if kind == "date":
             return date(1970, 1, 1) + timedelta(days=value)
+        if kind == "zoned":
+            return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).astimezone(ZoneInfo(ZONE))
         return timedelta(microseconds=value) + (datetime(1970, 1, 1) if kind == "time" else timedelta())
     except OverflowError:
         return None
@@ -108,6 +111,15 @@ def pandas(columns: Columns, make: Callable[[list[Any]], Any] = pd.Series, index
     frame = pd.DataFrame(dict(enumerate(series)))
     frame.columns = pd.Index([column.name for column in columns], dtype=object)
     return frame if index is None else frame.set_axis([index[0]] * len(frame))
+
+
+def pandas_times(columns: Columns, categories: bool = False) -> Any:
+    """A pandas frame with all times that 64 bits hold, of which Python has not all."""
+    series = [
+        (arrow([c]).column(0).to_pandas() if c.kind in ("time", "zoned") else pandas([c]).iloc[:, 0]) for c in columns
+    ]
+    frame = pd.concat([column.astype("category") if categories else column for column in series], axis=1)
+    return frame.set_axis(pd.Index([column.name for column in columns], dtype=object), axis=1)
 
 
 def objects(values: list[Any]) -> Any:
@@ -126,6 +138,7 @@ PANDAS = {
     "Arrow": partial(pandas, make=lambda values: pd.Series(values).convert_dtypes(dtype_backend="pyarrow")),
     "categories": partial(pandas, make=pd.Categorical),
 }
+TIMES = {"times": pandas_times, "categories of times": partial(pandas_times, categories=True)}
 ARROW = {
     "plain": arrow,
     "dictionaries": partial(arrow, dictionary=True, numbers="float32"),
@@ -136,7 +149,7 @@ POLARS = {"plain": polars_frame, "own": partial(polars_frame, own=True)}
 
 def arrow_of_pandas(columns: Columns, flavour: str = "inferred") -> Any:
     """What `to_parquet` writes of a pandas frame, which types it by its values."""
-    return pa.Table.from_pandas(PANDAS[flavour](columns))
+    return pa.Table.from_pandas((PANDAS | TIMES)[flavour](columns))
 
 
 def parts(columns: Columns, make: Callable[[Columns], Any]) -> tuple[Any, ...]:
@@ -220,9 +233,14 @@ def arrow_csv(frame: Any, folder: Path, **options: Any) -> Path:
     return folder / "records.csv"
 
 
-def relation(frame: Any, folder: Path, huge: bool = False) -> Any:
-    """A relation of DuckDB; with integers of 128 bits, if asked."""
-    made = duckdb.from_arrow(frame)
+def relation(frame: Any, folder: Path, huge: bool = False, table: bool = False) -> Any:
+    """A relation of DuckDB; with integers of 128 bits, or over a table of its own, if asked."""
+    connection = duckdb.connect()
+    connection.execute(f"SET TimeZone = '{ZONE}'")
+    if table:
+        connection.execute("CREATE TEMP TABLE own AS SELECT * FROM frame")
+        return connection.table("own")
+    made = connection.from_arrow(frame)
     if not huge:
         return made
     quoted = ['"' + name.replace('"', '""') + '"' for name in made.columns]
@@ -348,7 +366,9 @@ FORMS = {
         40, ARROW, [partial(arrow_csv, quoting_style=style) for style in ("needed", "all_valid", "none")]
     ),
     "DuckDB to csv": Form(20, ARROW, [duckdb_csv, partial(duckdb_csv, quoting=csv.QUOTE_ALL)]),
-    "pandas to_parquet": Form(8, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS}, [arrow_parquet], 4),
+    "pandas to_parquet": Form(
+        8, {name: partial(arrow_of_pandas, flavour=name) for name in PANDAS | TIMES}, [arrow_parquet], 4
+    ),
     "Polars to parquet": Form(6, POLARS, [polars_parquet], 4),
     "PyArrow to parquet": Form(10, ARROW, [arrow_parquet], 4),
     "DuckDB to parquet": Form(6, ARROW, [duckdb_parquet], 4),
@@ -357,12 +377,14 @@ FORMS = {
         20, {"pandas": partial(parts, make=arrow_of_pandas)}, [parquet_parts], 4, False, DRIFTING
     ),
     "folder of shuffled names": Form(10, {"plain": parts_by_name}, [parquet_parts], 4),
-    "pandas": Form(120, PANDAS, [itself]),
+    "pandas": Form(120, PANDAS | TIMES, [itself]),
     "Polars": Form(60, POLARS, [itself]),
     "PyArrow": Form(60, ARROW, [itself]),
     "Polars lazy": Form(40, POLARS, [lambda frame, folder: frame.lazy()]),
-    "DuckDB relation": Form(30, ARROW, [relation, partial(relation, huge=True)]),
-    "Dask": Form(6, PANDAS, [dask_frame], 4),
+    "DuckDB relation": Form(
+        30, ARROW, [partial(relation), partial(relation, huge=True), partial(relation, table=True)]
+    ),
+    "Dask": Form(6, PANDAS | TIMES, [dask_frame], 4),
     "Dask of several types": Form(
         10,
         {name: partial(parts, make=PANDAS[name]) for name in ("inferred", "nullable", "Arrow")},
