@@ -124,14 +124,14 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
 def positions(given: Any, reader: Reader) -> Positions:
     """Find the position of each cell, which may be MISSING or UNDECLARED."""
     column = decoded(given)
-    dtype, native = column.dtype, column.to_native()
+    if _is_pandas_category(native := column.to_native()):  # before narwhals looks at the categories for a type
+        return _by_category(native, lambda categories: positions(categories, reader), MISSING)
+    dtype = column.dtype
     if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and not native.null_count:
         import pyarrow
 
         if pyarrow.types.is_integer(native.type):  # the case of most batches, without a copy
             return _array_positions(native.chunk(0).to_numpy(), reader)
-    if _is_pandas_category(native):
-        return _by_category(native, lambda categories: positions(categories, reader), MISSING)
     if (cells := _cells_of_no_array(column)) is not None:
         return _one_by_one(cells, reader)
     empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is modified

@@ -132,10 +132,10 @@ def id_column(frame: Any, name: str) -> Any:
 
 def _ids(given: Any, name: str) -> Any:
     column = decoded(given)
-    dtype = column.dtype
     native: Any = column.to_native()
     if nw.dependencies.is_pandas_series(native):
         return native
+    dtype = column.dtype
     if isinstance(dtype, nw.Time):  # the integers that they are, since Python's times resolve only microseconds
         polars = column.implementation.is_polars()
         column = column.cast(nw.Int64) if polars else decoded(native.cast(f"int{native.type.bit_width}"))
