@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from sklearn.base import clone
 
 import pgmpy_dp as dp
+from pgmpy_dp.release import Guarantee
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
 RECORDS = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "y", "y", "y"] * 100})
@@ -152,7 +154,10 @@ def test_a_plan_is_what_is_charged(kind, network, source, options):
         plan = kind(**options).plan(*(() if network is None else (network.copy(),)), data.schema)
     assert plan.guarantee.delta == options.get("delta", 0.0)
     released = data.release(plan.mechanism)
-    assert getattr(released, "guarantee", plan.guarantee) == plan.guarantee
+    (paid,) = data.budget.history
+    assert replace(paid, id="", holder=None, ledger_total=None) == plan.quote.cost
+    assert released.guarantee == Guarantee(frozenset({paid}))
+    assert str(released.guarantee) == str(plan.guarantee)
     if takes(kind, "mechanism"):
         assert plan.noise == pytest.approx({clique: variance**0.5 for clique, variance in released.variances.items()})
 
@@ -202,7 +207,7 @@ def test_what_is_not_private_has_no_plan():
 def test_the_noise_of_a_plan_is_that_of_tables_that_are_known(estimator, planned):
     plan = estimator.plan(*(() if planned else (BAYESIAN,)), schema=SCHEMA)
     assert list(plan.noise) == planned
-    assert repr(plan).startswith(f"Plan({plan.quote.charge.label}: differentially private")
+    assert repr(plan).startswith(f"Plan({plan.quote.cost.label}: differentially private")
 
 
 def test_a_plan_refuses_what_a_fit_refuses():

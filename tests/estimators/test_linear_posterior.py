@@ -48,7 +48,7 @@ def test_drop_in_on_a_network(neighbours):
     assert (np.abs(drawn - wanted) < [35.0, 0.27, 0.42]).all()
     assert mean_squared_error(model, test, "pressure") < 1.2 * mean_squared_error(exact, test, "pressure")
     assert len(model.simulate(10, seed=0)) == 10
-    assert fitted.guarantee_ is fitted.release_.guarantee
+    assert fitted.guarantee_ == fitted.release_.guarantee
     assert fitted.guarantee_.neighbours == neighbours
     assert fitted.guarantee_.epsilon <= 30.0
     assert fitted.clone().get_params() == fitted.get_params()

@@ -49,7 +49,7 @@ def test_drop_in_on_a_bnlearn_network(estimator, bnlearn, simulate):
     assert network.check_model()
     assert kl_divergence(truth, network) < 0.1
     assert fitted.state_names_ == {v: list(s) for v, s in dp.Schema.from_model(truth).states.items()}
-    assert fitted.guarantee_ is fitted.release_.guarantee
+    assert fitted.guarantee_ == fitted.release_.guarantee
     assert fitted.clone().get_params() == fitted.get_params()
 
 

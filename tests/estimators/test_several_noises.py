@@ -15,6 +15,7 @@ from scipy.special import ndtr
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.readings import directed, undirected
+from pgmpy_dp.release import Guarantee
 
 STATES = {"a": ["n", "y"], "b": ["p", "q", "r"], "c": ["n", "y"]}
 SCHEMA, EDGES, RECORDS = dp.Schema(STATES), [("a", "b"), ("b", "c")], 3000
@@ -167,6 +168,7 @@ def test_guarantees_checks_and_bounds_are_of_all_releases(releases, coefficients
 
 def test_releases_of_one_kind_are_joined_before(releases):
     laplace, gaussian = releases
-    again = replace(laplace, tables={clique: table + 1 for clique, table in laplace.tables.items()})
+    other = Guarantee.of(0.1, neighbours="replace_one", private=False)
+    again = replace(laplace, tables={clique: table + 1 for clique, table in laplace.tables.items()}, guarantee=other)
     network = dp.PrivateMarkovNetwork(EDGES).fit([laplace, gaussian, again])
     assert network.release_ == (laplace + again, gaussian)

@@ -253,9 +253,9 @@ def best_graph(score, roots=()):
 def test_searches_score_a_union_as_one_release_of_the_same_tables():
     """Pooled, of the sums with their noise; apart, the holder is a node."""
     cliques, scale = dp.plan_pairs(SCHEMA)[0], 4.0
-    promise = Guarantee.of(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
 
     def release(schema, tables, scale):
+        promise = Guarantee.of(20.0, 1e-6, 1.0, "add_remove", "gaussian", True)
         return NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), promise)
 
     parts = {}

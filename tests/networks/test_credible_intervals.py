@@ -470,5 +470,6 @@ def test_releases_with_noise_of_several_kinds_need_the_posterior():
     laplace, gaussian = released(0), released(1, delta=1e-6, mechanism="gaussian")
     with pytest.raises(ValueError, match="PosteriorMean"):
         dp.PrivateBayesianNetwork(EDGES).fit([laplace, gaussian])
-    joined = dp.PrivateBayesianNetwork(EDGES).fit([laplace, released(1)])
-    assert joined.release_ == laplace + released(1)
+    second = released(1)
+    joined = dp.PrivateBayesianNetwork(EDGES).fit([laplace, second])
+    assert joined.release_ == laplace + second

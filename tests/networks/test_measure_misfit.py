@@ -14,6 +14,7 @@ from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import log_linear
+from pgmpy_dp.privacy.guarantee import Guarantee
 
 STATES = ["x", "y", "z"]
 NODES = [f"v{number}" for number in range(12)]
@@ -70,9 +71,12 @@ def test_a_promise_that_counts_more_than_the_release_is_kept():
     """Such as that of a method whose first stage chose what the release is of."""
     data = data_set(chain(500))
     network = fitted(data)
-    network.guarantee_ = replace(network.guarantee_, epsilon=3.0)
-    network.measure_misfit(data, 0.5)
+    first = Guarantee.of(2.0)
+    network.guarantee_ = network.guarantee_.after(first)
+    assert network.guarantee_.epsilon == 3.0
+    measured = network.measure_misfit(data, 0.5)
     assert network.guarantee_.epsilon == 3.5
+    assert network.guarantee_.every == network.release_[0].guarantee.every | measured.guarantee.every | first.every
 
 
 @pytest.mark.parametrize("delta", [pytest.param(0.0, marks=pytest.mark.slow), 1e-6])

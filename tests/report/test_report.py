@@ -45,13 +45,13 @@ def made(states, cliques, total=1000, scale=2.0, **promise):
     return dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, scale), Guarantee.of(**{**parts, **promise}), public)
 
 
-def independent(release, **changed):
+def independent(release, promise=None):
     """A mixture of one component, in which all variables are uniform and independent, as if fitted to the release."""
     schema = release.schema
     blocks = [(variable,) for variable in schema.variables]
     tables = [np.full((1, schema.cells(block)), 1 / schema.cells(block)) for block in blocks]
     mixture = Mixture.of(schema.cardinalities(), blocks, [1.0], tables)
-    return dp.PrivateMixtureNetwork(schema, mixture, release.total, replace(release.guarantee, **changed))
+    return dp.PrivateMixtureNetwork(schema, mixture, release.total, promise or release.guarantee)
 
 
 def all_pairs(count):
@@ -238,7 +238,11 @@ def test_tables_that_a_mixture_does_not_meet_come_first():
     assert "v0: within the noise (error 0.000 %, noise 0.2 %)" in text
     assert "0 50.0 % 50.0 %" in text  # marginals of the model beside those measured
     with pytest.raises(ValueError, match="another release"):
-        render_report(release, independent(release, epsilon=9.0))
+        render_report(release, independent(release, Guarantee.of(9.0)))
+    (cost,) = release.guarantee.costs
+    paid, other = (Guarantee(frozenset({replace(cost, id=name, holder="a ledger")})) for name in ("one", "other"))
+    with pytest.raises(ValueError, match="another release"):  # of the same losses, which were paid for apart
+        render_report(replace(release, guarantee=paid), independent(release, other))
 
 
 def test_many_pairs_are_a_map_and_a_short_list():
