@@ -5,18 +5,42 @@ const LEAST_COUNT_KEPT = 0.25, TINY = 1e-12;
 const placeOf = (scope, cards, given, variable, state) =>
   scope.reduce((at, v) => at * cards[v] + (v === variable ? state : given.get(v)), 0);
 const ordered = (variables) => [...variables].sort((a, b) => a - b);
+/** The tables whose effects an answer has: that of all its variables if it is known, else those of pairs. */
+const partsOf = (scope, variable, others, known) =>
+  known.has(scope.join()) ? [scope] : others.map((other) => ordered([variable, other]));
+
+/** What measured tables say about a network's answers that they contradict. */
+class Corrections {
+  constructor(tables, cards) {
+    Object.assign(this, { cards, factors: new Map(tables.map((table) => [table.scope.join(), table])) });
+  }
+
+  /** Shift a variable's distribution by the centres of the effects. */
+  apply(values, variable, given) {
+    const scope = ordered([variable, ...given.keys()]), moved = Float64Array.from(values);
+    for (const part of partsOf(scope, variable, [...given.keys()], this.factors)) {
+      const held = this.factors.get(part.join());
+      if (held) moved.forEach((_, s) => moved[s] *= held.factors[placeOf(part, this.cards, given, variable, s)]);
+    }
+    const sum = sumOf(moved);
+    return moved.map((value) => value / sum);
+  }
+}
 
 class Deviations {
   constructor(held, cards) {
     Object.assign(this, held, { cards });
     this.streams = held.streams.map(randomNumbers);
     this.effects = new Map(held.effects.map((effect) => [effect.scope.join(), effect]));
-    this.joined = new Set(held.joined.map((scope) => scope.join()));
+  }
+
+  joins(scope) {
+    return this.families.some((family) => scope.every((v) => family.includes(v)));
   }
 
   /** Whether the release determines the error of an answer if the network's structure is wrong. */
   tells(variable, given) {
-    return this.outside !== null || this.effects.has(ordered([variable, ...given.keys()]).join());
+    return this.told || this.effects.has(ordered([variable, ...given.keys()]).join());
   }
 
   /**
@@ -28,17 +52,17 @@ class Deviations {
     const next = this.streams[stream](), others = [...given.keys()].sort((a, b) => this.ranks[a] - this.ranks[b]);
     const scope = ordered([variable, ...others]), whole = this.effects.has(scope.join());
     const open = !whole && this.outside !== null;
-    for (const part of whole ? [scope] : others.map((other) => ordered([variable, other]))) {
-      const effect = this.effects.get(part.join()), joins = this.joined.has(part.join());
+    for (const part of partsOf(scope, variable, others, this.effects)) {
+      const effect = this.effects.get(part.join()), joins = this.joins(part);
       const sampled = ofRecords && scope.length === part.length && !joins;
       const place = (state) => placeOf(part, this.cards, given, variable, state);
       const cell = (_, state) => this.cell(effect, place(state), sampled, ofRecords);
       if (effect) this.add(states, effect, states.map(cell), next);
-      else if (joins || open) this.addNew(states, joins ? this.inside : this.beside, 1, next);
+      else if (joins || open) this.addNew(states, joins ? this.inside : this.outside, 1, next);
     }
     for (let size = 2; open && size < scope.length; size++) this.addNew(states, this.outside, this.higher, next);
     normaliseLogs(states);
-    if (open && ofRecords) this.sample(states, Math.max(1, Math.round(records)), next);
+    if (ofRecords && !whole && !this.joins(scope)) this.sample(states, Math.max(1, Math.round(records)), next);
   }
 
   /** A scale for every draw. */

@@ -145,7 +145,7 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
         promise = _details("What is promised about privacy", told)
     misfit = _misfit(model) if bounded else None
     if misfit:
-        told = _paragraph(f"{misfit}. Bounds allow for it as far as the release tells.")
+        told = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")
         notices.append(_details("The release contradicts the model: answers may be far off.", told))
     return promise, "".join(notices)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import networkx as nx
@@ -70,7 +69,9 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
             content[target] = packed.add(logs, np.float32)
         content["totals"] = packed.add(posterior.totals, np.float64)
         each = dict.fromkeys(drawn.deviations.values())  # one for both targets, or the population's and the records'
-        content["deviations"] = [_deviations(own, posterior.schema, schema, packed) for own in each]
+        content["deviations"] = [_deviations(own, schema, packed) for own in each]
+    correcting = answers.correcting()
+    content["corrections"] = [] if correcting is None else _corrections(correcting, schema, packed)
     return content
 
 
@@ -104,18 +105,17 @@ def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schem
     return table
 
 
-def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed) -> dict[str, Any]:
-    numbers = {variable: number for number, variable in enumerate(schema.variables)}
+def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
+    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, held.schema
 
     def effect(scope: Clique) -> dict[str, Any]:
         found = held.effect(scope)
-        order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
 
         def table(values: Vector) -> Any:
-            return packed.add(_in_order(values, scope, states, schema).transpose(order), np.float32)
+            return packed.add(_turned(values, scope, states, schema), np.float32)
 
         return {
-            "scope": [numbers[scope[axis]] for axis in order],
+            "scope": sorted(numbers[variable] for variable in scope),
             "expected": table(found.expected),
             "ratio": table(found.ratio),
             "freedom": table(found.freedom),
@@ -123,7 +123,6 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
             "weights": held.weights(scope).tolist(),
         }
 
-    scopes = [*combinations(schema.variables, 2), *held.measured()]
     return {
         "ranks": [states.variables.index(variable) for variable in schema.variables],
         "streams": [_words(deviations.random_numbers(seed)) for seed in (0, 1)],
@@ -131,12 +130,29 @@ def _deviations(held: Deviations, states: Schema, schema: Schema, packed: Packed
         "factors": deviations.FACTORS.tolist(),
         "shares": deviations.SHARES.tolist(),
         "higher": deviations.HIGHER,
-        "inside": held.inside.tolist(),
-        "beside": held.beside.tolist(),
+        "inside": held.inside.new.tolist(),
         "outside": None if held.outside is None else held.outside.tolist(),
-        "joined": [sorted(numbers[v] for v in scope) for scope in scopes if held.joins(scope)],
+        "told": held.told,
+        "families": [[numbers[variable] for variable in scope] for scope in held.scopes],
         "effects": [effect(scope) for scope in held.measured()],
     }
+
+
+def _corrections(held: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
+    """Return by what factors measured tables move the network's answers."""
+    return [
+        {
+            "scope": sorted(map(schema.variables.index, scope)),
+            "factors": packed.add(_turned(held.centre(scope), scope, held.schema, schema), np.float64),
+        }
+        for scope in held.measured()
+    ]
+
+
+def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:
+    """Put the axes of a table in the schema's order, and their states."""
+    order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
+    return _in_order(table, scope, states, schema).transpose(order)
 
 
 def _words(generator: np.random.Generator) -> list[str]:

@@ -153,6 +153,10 @@ class Model(ABC):
 
         Notes
         -----
+        The value is the same with and without bounds. It is that of the fitted parameters, which files and pgmpy's
+        inference have too, unless the test of fit fails (`check_fit`): then it is moved to the tables that were
+        measured of the question's variables, as far as these are precise, and ``attrs["misfit"]`` says so.
+
         Records are assumed independent: with several rows per person, population bounds are too narrow. See `draws_`
         for how bounds are computed.
         """
@@ -215,8 +219,8 @@ class Model(ABC):
 
         Notes
         -----
-        The state is the most probable one in the answer of `query` with an interval, which corrects the model by the
-        release; it may differ from the state of `map_query`, which assumes that the model is correct. With more than a
+        The state is the most probable one in the answer of `query`, which follows the release where the test of fit
+        fails; it may differ from the state of `map_query`, which assumes that the model is correct. With more than a
         thousand joint states, it is the state of `map_query`, and the probability is the share of `draws_` that agree:
         of the refits of a mixture, which are few by default.
         """
@@ -714,7 +718,10 @@ class Model(ABC):
         """Add notes to answers if the test of fit fails or the release does not determine their error."""
         check = vars(self).get("_check")
         if check is not None and check.fails:
-            frame.attrs["misfit"] = f"The release contradicts the network ({check.probability})"
+            frame.attrs["misfit"] = (
+                f"The release contradicts the network ({check.probability}): answers follow what was measured of their "
+                "variables, unlike its parameters"
+            )
         if not told:
             frame.attrs["note"] = _UNTOLD
         return frame

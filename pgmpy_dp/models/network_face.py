@@ -34,7 +34,7 @@ from pgmpy_dp.models.trees.deviations import Deviations
 from pgmpy_dp.models.trees.farthest_pairs import measure_farthest
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import agreed_total
+from pgmpy_dp.observed.observations import agreed_schema, agreed_total
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
@@ -47,6 +47,7 @@ class PrivateNetwork(Model, Provenance):
     """Base class of `PrivateMarkovNetwork` and `PrivateBayesianNetwork`, with the methods of a fitted network."""
 
     _posterior: PosteriorNetworks
+    _misfit: Deviations
     _read_by: tuple[Schema, ...]
 
     def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
@@ -72,19 +73,18 @@ class PrivateNetwork(Model, Provenance):
     def _answering(self, names: Collection[str] | None = None) -> TreeAnswers:
         schema = self._fitted()
         layout, logs, _ = log_linear(self, schema.states)
-        return TreeAnswers(schema, layout, logs, self._drawn_answers)
+        return TreeAnswers(schema, layout, logs, self._drawn_answers, self._correcting)
 
     @property
     def draws_(self) -> PosteriorNetworks:
         """Return networks drawn from their posterior given the release: 200, unless `sample_draws` was called.
 
-        Values are the means of the networks' answers, and bounds are equal-tailed quantiles, shifted and widened by the
-        deviation of the release from the network; see `pgmpy_dp.models.trees.deviations`. For variables that were
-        measured together this deviation is known. Otherwise it is estimated from other pairs of variables that the
-        network does not join, if the release has at least three, such as those of `plan_measurements` with
-        ``check=0.15``; bounds for the records then contain the records' own answer. Without such pairs, bounds assume
-        that the structure is correct, and ``attrs["note"]`` says so. If the noise hides the evidence, bounds are only
-        as good as the prior.
+        Bounds are equal-tailed quantiles of the networks' answers, shifted and widened by the deviation of the release
+        from the network; see `pgmpy_dp.models.trees.deviations`. For variables that were measured together this
+        deviation is known. Otherwise it is estimated from pairs of variables that were measured beside the network's
+        families, if the release has at least three, such as those of `plan_measurements` with ``check=0.15``. Without
+        such pairs, bounds assume that the structure is correct unless the families' own tables contradict it, and
+        ``attrs["note"]`` says so. If the noise hides the evidence, bounds are only as good as the prior.
         """
         getattr(self, "release_", None)  # a changed network drops its draws
         return vars(self).get("_posterior") or self._drawn_afresh(200, 0)
@@ -119,13 +119,21 @@ class PrivateNetwork(Model, Provenance):
         """Return the draws with their conditioning and deviations."""
         posterior, held = self.draws_, vars(self).get("_drawn")
         if held is None or held.posterior is not posterior:
-            conditioning = Conditioning(posterior.layout)
-            measured = [release.as_measured for release in self._releases()]
-            deviations = dict.fromkeys(("population", "records"), Deviations(posterior, measured, conditioning))
-            if posterior.borrowed:
-                deviations["population"] = Deviations(posterior, measured, conditioning, "population")
-            held = self._drawn = Drawn(posterior, conditioning, deviations)
+            held = self._drawn = Drawn.of(posterior, [release.as_measured for release in self._releases()])
         return held
+
+    def _correcting(self) -> Deviations | None:
+        """Return the release's deviations from the network if the test of fit fails, by which answers are corrected."""
+        self._warn_of_misfit(bounds=True)
+        check = vars(self).get("_check")
+        if check is None or not check.fails:
+            return None
+        if "_misfit" not in vars(self):
+            measured = [release.as_measured for release in self._releases()]
+            schema = agreed_schema(measured, list(self._fitted().variables))
+            layout, logs, _ = log_linear(self, schema.states)
+            self._misfit = Deviations(schema, Conditioning(layout), logs[None], agreed_total(measured)[0], measured)
+        return self._misfit
 
     def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
         return self._drawn_answers().deviations["records"].tell(asked, given)
@@ -421,8 +429,8 @@ class PrivateNetwork(Model, Provenance):
             worst = f": {check.worst(1)[0]}" if check.worst() else ""
             fact = (
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
-                f"expected){worst}. Answers and synthetic records may be far off; bounds allow for it as far as the "
-                "release tells"
+                f"expected){worst}. Parameters, files and synthetic records may be far off; answers about variables "
+                "that were measured together follow the release, and bounds allow for what else it tells"
             )
             warnings.warn(Message(fact, python, shell), stacklevel=callers_level())
 

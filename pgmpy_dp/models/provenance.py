@@ -23,7 +23,7 @@ from pgmpy_dp.release.kinds import several
 _PROMISE = ("guarantee_", "_promised")
 # The schemas that evidence is read by are public, and kept when a network is changed.
 _READING = ("_read_by",)
-_BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_check", "_tried", "_warned")
+_BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_misfit", "_check", "_tried", "_warned")
 
 Tables = frozenset[Any]
 

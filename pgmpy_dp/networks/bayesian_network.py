@@ -116,7 +116,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         layout = Layout.of(cards, [tuple(cpd.variables) for cpd in cpds])
         with np.errstate(divide="ignore"):
             logs = np.log(layout.flatten(ordered_table(cpd, schema.states) for cpd in cpds))
-        return TreeAnswers(schema, layout, logs, self._drawn_answers, normalised=True)
+        return TreeAnswers(schema, layout, logs, self._drawn_answers, self._correcting, normalised=True)
 
     def _told_by_families(self) -> bool:
         with suppress(TypeError, ValueError):  # no table contains a family, or there are no tables

@@ -5,23 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.plans.outlook import TableNoise
-from pgmpy_dp.inference import JunctionTree, build_engine
+from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.network_face import PrivateNetwork
 from pgmpy_dp.models.shapes import shape_of
+from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.privacy.guarantee import learned
 from pgmpy_dp.release import NoisyMarginals
@@ -236,7 +240,7 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
     """Compute marginals of the network's variables, with states in the release's order."""
     if isinstance(network, PrivateMixtureNetwork):
         return {variable: network.marginal([variable]) for variable in release.variables}
-    layout, potentials, states = log_linear(network)
+    _, _, states = log_linear(network)
     for variable in states:
         own = release.schema.states.get(variable)
         if own is not None and set(map(str, own)) != set(map(str, states[variable])):
@@ -244,14 +248,23 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
                 f"Variable {variable!r} has other states in the network than in the release: report on the release "
                 "that the network was fitted to."
             )
-    engine = build_engine(layout.cardinalities, layout.scopes, cover=[(variable,) for variable in states])
-    if not isinstance(engine, JunctionTree):
-        return {}  # too large for exact marginals
-    calibration = engine.calibrate(potentials)
-    result = {}
-    for variable in states:
-        if variable in release.schema.states:
-            texts = list(map(str, states[variable]))
-            places = [texts.index(str(state)) for state in release.schema.states[variable]]
-            result[variable] = engine.marginal(calibration, (variable,))[places]
-    return result
+    model = _with_release(network, release)
+    found = {}
+    with warnings.catch_warnings(), suppress(TreeTooLargeError):  # the page says itself whether the test of fit fails
+        warnings.simplefilter("ignore")
+        for variable in states:
+            if variable in release.schema.states:
+                texts = list(map(str, states[variable]))
+                places = [texts.index(str(state)) for state in release.schema.states[variable]]
+                found[variable] = model.marginal([variable])[places]
+    return found
+
+
+def _with_release(network: Network, release: NoisyMarginals) -> PrivateNetwork:
+    """Return a network that answers by the release, unless it has its own or these are exact counts."""
+    kind = PrivateMarkovNetwork if isinstance(network, DiscreteMarkovNetwork) else PrivateBayesianNetwork
+    model: PrivateNetwork = network if isinstance(network, PrivateNetwork) else kind.of(network)
+    if getattr(model, "release_", None) is None and release.guarantee.mechanism != "none":
+        model = kind.of(network)
+        model.attach_release(release)
+    return model

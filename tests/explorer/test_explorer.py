@@ -65,6 +65,9 @@ def models():
     edges = [("age", "married"), ("age", "health"), ("health", "well")]
     pairs = [("age", "married"), ("age", "health"), ("health", "well"), ("age", "well"), ("married", "health")]
     found["rules"] = network(edges, records_of(2000, 0), SCHEMA, [*pairs, ("married", "well")])
+    far = [*pairs, ("married", "well")]
+    found["wrong"] = network([("married", "age"), ("well", "health")], records_of(2000, 0), SCHEMA, far)
+    assert found["wrong"].check_fit().fails  # so that answers are corrected
     draw, names = np.random.default_rng(2), ["a", "b", "c", "d"]
     grid = pd.DataFrame({name: draw.choice(["x", "y", "z"], 1500, p=[0.5, 0.3, 0.2]) for name in names})
     schema = dp.Schema({name: ["x", "y", "z"] for name in names})
@@ -153,12 +156,12 @@ def means_agree(call, model, count):
                 assert got == pytest.approx(row.tolist(), rel=EXACT if way["interval"] is None else 1e-5), given
 
 
-@pytest.mark.parametrize("name", ["rules", "mixture"])
+@pytest.mark.parametrize("name", ["rules", "wrong", "mixture"])
 def test_means_agree_with_python(name, models, opened):
     means_agree(opened(models[name]), models[name], 10)
 
 
-@pytest.mark.parametrize("name", ["asia", "rules", "grid", "partial", "mixture"])
+@pytest.mark.parametrize("name", ["asia", "rules", "wrong", "grid", "partial", "mixture"])
 def test_answers_agree_with_python(name, models, opened):
     agrees(opened(models[name]), models[name], 20)
 

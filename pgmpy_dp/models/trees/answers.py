@@ -21,7 +21,10 @@ from pgmpy_dp.models.answering import FEW_STATES, GivenOthers, Places
 from pgmpy_dp.models.bounds import bounds
 from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
+
+_COMPARED = 6  # networks whose mean tables are compared with the release
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,22 @@ class Drawn:
     posterior: PosteriorNetworks
     conditioning: Conditioning
     deviations: Mapping[str, Deviations]
+
+    @classmethod
+    def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release]) -> Drawn:
+        """Compare the releases that the networks were drawn from with the mean tables of some of them.
+
+        The population's networks are those of the records, up to sampling, unless parts borrowed from each other.
+        """
+        conditioning, step = Conditioning(posterior.layout), max(1, len(posterior.totals) // _COMPARED)
+        records = float(np.mean(posterior.totals))
+
+        def compared(target: str) -> Deviations:
+            return Deviations(posterior.schema, conditioning, posterior.draws(target)[::step], records, releases)
+
+        of_records = compared("records")
+        population = compared("population") if posterior.borrowed else of_records
+        return cls(posterior, conditioning, {"population": population, "records": of_records})
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,8 @@ class TreeAnswers:
     logs : ndarray of shape (layout.size,)
     drawn : callable
         Returns the draws from which bounds are computed.
+    correcting : callable
+        Returns the deviations of the release that correct answers, or None if the network's own are right.
     normalised : bool
         Whether the product of the tables is a probability distribution.
     """
@@ -79,10 +100,19 @@ class TreeAnswers:
     layout: Layout
     logs: Vector
     drawn: Callable[[], Drawn]
+    correcting: Callable[[], Deviations | None] = lambda: None
     normalised: bool = False
 
     def marginal(self, asked: Sequence[str], given: Places) -> Vector:
-        return Reduction(self.layout, self.logs, asked, given).joint(given)
+        answer, deviations = Reduction(self.layout, self.logs, asked, given).joint(given), self.correcting()
+        if deviations is None:
+            return answer
+        own = deviations.schema
+        with suppress(TreeTooLargeError):  # that of variables far apart in the network may be
+            moved = _ordered(answer[None], asked, self.schema, own)
+            moved = deviations.corrected(moved[0], asked, self._in_draws(own, given))[None]
+            return np.asarray(_ordered(moved, asked, own, self.schema)[0])
+        return answer
 
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> DrawnAnswers:
         drawn = self.drawn()
@@ -99,23 +129,15 @@ class TreeAnswers:
             states = {v: posterior.schema.states[v][place] for v, place in places.items()}
             answers = answers * posterior.schema.possible(asked, states)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
-        answers = self._ordered(answers, asked, posterior.schema)
+        answers = _ordered(answers, asked, posterior.schema, self.schema).reshape(len(answers), -1)
+        value = self.marginal(asked, given).ravel()
         if numbers is not None:
-            mean = answers.mean(axis=0) @ numbers
-            return DrawnAnswers(np.array([mean]), (answers @ numbers)[:, None], counts, records)
-        return DrawnAnswers(answers.mean(axis=0).ravel(), answers.reshape(len(answers), -1), counts, records)
+            answers, value = (answers @ numbers)[:, None], np.array([value @ numbers])
+        return DrawnAnswers(value, answers, counts, records)
 
     def _in_draws(self, own: Schema, given: Places) -> Places:
         """Convert positions of states to those in the draws' schema."""
         return {v: own.states[v].index(self.schema.states[v][place]) for v, place in given.items()}
-
-    def _ordered(self, answers: Vector, asked: Sequence[str], own: Schema) -> Vector:
-        """Reorder the states of draws from the releases' order to the network's."""
-        for axis, variable in enumerate(asked, 1):
-            if own.states[variable] != self.schema.states[variable]:
-                order = [own.states[variable].index(state) for state in self.schema.states[variable]]
-                answers = np.take(answers, order, axis=axis)
-        return answers
 
     def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
         shape = self.schema.shape(tuple(asked))
@@ -179,6 +201,15 @@ class TreeAnswers:
         rows, places = np.unique(np.stack(list(codes.values()), axis=1), axis=0, return_inverse=True)
         found = [conditioning.log_partition(self.logs, dict(zip(codes, row, strict=True))) for row in rows.tolist()]
         return np.array(found)[places.ravel()] - whole
+
+
+def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Schema) -> Vector:
+    """Reorder the states of answers, of which the first axis numbers several, from one schema's order to another's."""
+    for axis, variable in enumerate(asked, 1):
+        own = before.states[variable]
+        if own != wanted.states[variable]:
+            answers = np.take(answers, [own.index(state) for state in wanted.states[variable]], axis=axis)
+    return answers
 
 
 def slowly(mean: str, draws: int) -> Message:

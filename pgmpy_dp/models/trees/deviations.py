@@ -2,13 +2,25 @@
 
 If a network's structure is wrong, the error of its answers can be much larger than the noise. The release shows where:
 a measured table deviates from the network's by noise of known variance, by the sampling of records, and by misfit.
-Misfit is modelled as a random effect: the relative deviation of a cell is normal, with a scale for each table. The
-distribution of the scales is estimated by maximum likelihood (nonparametric empirical Bayes), separately for pairs of
-variables that the network joins and for other pairs.
+Misfit is modelled as a random effect: the relative deviation of a cell is normal, with a scale for each table.
 
-An answer about variables that were measured together is shrunk towards their released table, the more so the smaller
-the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the query: the
-posterior of the pair's own effect if it was measured, otherwise a new effect with the scale of pairs of its kind.
+The scales of tables of one kind (single variables, pairs that the network joins, pairs measured beside its families)
+are drawn from one law, which is learned from these tables. Either none of them deviates, or there is a typical scale t,
+some share of the tables has no effects, and the scales of the others are lognormal about t. With L_k(s) the likelihood
+of a scale s in table k, and P(s | h) its law under a hypothesis h = (t, share),
+
+    P(h | all tables) ~ P(h) prod_k m_k(h),    m_k(h) = sum_s L_k(s) P(s | h),
+    P(s of table k | all tables) ~ L_k(s) sum_h P(h | all tables) P(s | h) / m_k(h),
+    P(s of a table that was not measured) = sum_h P(h | all tables) P(s | h).
+
+So few or noisy tables leave the prior, which has no misfit with odds of 4 to 1 and is about .2 otherwise, and many
+precise ones overrule it. Families are measured in larger tables where that is less noisy; other pairs in these tables
+are an accident of merging, near the edges, and tell nothing about pairs elsewhere.
+
+Draws of an answer about variables that were measured together are shrunk towards their released table, the more so the
+smaller the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the
+query: the posterior of the pair's own effect if it was measured, otherwise a new effect with the scale of pairs of its
+kind. Where the test of fit fails, the answer itself is moved by the centres of the effects in measured tables.
 
 Everything random is a quantile at numbers between 0 and 1 of one simple generator, always with the same seed, so that
 `pgmpy_dp.explorer` draws the same effects in a browser.
@@ -25,34 +37,87 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.special import log_ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.tables.layout import Layout, Vector
 from pgmpy_dp.models.answering import Places
 from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding, least_noisy
 from pgmpy_dp.release.observations import joined_pairs
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 # Grid of scales of effects: standard deviations of a cell's log ratio to the network's.
 SCALES = np.concatenate([[1e-4], np.geomspace(0.02, 2.0, 18)])
+# Prior of the typical scale: the probability that no table deviates, and otherwise the median and log standard
+# deviation. Then the log standard deviation of scales about it, and the shares of tables without effects. Chosen on the
+# networks cancer, earthquake, survey, sachs, hepar2 and win95pts, and on guesses about census and health records.
+_NONE, _MEDIAN, _SPREAD = 0.8, 0.2, 1.0
+_ABOUT, _WITHOUT = 0.6, (0.0, 0.5)
 # Within a table some cells deviate more than others: factors of the scale, and the shares of cells with each factor.
 FACTORS, SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.02])
 # Scale of three-way effects relative to pairs, which do not determine them. On census and health records (the benchmark
 # real_coverage.py) bounds reach their nominal coverage with this factor.
 HIGHER = 0.4
-# Numbers of measured pairs outside the network: the minimum to estimate the scales of others, and the maximum used.
+# Numbers of pairs measured beside the families: the minimum to tell of pairs elsewhere, and the maximum used.
 _FEWEST, _MOST = 3, 100
-# Numbers of pseudo-tables in the prior of the distribution of scales. For pairs that the network joins they have no
-# effects; for others their scales are uniform over the grid, so that few pairs leave more uncertainty than many.
-_JOINED_TABLES, _OTHER_TABLES = 0.5, 2.0
-_ROUNDS = 200
-_FITTED_DRAWS = 6  # posterior draws; their mean tables are compared with the release
 _LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
 _TINY = 1e-12  # variance that counts as zero
 _MOST_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
+
+
+def _hypotheses() -> tuple[Vector, Vector]:
+    """Return prior probabilities of hypotheses, and the distribution of scales under each, a row for each."""
+    logs = np.log(SCALES[1:])
+    prior = np.exp(-0.5 * ((logs - math.log(_MEDIAN)) / _SPREAD) ** 2)
+    about = np.exp(-0.5 * ((logs - logs[:, None]) / _ABOUT) ** 2)
+    about /= about.sum(axis=1, keepdims=True)
+    laws = [np.eye(1, SCALES.size)]
+    laws += [np.hstack([np.full((logs.size, 1), share), (1.0 - share) * about]) for share in _WITHOUT]
+    some = (1.0 - _NONE) / len(_WITHOUT) * prior / prior.sum()
+    return np.concatenate([[_NONE], *[some] * len(_WITHOUT)]), np.vstack(laws)
+
+
+_PRIOR, _LAWS = _hypotheses()
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What tables of one kind tell about the scales of their effects.
+
+    Attributes
+    ----------
+    hypotheses : ndarray
+        Posterior probabilities of the laws of scales.
+    """
+
+    hypotheses: Vector
+
+    @classmethod
+    def learned(cls, likelihoods: Sequence[Vector]) -> Scales:
+        """Learn from the log-likelihood of each scale in each table."""
+        logs = np.log(_PRIOR) + sum(_log_mean(own) for own in likelihoods)
+        return cls(np.exp(logs - logsumexp(logs)))
+
+    @property
+    def new(self) -> Vector:
+        """Distribution of the scale in a table that was not measured."""
+        return self.hypotheses @ _LAWS
+
+    def measured(self, likelihood: Vector, learned: bool) -> Vector:
+        """Distribution of the scale in a measured table, which was or was not one of those learned from."""
+        given = self.hypotheses * (np.exp(_log_mean(likelihood) * -1.0) if learned else 1.0)
+        weights = np.exp(likelihood - likelihood.max()) * (given @ _LAWS)
+        return np.asarray(weights / weights.sum())
+
+
+_MISFIT = Scales(np.where(np.arange(_PRIOR.size) > 0, _PRIOR, 0.0) / (1.0 - _NONE))
+
+
+def _log_mean(likelihood: Vector) -> Vector:
+    """Average a likelihood over the scales of each hypothesis, relative to its maximum."""
+    return np.asarray(np.log(_LAWS @ np.exp(likelihood - likelihood.max()) + 1e-300))
 
 
 @dataclass(frozen=True)
@@ -91,38 +156,69 @@ class Effect:
             freedom=self.freedom[place],
         )
 
+    def posterior(self, scale: Vector, sampled: bool, of_records: bool) -> tuple[Vector, Vector, Vector]:
+        """Return the odds of factors given scales, and means and spreads of 1 plus the effect before truncation.
+
+        The last axis is that of the factors; axes of `scale` precede those of the table.
+        """
+        noise = (self.noise + (0.0 if of_records else self.sampling))[..., None]
+        variances = (scale.reshape(-1, *[1] * self.ratio.ndim)[..., None] * FACTORS) ** 2 * self.freedom[..., None]
+        if sampled:
+            variances += self.sampling[..., None]
+        kept, ratio = variances / (variances + noise), self.ratio[..., None]
+        odds = np.log(SHARES) + _log_odds(ratio, variances, noise, _least(self.expected)[..., None])
+        return np.exp(odds - odds.max(axis=-1, keepdims=True)), 1.0 + kept * ratio, np.sqrt(kept * noise)
+
 
 class Deviations:
     """Deviations of records from a network, estimated from releases of the records.
 
     Parameters
     ----------
-    posterior : PosteriorNetworks
-    releases : sequence of Release
-        The releases that the posterior was drawn from.
+    schema : Schema
     conditioning : Conditioning
-        The conditioning of the posterior's networks.
-    target : {"records", "population"}
-        The networks with which the release is compared. The population's are those of the records, up to sampling,
-        unless they are of parts that borrow from each other.
+    networks : ndarray of shape (networks, layout.size)
+        Log-potentials, in the conditioning's layout, of networks whose mean tables are compared with the release.
+    records : float
+        The number of records.
+    releases : sequence of Release
     """
 
     def __init__(
-        self,
-        posterior: PosteriorNetworks,
-        releases: Sequence[Release],
-        conditioning: Conditioning,
-        target: str = "records",
+        self, schema: Schema, conditioning: Conditioning, networks: Vector, records: float, releases: Sequence[Release]
     ) -> None:
-        self.posterior, self._releases, self._conditioning = posterior, tuple(releases), conditioning
-        self._schema, self._logs = posterior.schema, posterior.draws(target)
-        self._records = float(np.mean(posterior.totals))
+        self.schema, self._conditioning, self._networks = schema, conditioning, networks
+        self._records, self._releases = records, tuple(releases)
         self._effects: dict[Clique, Effect] = {}
-        self._joined = joined_pairs(posterior.layout.scopes)
+        self.scopes = list(map(frozenset, conditioning.layout.scopes))
 
     def tell(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
-        return self.outside is not None or self._held((*asked, *given))
+        return self.told or self._held((*asked, *given))
+
+    def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
+        """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
+
+        Several variables that were not measured together stay as they are: effects of their pairs are not independent.
+
+        Parameters
+        ----------
+        answer : ndarray of shape (states of the first variable asked for, ...)
+        asked : sequence of str
+        given : mapping of variable to int
+        """
+        moved, parts = answer[None], list(self._parts(asked, given))
+        for part in filter(self._held, parts if len(asked) == 1 or len(parts) == 1 else ()):
+            centre = self.centre(part)[_place(part, given)]
+            moved = moved * _spread(centre[None], [v for v in part if v in asked], asked)
+        return np.asarray(moved[0] / moved.sum())
+
+    def centre(self, scope: Clique) -> Vector:
+        """Compute the mean of 1 plus the effect in every cell of a measured table."""
+        effect = self.effect(scope)
+        odds, mean, spread = effect.posterior(SCALES, False, of_records=False)
+        each = (odds * _mean_above(_least(effect.expected)[..., None], mean, spread)).sum(axis=-1) / odds.sum(axis=-1)
+        return np.tensordot(self.weights(scope), each, 1)
 
     def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
         """Shift and widen draws of an answer by the estimated deviations.
@@ -146,7 +242,7 @@ class Deviations:
         scope, of_records = self._ordered((*asked, *given)), target == "records"
         whole = self._held(scope)
         logs = np.zeros(draws.shape)
-        for part in [scope] if whole else self._parts(asked, given):
+        for part in self._parts(asked, given):
             sampled = of_records and len(scope) == len(part) and not self.joins(part)
             effect = self._draw(part, asked, given, len(draws), sampled, of_records, generator)
             if effect is not None:
@@ -158,37 +254,41 @@ class Deviations:
         logs -= logs.max(axis=tuple(range(1, logs.ndim)), keepdims=True)
         moved = (draws * np.exp(logs)).reshape(len(draws), -1)
         moved /= moved.sum(axis=1, keepdims=True)
-        if of_records and self.outside is not None and not whole:
+        if of_records and not whole and not self.joins(scope):  # which the records' own network does not fit
             count = max(1, round(records))
             moved = _counted(moved, count, generator) / count
         return np.asarray(moved.reshape(draws.shape))
 
     def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
+        """List the tables whose effects an answer has: that of all its variables if it was measured, else of pairs."""
+        scope = self._ordered((*asked, *given))
+        if self._held(scope):
+            yield scope
+            return
         for place, variable in enumerate(asked):
             yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *self._ordered(given)))
 
     def _ordered(self, variables: Collection[str]) -> Clique:
-        return tuple(sorted(variables, key=self._schema.variables.index))
+        return tuple(sorted(variables, key=self.schema.variables.index))
 
     def joins(self, scope: Clique) -> bool:
-        """Return whether the network joins every two of these variables."""
-        return all(frozenset(pair) in self._joined for pair in combinations(scope, 2))
+        """Return whether a table of the network has these variables."""
+        return any(own.issuperset(scope) for own in self.scopes)
 
     def _held(self, scope: Clique) -> bool:
         return first_holding(self._releases, scope) is not None
 
     def weights(self, scope: Clique) -> Vector:
         """Return the probability of each scale of the effects in a measured table."""
-        likelihood = self.effect(scope).likelihood
-        weights = np.exp(likelihood - likelihood.max()) * self._kind(scope)
-        return np.asarray(weights / weights.sum())
+        learned = len(scope) < 3 and (len(scope) == 1 or self.joins(scope) or scope in self._others)
+        return self._kind(scope).measured(self.effect(scope).likelihood, learned)
 
-    def _kind(self, scope: Clique) -> Vector:
-        return self.inside if self.joins(scope) else self.beside
+    def _kind(self, scope: Clique) -> Scales:
+        return self.single if len(scope) == 1 else self.inside if self.joins(scope) else self.beside
 
     def measured(self) -> list[Clique]:
         """List the sets of variables of which a released table, or a sum of one, exists, in the schema's order."""
-        known = set(self._schema.variables)
+        known = set(self.schema.variables)
         cliques = {self._ordered(set(clique) & known) for release in self._releases for clique in release.cliques}
         found = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
         return sorted(part for part in found if self._held(part))
@@ -199,30 +299,25 @@ class Deviations:
             counts, variance = least_noisy(self._releases, scope)
             table = self._joint.get(scope)
             if table is None:
-                table = self._conditioning.distributions(self._few, list(scope), {})[0].mean(axis=0)
-            expected = np.maximum(self._records * table, _LEAST_COUNT)
-            ratio, noise, sampling = counts / expected - 1.0, variance / expected**2, 1.0 / expected
-            freedom = _freedom(table)
-            clear = noise + sampling < _MOST_VARIANCE
-            variances = SCALES[:, None] ** 2 * freedom[clear]
-            likelihood = _log_odds(ratio[clear], variances, (noise + sampling)[clear], _least(expected[clear])).sum(
-                axis=1
-            )
+                table = self._conditioning.distributions(self._networks, list(scope), {})[0].mean(axis=0)
+            expected, freedom = np.maximum(self._records * table, _LEAST_COUNT), _freedom(table)
+            noise, sampling = variance / expected**2, 1.0 / expected
+            ratio = counts / expected - 1.0
+            # Records deviate from their own network by sampling, but not in single variables.
+            variances = variance + expected if len(scope) > 1 else np.full(expected.shape, variance)
+            likelihood = _likelihood(counts - expected, variances, expected, freedom)
             self._effects[scope] = Effect(expected, ratio, noise, sampling, freedom, likelihood)
         return self._effects[scope]
 
-    @property
-    def _few(self) -> Vector:
-        """Return some of the posterior's draws, whose mean tables are compared with the release."""
-        return self._logs[:: max(1, len(self._logs) // _FITTED_DRAWS)]
-
     @cached_property
     def _joint(self) -> dict[Clique, Vector]:
-        """Compute the network's tables of all single variables and joined pairs, by one tree."""
-        ones = [(variable,) for variable in self._schema.variables]
-        pairs = [pair for pair in combinations(self._schema.variables, 2) if self.joins(pair)]
-        layout = Layout.of(self._schema.cardinalities(), [*ones, *pairs])
-        return layout.tables(self._conditioning.marginals(self._few, layout.scopes).mean(axis=0))
+        """Compute the network's tables from which scales are learned, by one tree."""
+        ones = [(variable,) for variable in self.schema.variables]
+        layout = Layout.of(self.schema.cardinalities(), [*ones, *self._joined_pairs])
+        near = layout.tables(self._conditioning.marginals(self._networks, layout.scopes).mean(axis=0))
+        each = [self._conditioning.pairs(logs, self._others) for logs in self._networks]
+        far = {pair: np.mean([tables[pair] for tables in each], axis=0) for pair in self._others}
+        return {**near, **far}
 
     def _draw(
         self,
@@ -236,61 +331,106 @@ class Deviations:
     ) -> Vector | None:
         """Draw the log factors of the cells of a table; one axis for each queried variable."""
         if not self._held(scope):
-            if not self.joins(scope) and self.outside is None:
+            weights = self.inside.new if self.joins(scope) else self.outside
+            if weights is None:
                 return None
-            shape = [self._schema.cardinality(v) for v in scope if v in asked]
-            scale = _chosen(self._kind(scope), count, generator).reshape(-1, *[1] * len(shape))
+            shape = [self.schema.cardinality(v) for v in scope if v in asked]
+            scale = _chosen(weights, count, generator).reshape(-1, *[1] * len(shape))
             return np.asarray(scale * _normal((count, *shape), generator))
-        effect = self.effect(scope)
-        here = effect.at(tuple(given.get(v, slice(None)) for v in scope))
-        scale = _chosen(self.weights(scope), count, generator).reshape(-1, *[1] * here.ratio.ndim)
-        noise = here.noise + (0.0 if of_records else here.sampling)
-        variances = (scale[..., None] * FACTORS) ** 2 * here.freedom[..., None]
-        if sampled:
-            variances += here.sampling[..., None]
-        least = _least(here.expected)
-        odds = np.log(SHARES) + _log_odds(here.ratio[..., None], variances, noise[..., None], least[..., None])
-        odds = np.exp(odds - odds.max(axis=-1, keepdims=True)).cumsum(axis=-1)
-        chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1)
-        variance = np.take_along_axis(variances, chosen[..., None], axis=-1)[..., 0]
-        kept = variance / (variance + noise)
-        return np.log(_normal_above(least, 1.0 + kept * here.ratio, np.sqrt(kept * noise), generator))
+        here = self.effect(scope).at(_place(scope, given))
+        odds, *law = here.posterior(_chosen(self.weights(scope), count, generator), sampled, of_records)
+        odds = odds.cumsum(axis=-1)
+        chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1, keepdims=True)
+        mean, spread = (np.take_along_axis(part, chosen, axis=-1)[..., 0] for part in law)
+        return np.log(_normal_above(_least(here.expected), mean, spread, generator))
 
     @cached_property
-    def _others(self) -> Sequence[Clique]:
-        """List measured pairs that the network does not join, except those chosen for their distance from it."""
-        held = joined_pairs(c for release in self._releases for c in release.cliques if c not in release.chosen_among)
-        pairs = combinations(self._schema.variables, 2)
+    def _joined_pairs(self) -> Sequence[tuple[str, str]]:
+        return [pair for pair in combinations(self.schema.variables, 2) if self.joins(pair)]
+
+    @cached_property
+    def _others(self) -> Sequence[tuple[str, str]]:
+        """List pairs that were measured beside the families, except those chosen for their distance from it."""
+        known = set(self.schema.variables)
+        cliques = [
+            tuple(v for v in clique if v in known)
+            for release in self._releases
+            for clique in release.cliques
+            if clique not in release.chosen_among
+        ]
+        told = set(telling(cliques, self._conditioning.layout.scopes))
+        held = joined_pairs(clique for clique in cliques if clique not in told)
+        pairs = combinations(self.schema.variables, 2)
         return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MOST]
 
+    def _learned(self, tables: Sequence[Clique]) -> Scales:
+        return Scales.learned([self.effect(table).likelihood for table in tables if self._held(table)])
+
     @cached_property
-    def beside(self) -> Vector:
-        """Estimate the distribution of scales of measured pairs that the network does not join."""
-        return self._weigh(self._others, np.full(SCALES.size, _OTHER_TABLES / SCALES.size))
+    def single(self) -> Scales:
+        """Scales of single variables."""
+        return self._learned([(variable,) for variable in self.schema.variables])
+
+    @cached_property
+    def inside(self) -> Scales:
+        """Scales of pairs that the network joins, and of larger tables that it could fit."""
+        return self._learned(self._joined_pairs)
+
+    @cached_property
+    def beside(self) -> Scales:
+        """Scales of other tables, by pairs measured beside the families."""
+        return self._learned(self._others)
+
+    @property
+    def told(self) -> bool:
+        """Whether enough pairs were measured beside the families to tell of others."""
+        return len(self._others) >= _FEWEST
 
     @property
     def outside(self) -> Vector | None:
-        """Return the distribution of scales of any pair that the network does not join, if enough were measured."""
-        return None if len(self._others) < _FEWEST else self.beside
+        """Return the distribution of scales of any pair that the network does not join; None if bounds do without.
 
-    @cached_property
-    def inside(self) -> Vector:
-        """Estimate the distribution of scales of tables that the network could fit."""
-        pairs = [pair for pair in combinations(self._schema.variables, 2) if self.joins(pair) and self._held(pair)]
-        nothing = np.zeros(SCALES.size)
-        nothing[0] = 1.0
-        return self._weigh(pairs, _JOINED_TABLES * nothing)
+        If few were measured, but the network's own tables deviate from the release, it is the prior's under misfit.
+        """
+        if self.told:
+            return self.beside.new
+        return _MISFIT.new if self.inside.hypotheses[0] < 0.5 else None
 
-    def _weigh(self, pairs: Sequence[Clique], prior: Vector) -> Vector:
-        """Maximise the likelihood of all pairs and of the prior's pseudo-tables by EM."""
-        logs = np.array([self.effect(pair).likelihood for pair in pairs]).reshape(-1, SCALES.size)
-        likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
-        weights = np.full(SCALES.size, 1.0 / SCALES.size)
-        for _ in range(_ROUNDS):
-            shares = likelihoods * weights
-            shares /= shares.sum(axis=1, keepdims=True)
-            weights = (shares.sum(axis=0) + prior) / (len(pairs) + prior.sum())
-        return weights
+
+def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vector) -> Vector:
+    """Compute the log-likelihood of each scale of effects, from what the margins do not explain of a table's counts.
+
+    Cells are treated as independent, and count less than one each, since margins took degrees of freedom.
+
+    Parameters
+    ----------
+    apart : ndarray
+        Measured minus expected counts.
+    variances : ndarray
+        Those due to the noise and to the sampling of records.
+    expected, freedom : ndarray
+        See `Effect`.
+    """
+    margins = 1 + (sum(size - 1 for size in apart.shape) if apart.ndim > 1 else 0)
+    left = 1.0 - margins / apart.size
+    noise = left * variances / expected**2
+    clear = noise < _MOST_VARIANCE
+    ratio, least = (_without_margins(apart) / expected)[clear], _least(expected[clear])
+    odds = _log_odds(ratio, SCALES[:, None] ** 2 * freedom[clear], noise[clear], least)
+    return np.asarray(left * odds.sum(axis=1))
+
+
+def _without_margins(table: Vector) -> Vector:
+    """Subtract the mean of a table, and from several axes what its single margins explain."""
+    left: Vector = table - table.mean()
+    if table.ndim > 1:
+        for axis in range(table.ndim):
+            left = left - left.mean(axis=tuple(other for other in range(table.ndim) if other != axis), keepdims=True)
+    return left
+
+
+def _place(scope: Clique, given: Places) -> tuple[Any, ...]:
+    return tuple(given.get(variable, slice(None)) for variable in scope)
 
 
 def _freedom(table: Vector) -> Vector:
@@ -351,6 +491,14 @@ def _normal_above(least: Vector, mean: Vector, spread: Vector, generator: np.ran
     kept = log_ndtr((mean - least) / spread)  # log-probability of the part that is kept
     drawn = mean - spread * ndtri_exp(kept + np.log1p(-generator.random(mean.shape)))
     return np.asarray(np.maximum(drawn, least))
+
+
+def _mean_above(least: Vector, mean: Vector, spread: Vector) -> Vector:
+    """Compute the mean of normals truncated below."""
+    spread = np.maximum(spread, math.sqrt(_TINY))
+    cut = (mean - least) / spread
+    density = -0.5 * cut**2 - 0.5 * math.log(2.0 * math.pi)
+    return np.asarray(np.maximum(mean + spread * np.exp(density - log_ndtr(cut)), least))
 
 
 def _spread(effect: Vector, variables: Sequence[str], asked: Sequence[str]) -> Vector:
