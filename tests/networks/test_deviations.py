@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -126,20 +127,21 @@ def test_bounds_say_where_the_release_cannot_tell():
 def test_scales_are_learned_as_the_docstring_says():
     """By brute force: over all scales of three tables under each hypothesis, on a grid of 19 scales."""
     logs = np.random.default_rng(0).normal(0.0, 2.0, (3, deviations.SCALES.size))
-    prior, laws = deviations._hypotheses()
+    laws, some = deviations._hypotheses()
+    prior = np.append(0.7, 0.3 * some)
     each = [np.exp(own)[None] * laws for own in logs]  # by hypothesis and scale
     joint = np.einsum("h,hi,hj,hk->hijk", prior, *each)
     joint /= joint.sum()
-    learned = deviations.Scales.learned(logs)
+    learned = deviations.Scales.learned(logs, 0.7)
     assert learned.hypotheses == pytest.approx(joint.sum(axis=(1, 2, 3)))
     assert learned.new == pytest.approx(joint.sum(axis=(1, 2, 3)) @ laws)
     assert learned.measured(logs[1], True) == pytest.approx(joint.sum(axis=(0, 1, 3)))
     # The third table is one that was not learned from: a measured triple, or a pair chosen for its distance.
-    two = deviations.Scales.learned(logs[:2])
+    two = deviations.Scales.learned(logs[:2], 0.7)
     assert two.measured(logs[2], False) == pytest.approx(joint.sum(axis=(0, 1, 2)))
     assert two.measured(logs[2], True) != pytest.approx(joint.sum(axis=(0, 1, 2)))  # a table that counts twice
     assert laws.sum(axis=1) == pytest.approx(1.0)
-    assert deviations.Scales.learned([]).new == pytest.approx(prior @ laws)
+    assert deviations.Scales.learned([], 0.7).new == pytest.approx(prior @ laws)
 
 
 def likelihood(counts, expected, deviation):
@@ -179,6 +181,21 @@ def test_pairs_that_are_measured_by_accident_tell_of_no_others():
     assert "hold if its structure is right" in network.query(["e"], {"a": "y"}, interval=0.9).attrs["note"]
     measured = fitted(frame, [*CHAIN, ("a", "c"), ("a", "d"), ("a", "e")])
     assert measured._drawn_answers().deviations["records"].outside is not None
+
+
+def test_families_that_deviate_tell_that_others_may():
+    """Nothing is measured beside the families, but one of their tables is not what the network could have."""
+    frame = records(5000, seed=1)
+    sure = fitted(frame, CHAIN)._drawn_answers().deviations["records"]
+    assert sure.outside is None
+    effect = sure.effect(("a", "b"))
+    doubtful = fitted(frame, CHAIN)._drawn_answers().deviations["records"]
+    found = np.where(deviations.SCALES > 0.1, 30.0, 0.0)  # e^30 times as likely under misfit
+    doubtful._effects["a", "b"] = replace(effect, likelihood=found)
+    assert doubtful._right < 1e-9
+    assert not doubtful.told
+    assert doubtful.outside[0] == pytest.approx(0.25)
+    assert doubtful.outside @ deviations.SCALES > 0.1
 
 
 def test_a_right_network_stays_as_sure_as_it_was():
