@@ -36,7 +36,7 @@ class MixtureEngine {
     const half = given.size ? this.width * this.total * Math.sqrt(square) : 0;
     const at = { ...around(records, half), given, values, records, exact: this.answerOf(values, given, share) };
     at.lower = Math.max(at.lower, 0);
-    at.errors = once((variable) => this.errorsOf(variable, values[variable], parts, drawn, ofRecords && share));
+    at.errors = once((variable) => this.errorsOf(variable, values[variable], parts, drawn, share, ofRecords));
     at.of = once((variable) => this.answer(at, variable));
     return at;
   }
@@ -57,26 +57,27 @@ class MixtureEngine {
   }
 
   /**
-   * The errors of a variable's distribution in every refit, and in every member: of the population's, or of that of
-   * the drawn records, of which this share has the evidence.
+   * The errors of a variable's distribution in every refit, and in every member: relative to the distribution of the
+   * drawn records, of which a share has the evidence, and to the one that they were drawn from unless `ofRecords`.
    */
-  errorsOf(variable, values, parts, drawn, share) {
-    const refits = drawn.map(({ answer, columns, kept, count }) => {
-      if (share === false) return answer[variable].map((p, s) => p - values[s]);
+  errorsOf(variable, values, parts, drawn, share, ofRecords) {
+    const population = drawn.map(({ answer }) => answer[variable].map((p, s) => p - values[s]));
+    const records = drawn.map(({ answer, columns, kept, count }) => {
       const counted = new Float64Array(values.length);
       for (const row of kept) counted[columns[variable][row]] += 1 / count;
-      const records = values.map((p, s) => this.total * this.scaled(share * p, counted[s], count));
-      const all = sumOf(records) + 1; // with one that matches the mixture, since there may be none
-      return answer[variable].map((p, s) => p - (records[s] + values[s]) / all);
+      const truth = values.map((p, s) => this.total * this.scaled(share * p, counted[s], count));
+      const all = sumOf(truth) + 1; // with one that matches the mixture, since there may be none
+      return answer[variable].map((p, s) => p - (truth[s] + values[s]) / all);
     });
-    return { refits, members: parts.map((part) => values.map((p, s) => part ? part[variable][s] - p : 0)) };
+    const members = parts.map((part) => values.map((p, s) => part ? part[variable][s] - p : 0));
+    return { records, population: ofRecords ? records : population, members };
   }
 
   /**
    * Standard deviations of the errors of a variable's distribution, or of the sum of independent parts of several; with
    * a number for each state, of the error of their mean.
    */
-  spreads(answers, variable, { refits, members } = answers[0].errors(variable), numbers) {
+  spreads(answers, variable, { records, population, members } = answers[0].errors(variable), numbers) {
     const units = answers.map((at) => at.values[variable].map((p) => Math.max(p * (1 - p), 0)));
     const spread = (shares) => [dot(shares, numbers.map((x) => (x - dot(shares, numbers)) ** 2))];
     const owns = numbers ? answers.map((at) => spread(at.values[variable])) : units;
@@ -86,7 +87,8 @@ class MixtureEngine {
       const squares = added(errors.map((error) => (numbers ? [dot(error, numbers)] : error).map((e) => e ** 2)));
       return own.map((part, s) => (squares[s] + STRENGTH * whole * part) / (freedom + STRENGTH));
     };
-    let found = variance(refits, refits.length);
+    const [one, other] = [records, population].map((errors) => variance(errors, errors.length));
+    let found = one.map((v, s) => Math.max(v, other[s]));
     if (answers.some((at) => at.given.size > 1)) {
       const starts = variance(members, members.length - 1);
       found = found.map((v, s) => Math.max(v - (1 - STARTS) * starts[s], LEAST_VARIANCE_KEPT * v));
@@ -108,7 +110,8 @@ class MixtureEngine {
   difference(now, before, variable) {
     const [one, other] = [now, before].map((at) => at.errors(variable));
     const apart = (key) => one[key].map((error, j) => error.map((e, s) => e - other[key][j][s]));
-    const spreads = this.spreads([now, before], variable, { refits: apart('refits'), members: apart('members') });
+    const errors = { records: apart('records'), population: apart('population'), members: apart('members') };
+    const spreads = this.spreads([now, before], variable, errors);
     return Array.from(now.values[variable], (p, s) => around(p - before.values[variable][s], this.width * spreads[s]));
   }
 

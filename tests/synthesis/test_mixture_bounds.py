@@ -116,6 +116,14 @@ def test_the_population_is_known_less_well_than_the_records(fits):
     assert width["population"] > 1.2 * width["records"]
 
 
+def test_bounds_for_the_population_hold_those_for_the_records(fits):
+    for _, estimator in fits[:3]:
+        for asked, given in ((["e"], {"b": "z", "d": "x"}), (["a", "c"], {"f": "y"}), (["d"], {})):
+            wide, narrow = (estimator.network_.query(asked, given, 0.9, target) for target in ("population", "records"))
+            assert (wide["lower"] <= narrow["lower"]).all()
+            assert (wide["upper"] >= narrow["upper"]).all()
+
+
 def test_the_mean_of_an_indicator_is_its_probability(one):
     answer = one.network_.query(["e"], {"b": "x", "d": "x"}, interval=0.9).loc["y"]
     mean = one.network_.expectation({"e": {"x": 0, "y": 1, "z": 0}}, {"b": "x", "d": "x"}).loc["e"]

@@ -108,7 +108,8 @@ class MixtureDraws:
         given : mapping of variable to int
             Evidence: states.
         of_records : bool
-            Whether the error is relative to the records' answer, or to that of the distribution they are drawn from.
+            Whether the error is relative to the records' answer, or to the larger of this and that of the distribution
+            they are drawn from.
         numbers : array, optional
             One per joint state of the variables asked for: their mean is predicted instead of probabilities.
         """
@@ -131,7 +132,8 @@ class MixtureDraws:
             found: Vector = (squares + _STRENGTH * whole / max(freedom, 1) / level * own) / (freedom + _STRENGTH)
             return found
 
-        found = variance(self._errors(asked, given, answer, share, of_records), len(self.refits))
+        each = [self._errors(asked, given, answer, share, target) for target in {True, of_records}]
+        found = np.max([variance(errors, len(self.refits)) for errors in each], axis=0)
         if len(asked) + len(given) > 2:
             members = self._members
             starts = variance((self._answer(member, asked, given) - answer for member in members), len(members) - 1)

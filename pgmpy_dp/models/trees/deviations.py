@@ -14,9 +14,10 @@ of a scale s in table k, and P(s | h) its law under a hypothesis h = (t, share),
     P(s of a table that was not measured) = sum_h P(h | all tables) P(s | h).
 
 So few or noisy tables leave the prior, and many precise ones overrule it. If the structure is right (nine of ten are, a
-priori), nothing deviates; otherwise pairs beside the families do, and the network's own tables in one case of two. So
-what these show is prior knowledge about the others. Families are measured in larger tables where that is less noisy;
-other pairs in these are an accident of merging, near the edges, and tell nothing about pairs elsewhere.
+priori), nothing deviates; otherwise single variables and pairs beside the families do, and pairs that the network joins
+in one case of two. So what these show is prior knowledge about the others. Families are measured in larger tables where
+that is less noisy; other pairs in these are an accident of merging, near the edges, and tell nothing about pairs
+elsewhere.
 
 Draws of an answer about variables that were measured together are shrunk towards their released table, the more so the
 smaller the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the
@@ -362,18 +363,18 @@ class Deviations:
         pairs = combinations(self.schema.variables, 2)
         return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MOST]
 
-    def _learned(self, tables: Sequence[Clique], none: float = _FITTING) -> Scales:
+    def _learned(self, tables: Sequence[Clique], none: float) -> Scales:
         return Scales.learned([self.effect(table).likelihood for table in tables if self._held(table)], none)
 
     @cached_property
     def single(self) -> Scales:
         """Scales of single variables."""
-        return self._learned([(variable,) for variable in self.schema.variables])
+        return self._learned([(variable,) for variable in self.schema.variables], self._right)
 
     @cached_property
     def inside(self) -> Scales:
         """Scales of pairs that the network joins, and of larger tables that it could fit."""
-        return self._learned(self._joined_pairs)
+        return self._learned(self._joined_pairs, _FITTING)
 
     @cached_property
     def beside(self) -> Scales:
