@@ -22,14 +22,23 @@ class TreeEngine {
   }
 
   uncertain(given, ofRecords, stream) {
-    const found = this.banks[+ofRecords].answer(given), exact = this.exact(given);
-    if (!found || !exact) return null;
-    const { value: records, lower, upper } = summary(this.totals.map((n, d) => given.size ? n * found.shares[d] : n));
-    const at = { given, ofRecords, stream, records, lower, upper, exact };
-    at.drawn = once((variable) => this.widened(found.of[variable], variable, at));
+    const exact = this.exact(given), alone = ofRecords || this.deviations.length > 1; // some borrowed
+    const drawn = (alone ? [ofRecords] : [false, true]).map((target) => this.drawn(given, target, stream));
+    if (!exact || drawn.includes(null)) return null;
+    const { value: records, lower, upper } = summary(drawn[0].counts);
+    const at = { given, records, lower, upper, exact, drawn };
     at.of = once((variable) => exact.of(variable).map(({ value }, s) =>
-      within({ ...summary(at.drawn(variable)[s]), value }, records)));
+      within(held(value, drawn.map((own) => own.of(variable)[s])), records)));
     return at;
+  }
+
+  /** Draws of the numbers of records with an evidence, and of answers. */
+  drawn(given, ofRecords, stream) {
+    const found = this.banks[+ofRecords].answer(given);
+    if (!found) return null;
+    const counts = this.totals.map((n, d) => given.size ? n * found.shares[d] : n), records = summary(counts).value;
+    const at = { given, ofRecords, stream, records };
+    return { counts, of: once((variable) => this.widened(found.of[variable], variable, at)) };
   }
 
   /** Draws of a variable's distribution by state, from those of the networks, whose logarithms they replace. */
@@ -42,17 +51,21 @@ class TreeEngine {
 
   /** The difference of a variable's distribution between two evidences, draw by draw. */
   difference(now, before, variable) {
-    const others = before.drawn(variable), values = before.exact.of(variable);
-    return now.exact.of(variable).map(({ value }, s) => {
-      const { lower, upper } = summary(now.drawn(variable)[s].map((draw, d) => draw - others[s][d]));
-      value -= values[s].value;
-      return { value, lower: Math.min(lower, value), upper: Math.max(upper, value) };
-    });
+    const values = before.exact.of(variable), others = before.drawn.map((own) => own.of(variable));
+    return now.exact.of(variable).map(({ value }, s) => held(value - values[s].value, now.drawn.map((own, n) =>
+      own.of(variable)[s].map((draw, d) => draw - others[n][s][d]))));
   }
 
   /** The mean of a number for each state. */
   mean(at, variable, numbers) {
-    const states = at.drawn(variable), value = dot(numbers, at.exact.of(variable).map((own) => own.value));
-    return { ...summary(states[0].map((_, d) => states.reduce((sum, own, s) => sum + numbers[s] * own[d], 0))), value };
+    const mean = (states) => states[0].map((_, d) => states.reduce((sum, own, s) => sum + numbers[s] * own[d], 0));
+    const value = dot(numbers, at.exact.of(variable).map((own) => own.value));
+    return held(value, at.drawn.map((own) => mean(own.of(variable))));
   }
+}
+
+/** A value with bounds that hold all of some draws, and the value. */
+function held(value, draws) {
+  const found = draws.map(summary), ends = (key) => found.map((own) => own[key]);
+  return { value, lower: Math.min(value, ...ends('lower')), upper: Math.max(value, ...ends('upper')) };
 }

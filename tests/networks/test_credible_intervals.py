@@ -221,6 +221,18 @@ def test_bounds_widen_with_interval_and_target(network):
     assert width(answers(network, target="records")) < width(answers(network))
 
 
+def test_bounds_for_the_population_hold_those_for_the_records(network):
+    """Also given rare evidence, of which the few records' own answer scatters more than the network's is uncertain."""
+    numbers = {"d": {"x": 0.0, "y": 1.0, "z": 3.0}}
+    for given in ({}, {"a": "x"}, {"a": "x", "b": "z"}):
+        wide, narrow = (network.query(["d"], given, 0.9, target) for target in ("population", "records"))
+        means = [network.expectation(numbers, given, 0.9, target) for target in ("population", "records")]
+        for outer, inner in ((wide, narrow), means):
+            assert (outer["lower"] <= inner["lower"]).all()
+            assert (outer["upper"] >= inner["upper"]).all()
+            assert (outer["value"] == inner["value"]).all()
+
+
 def test_values_are_means_and_lie_within_their_bounds(network):
     for asked, given in ((["d", "a"], {"b": "z"}), (["b"], {}), (["c"], {"a": "x", "d": "z"})):
         for target in ("records", "population"):

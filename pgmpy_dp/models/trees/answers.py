@@ -59,6 +59,8 @@ class DrawnAnswers:
     Attributes
     ----------
     drawn : ndarray of shape (draws, answers)
+    held : tuple of ndarrays of the same shape
+        Draws of other answers that the bounds hold too.
     counts : ndarray of shape (draws,)
         The number of records with the evidence.
     records : float
@@ -67,6 +69,7 @@ class DrawnAnswers:
 
     values: Vector
     drawn: Vector
+    held: tuple[Vector, ...]
     counts: Vector
     records: float
 
@@ -75,7 +78,8 @@ class DrawnAnswers:
         return float(bounds(self.counts, 0.9)[0])
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
-        return bounds(self.drawn, interval)
+        lower, upper = zip(*(bounds(drawn, interval) for drawn in (self.drawn, *self.held)), strict=True)
+        return np.min(lower, axis=0), np.max(upper, axis=0)
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,18 @@ class TreeAnswers:
         return answer
 
     def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> DrawnAnswers:
+        value = self.marginal(asked, given).ravel()
+        drawn, counts, records = self._drawn_answers(asked, given, target)
+        # Given rare evidence the records' answer may be farther from the network's than the population's is.
+        both = target == "population" and not self.drawn().posterior.borrowed
+        held = [self._drawn_answers(asked, given, "records")[0]] if both else []
+        if numbers is not None:
+            drawn, value = (drawn @ numbers)[:, None], np.array([value @ numbers])
+            held = [(other @ numbers)[:, None] for other in held]
+        return DrawnAnswers(value, drawn, tuple(held), counts, records)
+
+    def _drawn_answers(self, asked: Sequence[str], given: Places, target: str) -> tuple[Vector, Vector, float]:
+        """Draw answers, flat, with deviations; also return numbers of records with the evidence, and their mean."""
         drawn = self.drawn()
         posterior = drawn.posterior
         places = self._in_draws(posterior.schema, given)
@@ -129,11 +145,8 @@ class TreeAnswers:
             states = {v: posterior.schema.states[v][place] for v, place in places.items()}
             answers = answers * posterior.schema.possible(asked, states)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
-        answers = _ordered(answers, asked, posterior.schema, self.schema).reshape(len(answers), -1)
-        value = self.marginal(asked, given).ravel()
-        if numbers is not None:
-            answers, value = (answers @ numbers)[:, None], np.array([value @ numbers])
-        return DrawnAnswers(value, answers, counts, records)
+        answers = _ordered(answers, asked, posterior.schema, self.schema)
+        return answers.reshape(len(answers), -1), counts, records
 
     def _in_draws(self, own: Schema, given: Places) -> Places:
         """Convert positions of states to those in the draws' schema."""
