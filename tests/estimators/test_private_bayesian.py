@@ -14,7 +14,7 @@ import pgmpy_dp as dp
 from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.readings import undirected
-from pgmpy_dp.fitting.readings.directed import _Problem
+from pgmpy_dp.fitting.readings.directed import Problem
 from pgmpy_dp.inference import JunctionTree, Layout
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.observations import Observations
@@ -209,7 +209,7 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
             assert float(slope @ direction) == pytest.approx(numeric, abs=2e-4 * (1 + abs(numeric)))
 
     tree = JunctionTree.build(cards, [*scopes, *seen.cliques])
-    problem = _Problem(tree, Layout.of(cards, scopes), seen)
+    problem = Problem(tree, Layout.of(cards, scopes), seen)
     point = generator.normal(size=problem.free.size)
     problem.observe(problem.calibrate(problem.rows.normalise(point)).marginals)
     require_gradient(problem, point)

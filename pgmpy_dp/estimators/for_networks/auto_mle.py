@@ -17,6 +17,7 @@ from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocatio
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.fitting.readings.family_tables import read_joint
+from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.release.consistency import intersections
@@ -26,12 +27,16 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class AutoMLE(PrivateNetworkEstimator, TableEstimator):
-    """Default estimator: like `CollectiveEM` if the release agrees with the network, else like `PrivateMLE`.
+    """Default estimator: by inference, with sparse rows, if the release agrees with the network, else as `PrivateMLE`.
 
     `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are
     missing, it distorts families to explain tables that the network cannot represent, and each family's own table, as
     in `PrivateMLE`, is the better source. The release shows whether this is so: the residuals of the network then
     exceed the noise. This decision costs no privacy.
+
+    By inference, rows are at their posterior means, not most likely: cells that noise does not tell from zero are
+    shrunk as far as the other rows of their CPD are sparse, which the release shows too (an empirical Bayes estimate;
+    see `pgmpy_dp.fitting.readings.shrinking`). This is near `PosteriorMean`, in a hundredth of its time.
 
     Attributes
     ----------
@@ -81,7 +86,9 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
             fit = fit_releases([tables], scopes, ITERATIONS, "junction_tree")
             self.squared_residual_ = fit.squared_residual
             self.family_weight_ = weight = min(max(fit.squared_residual - 1.0, 0.0), 1.0)
-            read = {scope: (1.0 - weight) * fit.tables[scope] + weight * read[scope] for scope in scopes}
+            if weight < 1.0:
+                shrunk = shrunk_tables([tables], scopes, fit.tables)
+                read = {scope: (1.0 - weight) * shrunk[scope] + weight * read[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
         self.allocation_ = allocation_frame(structure, tables, "joint", None)
         states = release.schema.states

@@ -53,7 +53,7 @@ class DirectedFit:
     finished: bool
 
 
-class _Problem:
+class Problem:
     """Minus the penalised log-likelihood of the observations, as a function of the logits of all rows."""
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observations) -> None:
@@ -118,7 +118,7 @@ def fit_directed(
         Most L-BFGS iterations in each of two rounds; the sampling variance is updated between them.
     """
     layout = Layout.of(tree.layout.cardinalities, families)
-    problem = _Problem(tree, layout, observed)
+    problem = Problem(tree, layout, observed)
     own = [_start(observed, family) for family in families]
     family_variance = layout.per_cell([table.variance for table in own])
     start = np.maximum(layout.flatten(table.observed for table in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)

@@ -1,0 +1,137 @@
+"""Posterior means of the rows of CPDs given their noisy counts, and how likely their Dirichlet concentrations are.
+
+A row of M records has the counts n = M phi, and phi is Dirichlet with concentrations c, whose sum is C. Given noisy
+counts with densities exp(l_k(n_k)), and a slope g_k by each count from all else that is known of it, the posterior is
+
+    p(n) ~ prod_k n_k^(c_k - 1) exp(l_k(n_k) + g_k n_k)    where sum_k n_k = M.
+
+**Means.** The sum is kept on average: each count has a density of its own, tilted by a factor exp(s n_k) that is common
+to the row, and s is such that the means add up to M. What one count gains the others lose, which they resist by their
+own noise of variance v_j: so each density has a further factor, exp(-b_k (n_k - m_k)^2 / 2) about its own mean m_k with
+
+    b_k = sum_{j != k} phi_j^2 / v_j / (1 - phi_k)^2.
+
+For two Gaussian counts this is exact. Where noise hides a count, its mean is about c_k times the noise's scale: the
+smaller the concentration the nearer to zero, and the mode of the density, which grows with the root of c_k, is not.
+
+**Concentrations.** Without the factors b_k the integral over counts with sum M is a saddle point's, exp(sum_k log Z_k -
+s M) times the density at M of the sum of tilted counts. That of a Gamma variable with their mean M and variance V is
+taken, with shape A = M^2 / V: it is exact where nothing is known of a row. Up to terms without c
+
+    log p(y | c) = log Gamma(C) - C log M - s M + sum_k (log Z_k - log Gamma(c_k)) + A log A - A - log Gamma(A).
+
+Rows with fewer records than the noise of a few cells have two modes or more, of which this keeps no account: they say
+next to nothing of c, and are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.inference.tables.layout import Vector
+
+# A row's total is at least this share of its noise's scale: below, its mean is that of the prior.
+_LEAST_TOTAL = 0.02
+# Rows with this many times as many records as the standard deviation of a cell's noise tell concentrations.
+_TELLING = 2.5
+# Largest curvature by the other counts of a row, in units of one over the noise's variance.
+_STIFFEST = 4.0
+_LEAST_SPREAD = 1e-9  # variance of a row's sum, relative to its square
+_ROUNDS = 6  # until the means about which it is centred settle
+
+
+class NoisyRows:
+    """Noisy counts of rows whose numbers of records are known.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (cells,)
+        The row of each cell.
+    observed, scale, corner : ndarrays of shape (cells,)
+        Noisy counts, and their noise as `hyperbolic` of its law returns it.
+    totals : ndarray of shape (number of rows,)
+        Records of each row.
+    slopes : ndarray of shape (cells,)
+        What is known otherwise: derivatives of a log-likelihood by the counts.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.int64], observed: Vector, scale: Vector, corner: Vector, totals: Vector, slopes: Vector
+    ) -> None:
+        from pgmpy_dp.inference.posterior import row_kernel  # imports numba
+
+        self._rows, self._order = rows, np.argsort(rows, kind="stable")
+        self._starts = np.searchsorted(rows[self._order], np.arange(totals.size + 1))
+        self._cells, self._solve = (observed, scale, corner), row_kernel.solve_rows
+        largest = np.zeros(totals.size)
+        np.maximum.at(largest, rows, scale)
+        self.totals: Vector = np.maximum(totals, _LEAST_TOTAL * largest)
+        self._shifts = np.zeros(totals.size)
+        self._slopes = slopes
+        self._telling = self.totals > _TELLING * np.sqrt(self._sums(scale**2) / self._sums(np.ones_like(scale)))
+        self._grid = row_kernel.grid(float((np.maximum(observed, self.totals[rows]) / scale).max()))
+
+    def _sums(self, values: Vector) -> Vector:
+        sums: Vector = np.bincount(self._rows, values, self._starts.size - 1).astype(np.float64)
+        return sums
+
+    def _moments(self, concentrations: Vector, bend: Vector, centre: Vector, shifts: Vector) -> Vector:
+        """Solve for the rows' shifts, changed in place, and return the moments of `row_kernel`, shape (7, cells)."""
+        order = self._order
+        ordered = [each[order] for each in (*self._cells, bend, centre, concentrations, self._slopes)]
+        found, moments = np.empty((2, 7, order.size))
+        self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, found)
+        moments[:, order] = found
+        return moments
+
+    def evidence(self, concentrations: Vector, near: Vector) -> tuple[float, Vector]:
+        """Return the log-likelihood of concentrations, shape (cells,), and its gradient.
+
+        Parameters
+        ----------
+        concentrations : ndarray of shape (cells,)
+        near : ndarray of shape (cells,)
+            Counts near the solution, with the rows' totals: densities are integrated about them and the noisy counts.
+        """
+        from scipy.special import digamma, gammaln
+
+        level = np.zeros_like(near)
+        log_mass, _, variance, mean_log, joint, square, cube = self._moments(concentrations, level, near, self._shifts)
+        whole, totals = self._sums(concentrations), self.totals
+        spread = np.maximum(self._sums(variance), _LEAST_SPREAD * totals**2)
+        shape = totals**2 / spread
+        value = gammaln(whole) - whole * np.log(totals) - self._shifts * totals
+        value += shape * np.log(shape) - shape - gammaln(shape) + self._sums(log_mass - gammaln(concentrations))
+        # The spread changes with the concentration, and with the shift that keeps the mean.
+        widened = square - (self._sums(cube) / spread)[self._rows] * joint
+        by_spread = (shape * (np.log(shape) - digamma(shape)) / spread)[self._rows]
+        gradient = (digamma(whole) - np.log(totals))[self._rows] - digamma(concentrations) + mean_log
+        gradient -= by_spread * widened
+        return float(value[self._telling].sum()), np.where(self._telling[self._rows], gradient, 0.0)
+
+    def means(self, concentrations: Vector, start: Vector, variance: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        """Find the posterior means of all counts.
+
+        Parameters
+        ----------
+        concentrations, start, variance : ndarrays of shape (cells,)
+            Of the priors; counts near the means, as for `evidence`; of the noise.
+
+        Returns
+        -------
+        means, variances : ndarrays of shape (cells,)
+        bends : ndarray of shape (cells,)
+            Curvature by the other counts of the row.
+        tilts : ndarray of shape (cells,)
+            Slopes at which the means were found: the given ones and the row's.
+        """
+        shifts, totals = self._shifts.copy(), self.totals[self._rows]
+        _, means, *_ = self._moments(concentrations, np.zeros_like(start), start, shifts)
+        for _ in range(_ROUNDS):
+            shares = np.clip(means / totals, 1e-12, 1.0)
+            resistance = shares**2 / variance
+            others = np.maximum(self._sums(resistance)[self._rows] - resistance, 0.0)
+            bends = np.minimum(others / np.maximum(1.0 - shares, 1e-3) ** 2, _STIFFEST / variance)
+            _, means, spread, *_ = self._moments(concentrations, bends, means, shifts)
+        return means, spread, bends, self._slopes + shifts[self._rows]
