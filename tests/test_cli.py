@@ -1068,9 +1068,9 @@ def test_synthetic_records_have_the_columns_of_the_schema(asia):
 
 
 def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess(tmp_path, monkeypatch):
-    """Most wages are in a bin without an end, and nothing tells how far they reach; ages are told."""
+    """Most wages are in a bin without an end, and nothing tells how far they reach; ages were measured finely."""
     monkeypatch.chdir(tmp_path)
-    bins = {"wage": dp.Bins([0, 10, float("inf")], detail=0), "age": dp.Bins([0, 20, 40, 60, 80], detail=0)}
+    bins = {"wage": dp.Bins([0, 10, float("inf")], detail=0), "age": dp.Bins([0, 20, 40, 60, 80])}
     dp.Schema(bins).save("schema.json")
     rows = range(2000)
     wages, ages = ([5, 5, 15, 15, 25, 25, 25, 25, 25, 900][row % 10] for row in rows), (row // 10 % 80 for row in rows)

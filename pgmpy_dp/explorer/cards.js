@@ -36,7 +36,7 @@ const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
 class Card {
   constructor({ name, states, edges, kind, shape }, base, choose) {
     Object.assign(this, { name, states, shown: kind === 'date' ? day : rounded }, copied('card-template'));
-    this.guess.hidden = !shape?.guess;
+    this.guess.textContent = shape?.guess ? ` The release hardly tells it: ${shape.guess}.` : '';
     this.list.ariaLabel = visible(name);
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));

@@ -49,6 +49,16 @@ class TreeEngine {
     return states;
   }
 
+  /** The standard deviation of effects of the evidence that the release does not tell. */
+  unknownEffects({ given }, variable) {
+    const { outside, inside, scales, higher, effects, joined } = this.deviations.at(-1), others = [...given.keys()];
+    if (outside === null || effects.has(ordered([variable, ...others]).join())) return 0;
+    const square = (weights) => weights.reduce((sum, weight, s) => sum + weight * scales[s], 0) ** 2;
+    const pairs = others.map((other) => ordered([variable, other]).join()).filter((pair) => !effects.has(pair));
+    const own = pairs.reduce((sum, pair) => sum + square(joined.has(pair) ? inside : outside), 0);
+    return Math.sqrt(own + (others.length - 1) * higher ** 2 * square(outside));
+  }
+
   /** The difference of a variable's distribution between two evidences, draw by draw. */
   difference(now, before, variable) {
     const values = before.exact.of(variable), others = before.drawn.map((own) => own.of(variable));

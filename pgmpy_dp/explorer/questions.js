@@ -75,13 +75,15 @@ class Model {
   /** The mean of a variable's numbers in an answer: with bounds, those of the bins and of the means within them. */
   mean(at, variable) {
     const exact = (at.exact ?? at).of(variable).map(({ value }) => value);
-    const { value, known, numbers, low, high } = meanWithin(this.variables[variable].shape, exact, at.given.size > 0);
+    const held = meanWithin(this.variables[variable].shape, exact, at.given.size > 0), { value, known, numbers } = held;
     if (!at.exact) return { value };
     const found = this.engine.mean(at, variable, numbers), least = Math.min(...numbers), most = Math.max(...numbers);
     const mean = value + found.value / known;
     const below = Math.max(found.value - Math.max(found.lower, least), 0) / known;
     const above = Math.max(Math.min(found.upper, most) - found.value, 0) / known;
-    return { value: mean, lower: mean - Math.hypot(below, value - low), upper: mean + Math.hypot(above, high - value) };
+    const [low, high] = [below, above].map((end, side) =>
+      held.unseen[side] + Math.hypot(end, held.drawn[side], held.missed(at.records, this.engine.unknownEffects?.(at, variable) ?? 0)));
+    return { value: mean, lower: mean - low, upper: mean + high };
   }
 
   /** The distributions given an evidence, null if it is impossible. Answers of different streams are compared. */

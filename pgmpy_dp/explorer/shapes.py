@@ -23,6 +23,7 @@ def shape_content(shape: Shape, packed: Packed) -> dict[str, Any]:
         "owners": packed.add(density.owners, np.int32),
         "offsets": packed.add(offsets, np.float64),
         "middles": packed.add(shape.middles, np.float64),
+        "ends": [packed.add(ends, np.float64) for ends in shape.ends],
         "rows": [packed.add(density.shares, np.float64), *(packed.add(row, np.float32) for row in density.drawn)],
-        "guess": not shape.tells_mean,
+        "guess": shape.untold,
     }

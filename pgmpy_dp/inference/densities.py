@@ -6,6 +6,8 @@ one, or logarithmic (asinh), where a straight line is a power law. Its prior fal
 tail whose count is lost in noise stays light. Scale, order and smoothness are weighted by their evidence (the Laplace
 approximation of the probability of the counts), and the densities are averaged geometrically, so that an improbable
 heavy tail does not decide the mean.
+
+A finer histogram refines the density. No tail follows a cell of it that noise alone explains.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import log_ndtr
 
+from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 
 DRAWS = 32
@@ -39,6 +43,10 @@ _LEAST = 1e-300
 # log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
 _STEP, _LEAST_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
+# Probability that noise alone exceeds, in any cell of a finer histogram, what stands out in a tail; and in one
+# cell, what counts as a heap at the edge of a bin.
+_TAIL_LEVEL, _HEAP_LEVEL = 1e-4, 1e-2
+_EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,9 @@ class Density:
         The bin of each cell.
     shares : ndarray of shape (cells,)
         Probability of each cell given its bin.
+    least, most : ndarray of shape (cells,)
+        The bounds of what was counted: the bin, or its cell in a finer histogram. Nothing but the smoothness of the
+        density tells where in between the numbers of a cell are. In a tail without a count, `most` is the cell's own.
     draw : callable
         Returns `DRAWS` draws of the shares from the posterior, the same in each call.
     """
@@ -59,6 +70,8 @@ class Density:
     bounds: Vector
     owners: NDArray[np.intp]
     shares: Vector
+    least: Vector
+    most: Vector
     draw: Callable[[], Vector]
 
     @cached_property
@@ -70,6 +83,46 @@ class Density:
     def starts(self) -> NDArray[np.intp]:
         """Where each bin's cells begin, and where the last bin's end."""
         return np.searchsorted(self.owners, np.arange(self.owners[-1] + 2))
+
+
+@dataclass(frozen=True)
+class FineHistogram:
+    """A noisy histogram whose cells divide the bins.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (cells + 1,)
+    shares : ndarray of shape (cells,)
+        Noisy shares of the records.
+    noise : float
+        Standard deviation of the noise in a share.
+    law : type
+        The distribution of the noise.
+    records : float
+        The number of records.
+    """
+
+    edges: Vector
+    shares: Vector
+    noise: float
+    law: Law
+    records: float
+
+    def clear(self, expected: Vector | float) -> NDArray[np.bool_]:
+        """Find the cells that exceed what is expected by more than noise explains in any cell."""
+        return self.shares - expected > self.law.most(_TAIL_LEVEL / self.shares.size) * self.noise
+
+    def likelihood(self, means: Vector) -> Vector:
+        """Compute the log-likelihood of shares, of shape (cells, shares), with noise and sampling."""
+        residuals, sampling = self.shares[:, None] - means, np.maximum(means, 1 / self.records) / self.records
+        if self.law is not LaplaceNoise:
+            variances = self.noise**2 + sampling
+            return np.asarray(-(residuals**2) / variances / 2 - np.log(variances) / 2)
+        # The sum of Laplace noise of scale 1 and normal sampling, in these units.
+        scale = self.noise / LaplaceNoise.unit**0.5
+        far, spread = residuals / scale, np.sqrt(sampling) / scale
+        sides = [side * far + log_ndtr(-side * far / spread - spread) for side in (-1.0, 1.0)]
+        return np.asarray(spread**2 / 2 + np.logaddexp(*sides))
 
 
 @dataclass(frozen=True)
@@ -186,7 +239,15 @@ class _Problem:
         return found
 
 
-def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], *, whole: bool) -> Density:
+def fit_density(
+    edges: Vector,
+    shares: Vector,
+    variances: Vector,
+    told: NDArray[np.bool_],
+    *,
+    whole: bool,
+    fine: FineHistogram | None = None,
+) -> Density:
     """Fit a density to the noisy shares of bins.
 
     Parameters
@@ -199,6 +260,8 @@ def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[
         Bins whose share is informative about the density; others hold a spike, and the density is interpolated.
     whole : bool
         Whether numbers are integers: cells then have integer bounds.
+    fine : FineHistogram, optional
+        Its edges include those of the bins.
 
     Examples
     --------
@@ -210,12 +273,13 @@ def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[
     """
     size = len(shares)
     if size == 1 or not told.any():
-        return Density(edges, np.arange(size), np.ones(size), lambda: np.ones((DRAWS, size)))
+        flat = Density(edges, np.arange(size), np.ones(size), edges[:-1], edges[1:], lambda: np.ones((DRAWS, size)))
+        return flat if fine is None else _refined(flat, np.zeros(size), shares, fine, whole)
     joined = _joined(size)
     outer = edges[np.append(joined, size)]
     merged = [np.add.reduceat(values, joined) for values in (shares, variances)]
     known = np.add.reduceat(told, joined) > 0
-    bounds, logs, draw = _fit(outer, merged[0], merged[1], known, whole)
+    bounds, logs, draw, tails = _fit(outer, merged[0], merged[1], known, whole)
     finer = np.union1d(bounds, edges)
     cells = np.searchsorted(bounds, finer[:-1], side="right") - 1
     owners = np.searchsorted(edges, finer[:-1], side="right") - 1
@@ -226,7 +290,11 @@ def fit_density(edges: Vector, shares: Vector, variances: Vector, told: NDArray[
         found = np.exp(found - np.maximum.reduceat(found, starts, axis=-1)[..., owners])
         return np.asarray(found / np.add.reduceat(found, starts, axis=-1)[..., owners])
 
-    return Density(finer, owners, within(logs), lambda: within(draw()))
+    tails = tails[cells]
+    least = np.where(tails < 0, finer[:-1], edges[owners])
+    most = np.where(tails > 0, finer[1:], edges[owners + 1])
+    density = Density(finer, owners, within(logs), least, most, lambda: within(draw()))
+    return density if fine is None else _refined(density, tails, shares, fine, whole)
 
 
 def _joined(size: int) -> NDArray[np.intp]:
@@ -239,8 +307,8 @@ def _joined(size: int) -> NDArray[np.intp]:
 
 def _fit(
     edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], whole: bool
-) -> tuple[Vector, Vector, Callable[[], Vector]]:
-    """Return bounds of cells, their log-densities, and what draws these."""
+) -> tuple[Vector, Vector, Callable[[], Vector], Vector]:
+    """Return bounds of cells, their log-densities, what draws these, and 1 or -1 for the cells of a tail."""
     size, width = len(shares), np.diff(edges)
     densities = np.where(told, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
     top = int(densities.argmax())
@@ -249,11 +317,12 @@ def _fit(
     place = (bounds - centre) / unit
     logarithmic = np.arcsinh(place)
     # A wide outer bin's density falls outwards.
-    outwards, reach = np.zeros(owners.size - 1), np.abs(edges - centre)
+    tails, reach = np.zeros(owners.size), np.abs(edges - centre)
     if reach[-1] > _TAIL * reach[-2] and top < size - 1:
-        outwards[(owners == size - 1)[:-1]] = 1.0
+        tails[owners == size - 1] = 1.0
     if reach[0] > _TAIL * reach[1] and top > 0:
-        outwards[(owners == 0)[1:]] = -1.0
+        tails[owners == 0] = -1.0
+    outwards = np.where(tails[:-1] == tails[1:], tails[:-1], 0.0)
     falling, middles = np.flatnonzero(outwards), (logarithmic[1:] + logarithmic[:-1]) / 2
     begins = np.arcsinh(_FAR * reach[np.where(middles < 0, 1, -2)] / unit)
     far = np.maximum(np.abs(middles) - begins, 0.0)
@@ -286,7 +355,7 @@ def _fit(
                 drawn[begin:end] = problem.drawn(covariance, logs, end - begin, generator) - shift
         return np.asarray(drawn - outer)
 
-    return bounds, mean - outer, draw
+    return bounds, mean - outer, draw, tails
 
 
 def _cells(edges: Vector, centre: float, unit: float, whole: bool) -> tuple[Vector, NDArray[np.intp]]:
@@ -329,65 +398,60 @@ def _integrated(places: Vector, order: int) -> Vector:
     return np.where(np.multiply.outer(places, places) > 0, found, 0.0)
 
 
-def refine_density(
-    density: Density, chances: Vector, edges: Vector, shares: Vector, noise: float, records: float
-) -> Density:
-    """Refine a density by a noisy histogram of finer cells.
+def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogram, whole: bool) -> Density:
+    """Refine a density by a finer histogram.
 
     The histogram's shares are those of the density, of which some are multiplied by log-normal factors with mean 1;
     how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose count noise
-    explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out.
-
-    Parameters
-    ----------
-    density : Density
-    chances : ndarray of shape (bins,)
-        Probabilities of the bins.
-    edges : ndarray of shape (fine cells + 1,)
-        These include the edges of the bins.
-    shares : ndarray of shape (fine cells,)
-        Noisy shares of the records.
-    noise : float
-        Standard deviation of the noise in a share.
-    records : float
-        The number of records.
-
-    Examples
-    --------
-    >>> flat = Density(np.array([0.0, 10.0]), np.zeros(1, int), np.ones(1), lambda: np.ones((DRAWS, 1)))
-    >>> refine_density(flat, np.ones(1), np.array([0.0, 5.0, 10.0]), np.array([0.9, 0.1]), 0.01, 1e4).shares.round(2)
-    array([0.9, 0.1])
+    explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out. A cell
+    that lies farther out than the mean of its tail holds more than the density only if it stands out from the noise in
+    all cells. What stands out at the lower edge of a bin, from the rest of it, is at the edge: declared edges are
+    round, and so are the numbers that people state.
     """
-    bounds = np.union1d(density.bounds, edges)
+    edges, size = fine.edges, fine.shares.size
+    begins = np.isin(edges[:-1], density.bounds[density.starts[:-1]])
+    heaps = edges[:-1][begins] + (1.0 if whole else _EDGE * np.diff(edges)[begins])
+    bounds = np.union1d(np.union1d(density.bounds, edges), heaps)
     before = np.searchsorted(density.bounds, bounds[:-1], side="right") - 1
     cells, owners = np.searchsorted(edges, bounds[:-1], side="right") - 1, density.owners[before]
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    starts, bins = np.flatnonzero(np.diff(owners, prepend=-1)), owners[np.searchsorted(cells, np.arange(size))]
     parts = np.diff(bounds) / np.diff(density.bounds)[before]
     even = np.diff(bounds) / np.diff(edges)[cells]
+    at_edge = np.isin(bounds[:-1], edges[:-1][begins])
+    means = np.bincount(density.owners, density.shares * (density.bounds[1:] + density.bounds[:-1]) / 2)
+    outwards = tails[np.searchsorted(density.bounds, edges[:-1], side="right") - 1]
+    far = outwards * ((edges[1:] + edges[:-1]) / 2 - means[bins]) > 0
 
     def refined(own: Vector, generator: np.random.Generator | None = None) -> Vector:
-        pieces: Vector = own[before] * parts
-        expected = np.bincount(cells, pieces * chances[owners], shares.size).astype(np.float64)
-        told = _told_shares(expected, shares, noise, records, generator)
+        pieces: Vector = own[before] * parts * chances[owners]
+        expected = np.bincount(cells, pieces, size).astype(np.float64)
+        told = _told_shares(expected, np.where(far & ~fine.clear(expected), expected, np.inf), fine, generator)
         found: Vector = np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _LEAST), even) * told[cells]
+        # What the first cell of a bin would hold if it were as full as the others, and what it holds besides.
+        others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (told, expected)]
+        level = expected * (others[0] / np.maximum(others[1], _LEAST))[bins]
+        heaped = begins & (others[1][bins] > 0) & (fine.shares - level > fine.law.most(_HEAP_LEVEL) * fine.noise)
+        heap = np.where(heaped, np.maximum(told - level, 0.0), 0.0)
+        found = found * (1.0 - heap / np.maximum(told, _LEAST))[cells] + at_edge * heap[cells]
         sums = np.add.reduceat(found, starts)[owners]
-        return np.asarray(np.where(sums > 0, found / np.maximum(sums, _LEAST), pieces))
+        return np.asarray(np.where(sums > 0, found / np.maximum(sums, _LEAST), own[before] * parts))
 
     def draw() -> Vector:
         generator = np.random.default_rng(0)
         return np.array([refined(own, generator) for own in density.drawn])
 
-    return Density(bounds, owners, refined(density.shares), draw)
+    known = ~(far & ~fine.clear(0.0))[cells]
+    least = np.where(known | (tails[before] > 0), edges[cells], bounds[:-1])
+    most = np.where(known | (tails[before] < 0), edges[cells + 1], bounds[1:])
+    return Density(bounds, owners, refined(density.shares), least, most, draw)
 
 
-def _told_shares(
-    expected: Vector, shares: Vector, noise: float, records: float, generator: np.random.Generator | None
-) -> Vector:
-    """Return the mean of each cell's share given its noisy one, or a draw."""
-    logs = np.arange(np.log(_LEAST_COUNT / records), _STEP, _STEP)
-    means = np.hstack([np.maximum(expected, _LEAST)[:, None], np.broadcast_to(np.exp(logs), (shares.size, logs.size))])
-    variances = noise**2 + np.maximum(means, 1 / records) / records
-    likely = -((shares[:, None] - means) ** 2) / variances / 2 - np.log(variances) / 2
+def _told_shares(expected: Vector, most: Vector, fine: FineHistogram, generator: np.random.Generator | None) -> Vector:
+    """Return the mean of each cell's share given its noisy one, or a draw; a larger share counts as `most`."""
+    logs = np.arange(np.log(_LEAST_COUNT / fine.records), _STEP, _STEP)
+    shape = (expected.size, logs.size)
+    means = np.hstack([np.maximum(expected, _LEAST)[:, None], np.broadcast_to(np.exp(logs), shape)])
+    likely = fine.likelihood(means)
     likely = np.exp(likely - likely.max(axis=1, keepdims=True))
     places = logs - np.log(means[:, :1])
     spike = np.append(0.0, np.full(logs.size, 1 / logs.size))
@@ -404,6 +468,7 @@ def _told_shares(
     given = sum(weight * joint / total[:, None] for weight, joint, total in zip(weights, joints, totals, strict=True))
     given = np.asarray(given) / weights.sum()
     if generator is None:
-        return np.asarray((given * means).sum(axis=1))
+        return np.asarray((given * np.minimum(means, most[:, None])).sum(axis=1))
     chosen = (np.cumsum(given, axis=1) < generator.random((len(given), 1))).sum(axis=1)
-    return np.asarray(np.take_along_axis(means, np.minimum(chosen, logs.size)[:, None], axis=1)[:, 0])
+    drawn = np.take_along_axis(means, np.minimum(chosen, logs.size)[:, None], axis=1)[:, 0]
+    return np.asarray(np.minimum(drawn, most))

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp.errors import Message, SchemaError, callers_level
 from pgmpy_dp.fitting.checks.likeness import unlike
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
 from pgmpy_dp.models.bounds import (
@@ -248,7 +250,8 @@ class Model(ABC):
             all bins, which depends on the evidence. Missing numbers are left out.
         evidence, interval, target
             See `query`; without an `interval` there are no bounds, and no release is needed. Bounds include the
-            uncertainty of the means within bins, in particular of a tail in a wide last bin.
+            uncertainty of the means within bins: of a tail in a wide last bin, of what the evidence tells within bins,
+            and of numbers within what was counted, a bin or a cell of its finer histogram, where any place is possible.
 
         Returns
         -------
@@ -269,7 +272,7 @@ class Model(ABC):
         for variable, weights in asked_for.items():
             schema, asked, given = self._question([variable], evidence)
             chances = self._marginal(schema, asked, given)
-            known, spread = 1.0, (0.0, 0.0)
+            known, drawn, shape = 1.0, (0.0, 0.0), None
             seen: Callable[[float], Any] = float
             if weights is None:
                 shape, places = self._shape_within(variable, chances, given)
@@ -277,7 +280,7 @@ class Model(ABC):
                 known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
                 if interval is not None:
                     low, high = shape.mean_ends(interval)
-                    spread = max(middle - low, 0.0), max(high - middle, 0.0)
+                    drawn = max(middle - low, 0.0), max(high - middle, 0.0)
                 # Relative to their mean, records without a number do not count.
                 weights = np.zeros(chances.size)
                 weights[places] = shape.means - middle
@@ -293,7 +296,11 @@ class Model(ABC):
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
             below, above = max(value - lower, 0.0), max(upper - value, 0.0)
-            lower, upper = value - math.hypot(below, spread[0]), value + math.hypot(above, spread[1])
+            trend = self._unknown_effects(asked, given)
+            missed = float(ndtri((1 + interval) / 2)) * shape.missed(found.records, trend) if shape and given else 0.0
+            unseen = shape.unseen if shape else (0.0, 0.0)
+            lower = value - unseen[0] - math.hypot(below, drawn[0], missed)
+            upper = value + unseen[1] + math.hypot(above, drawn[1], missed)
             rows[variable] = {"value": seen(value), "lower": seen(lower), "upper": seen(upper)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
         return frame if interval is None else self._noted(frame, told)
@@ -335,9 +342,13 @@ class Model(ABC):
             rows[variable] = dict(zip(levels, numbers, strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
-    def untold_means(self) -> list[str]:
-        """List the binned variables whose mean depends mostly on the prior of the tail, not on the release."""
-        return [v for v, shape in self._shapes(self._binned(())).items() if not shape.tells_mean]
+    def untold_means(self) -> dict[str, str]:
+        """Say why, for the binned variables whose mean the release hardly tells.
+
+        Either a tail in a wide bin depends mostly on its prior, or no finer histogram tells where numbers are within
+        bins: bounds then allow for any place, since numbers may be heaped at the edges.
+        """
+        return {v: why for v, shape in self._shapes(self._binned(())).items() if (why := shape.untold)}
 
     def _binned(self, given: Collection[str]) -> list[str]:
         """List the binned variables without evidence."""
@@ -640,6 +651,10 @@ class Model(ABC):
         """Return the generator of numbers within bins, or None to use the generator of the records."""
         return None
 
+    def _unknown_effects(self, asked: Sequence[str], given: Mapping[str, Any]) -> float:
+        """Return the standard deviation of effects of the evidence that the release does not tell."""
+        return 0.0
+
     def _count(self, n_samples: int | None) -> int:
         return max(round(self._total()), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
@@ -657,11 +672,14 @@ class Model(ABC):
         """Return the density of a number within its bins, given its marginal and the noise of its counts."""
         chances = dict(zip(self._fitted().states[variable], marginal.tolist(), strict=True))
         total, deviation, detail = None, 0.0, None
+        law: Law = GaussianNoise
         with suppress(ValueError):  # without a release, the probabilities are all that is known
             total = self._total()
-            detail = detail_of(self._releases(), variable)
+            detail, laws = detail_of(self._releases(), variable), {release.law for release in self._releases()}
+            law = LaplaceNoise if LaplaceNoise in laws else GaussianNoise
             deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
-        return shape_of(bins, tuple(chances.get(label, 0.0) for label in bins.labels), deviation, total, detail)
+        own = tuple(chances.get(label, 0.0) for label in bins.labels)
+        return shape_of(bins, own, deviation, total, detail, law)  # type: ignore[arg-type]  # a class can be hashed
 
     def _read_as(self, numbers: Numbers) -> tuple[tuple[Schema, ...], Numbers]:
         """List the schemas of the original records, which must have the edges of bins for numbers; check `numbers`."""

@@ -30,16 +30,16 @@ from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.trees.answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.models.trees.conditioning import Conditioning
-from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.models.trees.deviations import HIGHER, SCALES, Deviations
 from pgmpy_dp.models.trees.farthest_pairs import measure_farthest
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import agreed_schema, agreed_total
+from pgmpy_dp.observed.observations import agreed_total
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
-from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_exact
+from pgmpy_dp.release.kinds import first_holding, found_states, joint_guarantee, refuse_exact
 from pgmpy_dp.schema import Schema
 
 
@@ -137,6 +137,17 @@ class PrivateNetwork(Model, Provenance):
 
     def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
         return self._drawn_answers().deviations["records"].tell(asked, given)
+
+    def _unknown_effects(self, asked: Sequence[str], given: Mapping[str, Any]) -> float:
+        deviations = self._drawn_answers().deviations["records"]
+        measured = [release.as_measured for release in self._releases()]
+        if deviations.outside is None or first_holding(measured, (*asked, *given)) is not None:
+            return 0.0
+        variances = [(len(given) - 1) * (HIGHER * deviations.outside @ SCALES) ** 2]
+        for pair in ((variable, other) for variable in asked for other in given):
+            if first_holding(measured, pair) is None:
+                variances.append(((deviations.inside if deviations.joins(pair) else deviations.outside) @ SCALES) ** 2)
+        return math.sqrt(sum(variances))
 
     def _total(self) -> float:
         if getattr(self, "release_", None) is None:

@@ -195,10 +195,12 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
     shares = (marginal.shares if fitted is None else fitted)[: len(bins.labels)].clip(0.0)
     deviation = marginal.deviation * release.total
     detail = detail_of([release], marginal.variable)
-    shape = shape_of(bins, tuple(shares.tolist()), deviation, release.total, detail)
+    own = tuple(shares.tolist())
+    shape = shape_of(bins, own, deviation, release.total, detail, release.law)  # type: ignore[arg-type]  # hashable
     mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
     said = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
-    return said if shape.tells_mean else f"{said} How far the widest bin reaches, and so the mean, is mostly a guess."
+    why = shape.untold
+    return said if why is None else f"{said} The mean is hardly told: {why}."
 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:

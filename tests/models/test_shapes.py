@@ -176,12 +176,17 @@ def test_means_and_quantiles_have_bounds_that_include_the_tail(related):
     records, schema = related
     holes = records.assign(b=records["b"].mask(np.arange(COUNT) % 5 == 0))
     data = dp.PrivateDataset(holes, schema, dp.PrivacyBudget(10.0), noise=dp.SimulatedNoise(0))
+    fine = [("a in detail",), ("b in detail",)]
+    measured = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b"), *fine], 1.0))
     network = dp.PrivateBayesianNetwork([("a", "b")]).fit(data.measure([("a", "b")], 1.0))
-    means = network.expectation()
-    assert list(means.index) == ["a", "b"]
-    assert (means["value"] - 50).abs().max() < 1.5
-    assert ((means["lower"] < holes.mean()) & (holes.mean() < means["upper"])).all()
-    assert (means["upper"] - means["lower"]).max() < 8
+    for model, widest in ((network, 12), (measured, 2)):  # bins are 10 wide, or were measured finely
+        means = model.expectation()
+        assert list(means.index) == ["a", "b"]
+        assert (means["value"] - 50).abs().max() < 1.5
+        assert ((means["lower"] < holes.mean()) & (holes.mean() < means["upper"])).all()
+        assert (means["upper"] - means["lower"]).max() < widest
+    assert not measured.untold_means()
+    assert network.untold_means() == dict.fromkeys("ab", "where numbers are within bins was not measured finely enough")
     assert network.expectation(interval=None)["value"].to_numpy() == pytest.approx(means["value"].to_numpy(), abs=0.2)
     given = network.expectation(["a"], {"b": 70}, interval=None).loc["a", "value"]
     assert given == pytest.approx(records["a"][records["b"] > 60].mean(), rel=0.1)

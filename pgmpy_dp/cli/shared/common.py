@@ -149,10 +149,12 @@ def mostly_noise(*releases: Any) -> list[str]:
 
 
 def untold_means(model: Any) -> list[str]:
-    """Warn of numbers whose mean depends mostly on a prior."""
-    names = model.untold_means()
-    said = f"the release hardly tells the mean of {', '.join(names)}: how far a wide bin reaches is mostly a guess"
-    return [f"Caution: {said}. More edges there tell it."] if names else []
+    """Warn of numbers whose mean the release hardly tells."""
+    told: dict[str, list[str]] = {}
+    for name, why in model.untold_means().items():
+        told.setdefault(why, []).append(name)
+    said = "Caution: the release hardly tells the mean of {}: {}. More edges there tell it."
+    return [said.format(", ".join(names), why) for why, names in told.items()]
 
 
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
