@@ -44,8 +44,8 @@ _LEAST = 1e-300
 _STEP, _LEAST_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 # Probability that noise alone exceeds, in any cell of a finer histogram, what stands out in a tail; and in one
-# cell, what counts as a heap at the edge of a bin.
-_TAIL_LEVEL, _HEAP_LEVEL = 1e-4, 1e-2
+# cell, what counts as a heap at the edge of a bin; and shares of all records in such heaps, equally probable.
+_TAIL_LEVEL, _HEAP_LEVEL, _HEAPED = 1e-4, 1e-2, (0.0, 0.1, 0.3, 0.6, 0.9, 1.0)
 _EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
 
 
@@ -115,7 +115,7 @@ class FineHistogram:
     def likelihood(self, means: Vector) -> Vector:
         """Compute the log-likelihood of shares, of shape (cells, shares), with noise and sampling."""
         residuals, sampling = self.shares[:, None] - means, np.maximum(means, 1 / self.records) / self.records
-        if self.law is not LaplaceNoise:
+        if self.law is not LaplaceNoise or self.noise == 0:
             variances = self.noise**2 + sampling
             return np.asarray(-(residuals**2) / variances / 2 - np.log(variances) / 2)
         # The sum of Laplace noise of scale 1 and normal sampling, in these units.
@@ -405,8 +405,9 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose count noise
     explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out. A cell
     that lies farther out than the mean of its tail holds more than the density only if it stands out from the noise in
-    all cells. What stands out at the lower edge of a bin, from the rest of it, is at the edge: declared edges are
-    round, and so are the numbers that people state.
+    all cells. A share of all records, weighted by the evidence too, may be in the first cells of bins beside those of
+    the density. What stands out there from the rest of a bin is at its edge: declared edges are round, and so are the
+    numbers that people state.
     """
     edges, size = fine.edges, fine.shares.size
     begins = np.isin(edges[:-1], density.bounds[density.starts[:-1]])
@@ -422,15 +423,28 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     outwards = tails[np.searchsorted(density.bounds, edges[:-1], side="right") - 1]
     far = outwards * ((edges[1:] + edges[:-1]) / 2 - means[bins]) > 0
 
+    def told_shares(expected: Vector, heaped: float, generator: np.random.Generator | None) -> tuple[float, Vector]:
+        most = np.where(far & ~fine.clear(expected), expected, np.inf)
+        mixed = (1.0 - heaped) * expected + heaped * np.where(begins, chances[bins], 0.0)
+        return _told_shares(mixed, most, fine, generator)
+
+    first = np.bincount(cells, density.shares[before] * parts * chances[owners], size).astype(np.float64)
+    evidence = np.array([told_shares(first, heaped, None)[0] for heaped in _HEAPED])
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+
     def refined(own: Vector, generator: np.random.Generator | None = None) -> Vector:
         pieces: Vector = own[before] * parts * chances[owners]
         expected = np.bincount(cells, pieces, size).astype(np.float64)
-        told = _told_shares(expected, np.where(far & ~fine.clear(expected), expected, np.inf), fine, generator)
+        kept = np.flatnonzero(weights > _SPIKE) if generator is None else generator.choice(weights.size, 1, p=weights)
+        each = np.array([told_shares(expected, _HEAPED[place], generator)[1] for place in kept])
+        told = weights[kept] @ each / weights[kept].sum()
         found: Vector = np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _LEAST), even) * told[cells]
         # What the first cell of a bin would hold if it were as full as the others, and what it holds besides.
         others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (told, expected)]
         level = expected * (others[0] / np.maximum(others[1], _LEAST))[bins]
-        heaped = begins & (others[1][bins] > 0) & (fine.shares - level > fine.law.most(_HEAP_LEVEL) * fine.noise)
+        stands_out = fine.shares - level > fine.law.most(_HEAP_LEVEL) * fine.noise
+        heaped = begins & (others[1][bins] > 0) & (stands_out | (weights[0] < _HEAP_LEVEL))
         heap = np.where(heaped, np.maximum(told - level, 0.0), 0.0)
         found = found * (1.0 - heap / np.maximum(told, _LEAST))[cells] + at_edge * heap[cells]
         sums = np.add.reduceat(found, starts)[owners]
@@ -446,13 +460,16 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     return Density(bounds, owners, refined(density.shares), least, most, draw)
 
 
-def _told_shares(expected: Vector, most: Vector, fine: FineHistogram, generator: np.random.Generator | None) -> Vector:
-    """Return the mean of each cell's share given its noisy one, or a draw; a larger share counts as `most`."""
+def _told_shares(
+    expected: Vector, most: Vector, fine: FineHistogram, generator: np.random.Generator | None
+) -> tuple[float, Vector]:
+    """Return the evidence, and the mean of each share given its noisy one, or a draw; a larger one counts as `most`."""
     logs = np.arange(np.log(_LEAST_COUNT / fine.records), _STEP, _STEP)
     shape = (expected.size, logs.size)
     means = np.hstack([np.maximum(expected, _LEAST)[:, None], np.broadcast_to(np.exp(logs), shape)])
     likely = fine.likelihood(means)
-    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
+    top = likely.max(axis=1, keepdims=True)
+    likely = np.exp(likely - top)
     places = logs - np.log(means[:, :1])
     spike = np.append(0.0, np.full(logs.size, 1 / logs.size))
     # Under each prior, the probability of each share jointly with the noisy one; the first is the expected share.
@@ -465,10 +482,11 @@ def _told_shares(expected: Vector, most: Vector, fine: FineHistogram, generator:
     totals = np.maximum([joint.sum(axis=1) for joint in joints], _LEAST)
     evidence = np.log(totals).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
+    whole = float(np.log(weights.sum()) + evidence.max() + top.sum())
     given = sum(weight * joint / total[:, None] for weight, joint, total in zip(weights, joints, totals, strict=True))
     given = np.asarray(given) / weights.sum()
     if generator is None:
-        return np.asarray((given * np.minimum(means, most[:, None])).sum(axis=1))
+        return whole, np.asarray((given * np.minimum(means, most[:, None])).sum(axis=1))
     chosen = (np.cumsum(given, axis=1) < generator.random((len(given), 1))).sum(axis=1)
     drawn = np.take_along_axis(means, np.minimum(chosen, logs.size)[:, None], axis=1)[:, 0]
-    return np.asarray(np.minimum(drawn, most))
+    return whole, np.asarray(np.minimum(drawn, most))

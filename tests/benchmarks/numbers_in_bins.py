@@ -2,6 +2,7 @@
 
     python tests/benchmarks/numbers_in_bins.py FOLDER --out numbers.csv
     python tests/benchmarks/numbers_in_bins.py --draw numbers.csv --out numbers.svg
+    python tests/benchmarks/numbers_in_bins.py FOLDER --means bounds|heaps|tails --out means.csv [--seeds 3]
 
 FOLDER holds adult_train.csv.gz; the other tables, RAND's and one of marriages, are shipped with statsmodels. Mixtures
 of pairs (delta 1e-9) are fitted with and without the finer histograms that plans measure by default, at the same
@@ -13,6 +14,13 @@ r2           R2 on a fifth of the records of a linear regression on all other va
              of the other four fifths, and r2_records as learned from these records themselves
 correlation  mean absolute error of its correlations with the other numbers
 told         whether the noise of a bin's count is below a fifth of the count in all bins that hold records
+
+With --means, rows are added to the table --out, of means with 90 % bounds and their errors:
+
+bounds       of real_coverage.py's networks and mixtures, given 0, 1 or 2 other variables: 60 questions of 50 records or
+             more for each of --seeds releases; errors and widths in standard deviations of the records
+heaps        of numbers at the lower edges of their bins (all, half, none), with and without finer histograms; relative
+tails        of RAND's visits (11 or more: a bin without an end); relative, and those of as many synthetic records
 """
 
 from __future__ import annotations
@@ -20,16 +28,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import statsmodels.datasets as shipped
+from real_coverage import LEAST, case
 from sklearn.linear_model import LinearRegression
 
 import pgmpy_dp as dp
+from pgmpy_dp.records.frames import encode
 
 EPSILONS, DELTA, SEEDS = (0.3, 1.0, 3.0), 1e-9, 3
 ADULT = {
@@ -122,6 +132,112 @@ def measured_rows(folder: Path) -> Iterator[dict[str, Any]]:
                 print(table, epsilon, seed, way, flush=True)
 
 
+def fitted(frame: pd.DataFrame, schema: dp.Schema, edges: list, recipe: str, epsilon: float, seed: int) -> Any:
+    """Fit by one of the recipes: a plan with Laplace or Gaussian noise, fit(frame), or a mixture."""
+    delta = DELTA if recipe in ("gaussian", "mixture") else 0.0
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=dp.SimulatedNoise(seed))
+    if recipe == "mixture":
+        return dp.PairwiseMixture(epsilon, delta).fit(data).network_
+    network = dp.PrivateBayesianNetwork(edges)
+    network.add_nodes_from(schema.variables)
+    if recipe == "fit":
+        return network.fit(data, estimator=dp.AutoMLE(epsilon))
+    mechanism = {"laplace": "laplace", "gaussian": "gaussian_block"}[recipe]
+    cliques, weights = dp.plan_measurements(network, schema, 0.15, mechanism)
+    return network.fit(data.measure(cliques, epsilon, delta=delta, mechanism=mechanism, weights=weights))
+
+
+def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> Iterator[tuple[str, dict, np.ndarray]]:
+    """Yield every number given nothing, then some given one or two other variables, and which records agree."""
+    generator, codes, numbers = np.random.default_rng(0), encode(frame, schema, list(frame)), list(schema.bins)
+    yield from ((number, {}, np.ones(len(frame), dtype=bool)) for number in numbers)
+    left = count
+    while left:
+        asked, row = str(generator.choice(numbers)), generator.integers(len(frame))
+        given = generator.choice([v for v in frame if v != asked], 1 + left % 2, replace=False)
+        held = np.logical_and.reduce([np.asarray(codes[v]) == codes[v][row] for v in given])
+        if held.sum() >= LEAST:
+            yield asked, {str(v): schema.states[v][codes[v][row]] for v in given}, held
+            left -= 1
+
+
+def bounds_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield the coverage of bounds by network, recipe, epsilon, number of given variables, and number."""
+    cases = itertools.product(("adult-1", "adult-2", "rand-1"), ("laplace", "gaussian", "fit"))
+    for model, recipe in (*cases, ("adult-mixture", "mixture"), ("rand-mixture", "mixture")):
+        frame, schema, edges = case(model, folder)
+        for epsilon, seed in itertools.product((1.0, 3.0), range(seeds)):
+            network = fitted(frame, schema, edges, recipe, epsilon, seed)
+            rows = []
+            for number, given, held in questions(frame, schema, 60):
+                truth, unit = frame[number][held].mean(), frame[number].std()
+                value, low, high = network.expectation([number], given).iloc[0]
+                rows.append((number, len(given), low <= truth <= high, (high - low) / unit, abs(value - truth) / unit))
+            table = pd.DataFrame(rows, columns=["number", "given", "covered", "width", "error"])
+            for (number, given), own in table.groupby(["number", "given"]):
+                means = own[["covered", "width", "error"]].mean()
+                yield {"case": model, "recipe": recipe, "epsilon": epsilon, "seed": seed, "number": number,
+                       "given": given, "count": len(own), **means}  # fmt: skip
+            print(model, recipe, epsilon, seed, flush=True)
+
+
+def heaps_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield the error of a mean, and whether its bounds hold it and it is said to be untold, by release."""
+    draws = np.random.default_rng(7)
+    spread = {"income": draws.lognormal(7.3, 0.9, 10_000), "age": draws.normal(45, 18, 10_000).clip(0, 99)}
+    edges = {"income": [0, 500, 1000, 1500, 2000, 3000, 4000, 5000, 10_000, 50_000], "age": [*range(0, 101, 10)]}
+    for number, share, detail in itertools.product(spread, (0.0, 0.5, 1.0), (64, 0)):
+        own, ends = np.floor(spread[number]), np.array(edges[number])
+        at_edge = draws.random(own.size) < share
+        own = np.where(at_edge, ends[np.searchsorted(ends, own, side="right") - 1], own)
+        frame = pd.DataFrame({number: own, "group": np.where(draws.random(own.size) < 0.3, "a", "b")})
+        schema = dp.Schema({number: dp.Bins(edges[number], detail=detail), "group": ["a", "b"]})
+        for recipe, epsilon, seed in itertools.product(("laplace", "gaussian"), (0.5, 2.0), range(seeds)):
+            network = fitted(frame, schema, [("group", number)], recipe, epsilon, seed)
+            value, low, high = network.expectation([number]).iloc[0] / own.mean()
+            yield {"case": f"{share:.0%} heaped" + ("" if detail else ", no detail"), "recipe": recipe,
+                   "epsilon": epsilon, "seed": seed, "number": number, "count": 1, "covered": low <= 1 <= high,
+                   "width": high - low, "error": abs(value - 1),
+                   "untold": number in network.untold_means()}  # fmt: skip
+
+
+def tails_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
+    """Yield the mean of visits, and of synthetic ones, by release."""
+    frame, schema, edges = case("rand-1", folder)
+    for recipe, epsilon, seed in itertools.product(("laplace", "gaussian", "fit", "mixture"), (1.0,), range(seeds)):
+        network = fitted(frame, schema, edges, recipe, epsilon, seed)
+        value = network.expectation(["visits"], interval=None).loc["visits", "value"] / frame["visits"].mean()
+        drawn = network.simulate(len(frame), seed=seed, numbers="drawn")["visits"].mean() / frame["visits"].mean()
+        yield {"case": "rand-1", "recipe": recipe, "epsilon": epsilon, "seed": seed, "number": "visits", "count": 1,
+               "error": abs(value - 1), "drawn": abs(drawn - 1)}  # fmt: skip
+
+
+PARTS: dict[str, Callable[[Path, int], Iterator[dict[str, Any]]]] = {
+    "bounds": bounds_rows,
+    "heaps": heaps_rows,
+    "tails": tails_rows,
+}
+COLUMNS = ["part", "case", "recipe", "epsilon", "seed", "number", "given", "count"]
+COLUMNS += ["covered", "width", "error", "untold", "drawn"]
+
+
+def add_means(part: str, folder: Path, seeds: int, out: Path) -> None:
+    """Add the rows of a part to a table, and print a summary of all that it has."""
+    for row in PARTS[part](folder, seeds):
+        line = pd.DataFrame([{"part": part, **row}], columns=COLUMNS)
+        line.round(4).to_csv(out, mode="a", header=not out.exists(), index=False)
+    rows = pd.read_csv(out).query("part == @part")
+    if part == "tails":
+        far = rows.assign(far=rows["error"] > 0.2, far_drawn=rows["drawn"] > 0.2)
+        print(far.groupby("recipe")[["far", "far_drawn"]].sum().join(far.groupby("recipe")[["error", "drawn"]].max()))
+        return
+    keys = ["case", "recipe", "given"] if part == "bounds" else ["case", "number"]
+    kept = ["covered", "width", "error", *(["untold"] if part == "heaps" else [])]
+    weighed = rows[kept].astype(float).mul(rows["count"], axis=0).join(rows[[*keys, "count"]])
+    sums = weighed.groupby(keys).sum()
+    print(sums[kept].div(sums["count"], axis=0).round(3).to_string())
+
+
 def draw(rows: pd.DataFrame, out: Path) -> None:
     """Draw the means' ratios and the shares of R2 that are kept, a column per table."""
     import matplotlib.pyplot as plt
@@ -147,11 +263,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--draw", type=Path)
+    parser.add_argument("--means", choices=PARTS)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     if asked.draw is not None:
         draw(pd.read_csv(asked.draw), asked.out)
+        return
+    if asked.means is not None:
+        add_means(asked.means, asked.folder, asked.seeds, asked.out)
         return
     rows = pd.DataFrame(measured_rows(asked.folder))
     rows.round(4).to_csv(asked.out, index=False)
