@@ -301,3 +301,30 @@ def test_the_prior_is_white_noise_integrated_so_often(order, power):
             u = min(s, t) * (nodes + 1) / 2
             exact = min(s, t) / 2 * weights @ ((s - u) * (t - u)) ** power / math.factorial(power) ** 2
             assert found == pytest.approx(exact if first * second > 0 else 0.0, rel=1e-12)
+
+
+def test_bounds_of_means_allow_for_a_trend_where_the_structure_is_wrong(monkeypatch):
+    """A number and nine answers have one cause, which the network leaves out; three answers were not measured with it.
+
+    Effects that are independent in every bin, as of states, nearly cancel in a mean: bounds then hold none of six.
+    """
+    draw = np.random.default_rng(0)
+    cause, names = draw.standard_normal(COUNT), [f"y{place}" for place in range(9)]
+    records = pd.DataFrame({v: np.where(draw.random(COUNT) < 1 / (1 + np.exp(-0.9 * cause)), "b", "a") for v in names})
+    records["x"] = np.floor(50 + 6 * cause + 8 * draw.standard_normal(COUNT)).clip(0, 99)
+    schema = dp.Schema({"x": dp.Bins([0, *range(20, 85, 5), 100])} | {v: ["a", "b"] for v in names})
+    pairs = [(names[j], names[k]) for j in range(4) for k in range(j + 3, 9)]
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0), noise=dp.SimulatedNoise(0))
+    network = dp.PrivateBayesianNetwork([])
+    network.add_nodes_from(schema.variables)
+    network.fit(data.measure([*((v, "x") for v in names[3:]), *pairs, ("x in detail",)], 20.0))
+
+    def held():
+        asked = [(v, state) for v in names[:3] for state in "ab"]
+        found = pd.concat([network.expectation(["x"], {v: state}) for v, state in asked])
+        truth = np.array([records["x"][records[v] == state].mean() for v, state in asked])
+        return ((found["lower"] <= truth) & (truth <= found["upper"])).sum()
+
+    assert held() == 6
+    monkeypatch.setattr(shapes, "_TREND", 0.0)
+    assert held() == 0
