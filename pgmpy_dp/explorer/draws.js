@@ -53,7 +53,7 @@ class TreeEngine {
   unknownEffects({ given }, variable) {
     const { outside, inside, scales, higher, effects, joined } = this.deviations.at(-1), others = [...given.keys()];
     if (outside === null || effects.has(ordered([variable, ...others]).join())) return 0;
-    const square = (weights) => weights.reduce((sum, weight, s) => sum + weight * scales[s], 0) ** 2;
+    const square = (weights) => weights.reduce((sum, weight, s) => sum + weight * Math.sqrt(scales[s]), 0) ** 4;
     const pairs = others.map((other) => ordered([variable, other]).join()).filter((pair) => !effects.has(pair));
     const own = pairs.reduce((sum, pair) => sum + square(joined.has(pair) ? inside : outside), 0);
     return Math.sqrt(own + (others.length - 1) * higher ** 2 * square(outside));

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,10 @@ _LEAST = 1e-300
 _STEP, _LEAST_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 # Probability that noise alone exceeds, in any cell of a finer histogram, what stands out in a tail; and in one
-# cell, what counts as a heap at the edge of a bin; and shares of all records in such heaps, equally probable.
-_TAIL_LEVEL, _HEAP_LEVEL, _HEAPED = 1e-4, 1e-2, (0.0, 0.1, 0.3, 0.6, 0.9, 1.0)
+# cell, what counts as a heap at the edge of a bin.
+_TAIL_LEVEL, _HEAP_LEVEL = 1e-4, 1e-2
+# Shares of a bin that may be in such a heap, 0 as probable as all others, and rounds that find how many bins have them.
+_HEAPED, _ROUNDS = (0.0, 0.1, 0.3, 0.6, 0.9, 1.0), 30
 _EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
 
 
@@ -405,9 +408,12 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose count noise
     explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out. A cell
     that lies farther out than the mean of its tail holds more than the density only if it stands out from the noise in
-    all cells. A share of all records, weighted by the evidence too, may be in the first cells of bins beside those of
-    the density. What stands out there from the rest of a bin is at its edge: declared edges are round, and so are the
-    numbers that people state.
+    all cells.
+
+    A part of a bin may be in its first cell besides what the density has there: how large a part is weighted by the
+    evidence of the bin, and how many bins have one by that of all. It is a part of the estimate if some is nearly
+    certain. What stands out in the first cell from the rest of a bin is at its edge: declared edges are round, and so
+    are the numbers that people state.
     """
     edges, size = fine.edges, fine.shares.size
     begins = np.isin(edges[:-1], density.bounds[density.starts[:-1]])
@@ -423,28 +429,36 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     outwards = tails[np.searchsorted(density.bounds, edges[:-1], side="right") - 1]
     far = outwards * ((edges[1:] + edges[:-1]) / 2 - means[bins]) > 0
 
-    def told_shares(expected: Vector, heaped: float, generator: np.random.Generator | None) -> tuple[float, Vector]:
+    def told_shares(expected: Vector, heaped: Any, generator: np.random.Generator | None) -> tuple[Vector, Vector]:
         most = np.where(far & ~fine.clear(expected), expected, np.inf)
         mixed = (1.0 - heaped) * expected + heaped * np.where(begins, chances[bins], 0.0)
         return _told_shares(mixed, most, fine, generator)
 
-    first = np.bincount(cells, density.shares[before] * parts * chances[owners], size).astype(np.float64)
-    evidence = np.array([told_shares(first, heaped, None)[0] for heaped in _HEAPED])
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
+    def expectation(own: Vector) -> tuple[Vector, Vector]:
+        pieces: Vector = own[before] * parts * chances[owners]
+        return pieces, np.bincount(cells, pieces, size).astype(np.float64)
+
+    first = expectation(density.shares)[1]
+    evidence = [np.bincount(bins, told_shares(first, heaped, None)[0]) for heaped in _HEAPED]
+    heaps_of = _weighed(np.array(evidence))
+    shown = heaps_of[0] < _HEAP_LEVEL
 
     def refined(own: Vector, generator: np.random.Generator | None = None) -> Vector:
-        pieces: Vector = own[before] * parts * chances[owners]
-        expected = np.bincount(cells, pieces, size).astype(np.float64)
-        kept = np.flatnonzero(weights > _SPIKE) if generator is None else generator.choice(weights.size, 1, p=weights)
-        each = np.array([told_shares(expected, _HEAPED[place], generator)[1] for place in kept])
-        told = weights[kept] @ each / weights[kept].sum()
+        pieces, expected = expectation(own)
+        if generator is None:
+            used = np.where(shown, heaps_of, np.eye(len(_HEAPED), 1))
+            told = sum(
+                w[bins] * told_shares(expected, h, None)[1] for h, w in zip(_HEAPED, used, strict=True) if w.any()
+            )
+        else:
+            chosen = (np.cumsum(heaps_of, axis=0) < generator.random(shown.size)).sum(axis=0)
+            told = told_shares(expected, np.array(_HEAPED)[np.minimum(chosen, len(_HEAPED) - 1)][bins], generator)[1]
         found: Vector = np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _LEAST), even) * told[cells]
         # What the first cell of a bin would hold if it were as full as the others, and what it holds besides.
         others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (told, expected)]
         level = expected * (others[0] / np.maximum(others[1], _LEAST))[bins]
         stands_out = fine.shares - level > fine.law.most(_HEAP_LEVEL) * fine.noise
-        heaped = begins & (others[1][bins] > 0) & (stands_out | (weights[0] < _HEAP_LEVEL))
+        heaped = begins & (others[1][bins] > 0) & (stands_out | shown[bins])
         heap = np.where(heaped, np.maximum(told - level, 0.0), 0.0)
         found = found * (1.0 - heap / np.maximum(told, _LEAST))[cells] + at_edge * heap[cells]
         sums = np.add.reduceat(found, starts)[owners]
@@ -460,9 +474,20 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     return Density(bounds, owners, refined(density.shares), least, most, draw)
 
 
+def _weighed(evidence: Vector) -> Vector:
+    """Return the probabilities of the shares of bins that are heaped, of shape (shares, bins)."""
+    prior = np.where(np.array(_HEAPED) > 0, 0.5 / (len(_HEAPED) - 1), 0.5)
+    likelihoods, weights = np.exp(evidence - evidence.max(axis=0)), prior
+    for _ in range(_ROUNDS):
+        found = likelihoods * weights[:, None]
+        found /= found.sum(axis=0)
+        weights = (found.sum(axis=1) + prior) / (found.shape[1] + 1.0)
+    return np.asarray(found)
+
+
 def _told_shares(
     expected: Vector, most: Vector, fine: FineHistogram, generator: np.random.Generator | None
-) -> tuple[float, Vector]:
+) -> tuple[Vector, Vector]:
     """Return the evidence, and the mean of each share given its noisy one, or a draw; a larger one counts as `most`."""
     logs = np.arange(np.log(_LEAST_COUNT / fine.records), _STEP, _STEP)
     shape = (expected.size, logs.size)
@@ -482,7 +507,7 @@ def _told_shares(
     totals = np.maximum([joint.sum(axis=1) for joint in joints], _LEAST)
     evidence = np.log(totals).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
-    whole = float(np.log(weights.sum()) + evidence.max() + top.sum())
+    whole = np.log(weights @ totals / weights.sum()) + top[:, 0]
     given = sum(weight * joint / total[:, None] for weight, joint, total in zip(weights, joints, totals, strict=True))
     given = np.asarray(given) / weights.sum()
     if generator is None:

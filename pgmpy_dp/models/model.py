@@ -296,9 +296,10 @@ class Model(ABC):
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
             below, above = max(value - lower, 0.0), max(upper - value, 0.0)
-            trend = self._unknown_effects(asked, given)
-            missed = float(ndtri((1 + interval) / 2)) * shape.missed(found.records, trend) if shape and given else 0.0
-            unseen = shape.unseen if shape else (0.0, 0.0)
+            missed, unseen = 0.0, shape.unseen if shape else (0.0, 0.0)
+            if shape and given:
+                deviation = shape.missed(found.records, self._unknown_effects(asked, given))
+                missed = float(ndtri((1 + interval) / 2)) * deviation
             lower = value - unseen[0] - math.hypot(below, drawn[0], missed)
             upper = value + unseen[1] + math.hypot(above, drawn[1], missed)
             rows[variable] = {"value": seen(value), "lower": seen(lower), "upper": seen(upper)}

@@ -21,6 +21,7 @@ from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.densities import DRAWS
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import named_evidence
 from pgmpy_dp.models.bounds import NAME_RELEASE
 from pgmpy_dp.models.formats.formats import read_network, save_network
@@ -143,11 +144,15 @@ class PrivateNetwork(Model, Provenance):
         measured = [release.as_measured for release in self._releases()]
         if deviations.outside is None or first_holding(measured, (*asked, *given)) is not None:
             return 0.0
-        variances = [(len(given) - 1) * (HIGHER * deviations.outside @ SCALES) ** 2]
-        for pair in ((variable, other) for variable in asked for other in given):
-            if first_holding(measured, pair) is None:
-                variances.append(((deviations.inside if deviations.joins(pair) else deviations.outside) @ SCALES) ** 2)
-        return math.sqrt(sum(variances))
+
+        def scale(weights: Vector) -> float:
+            """Return a mean that the prior, where few pairs were measured, does not dominate."""
+            return float(weights @ np.sqrt(SCALES)) ** 2
+
+        pairs = [(variable, other) for variable in asked for other in given]
+        unknown = [pair for pair in pairs if first_holding(measured, pair) is None]
+        scales = [scale(deviations.inside if deviations.joins(pair) else deviations.outside) for pair in unknown]
+        return math.hypot(*scales, math.sqrt(len(given) - 1) * HIGHER * scale(deviations.outside))
 
     def _total(self) -> float:
         if getattr(self, "release_", None) is None:
