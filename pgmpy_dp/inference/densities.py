@@ -7,7 +7,16 @@ tail whose count is lost in noise stays light. Scale, order and smoothness are w
 approximation of the probability of the counts), and the densities are averaged geometrically, so that an improbable
 heavy tail does not decide the mean.
 
-A finer histogram refines the density. No tail follows a cell of it that noise alone explains.
+A finer histogram refines the density. Its shares are those of the density, of which some are multiplied by log-normal
+factors with mean 1; how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose
+count noise explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out.
+A cell that lies farther out than the mean of its tail holds more than the density only if it stands out from the noise
+in all cells: no tail follows what noise alone explains.
+
+A part of a bin may be in its first cell besides what the density has there. How large a part is weighted by the
+evidence of the bin, and how many bins have one by that of all; it counts in the estimate if some is nearly certain.
+What stands out in the first cell from the rest of a bin is at its edge: declared edges are round, and so are numbers
+that people state.
 """
 
 from __future__ import annotations
@@ -15,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +73,7 @@ class Density:
         Probability of each cell given its bin.
     least, most : ndarray of shape (cells,)
         The bounds of what was counted: the bin, or its cell in a finer histogram. Nothing but the smoothness of the
-        density tells where in between the numbers of a cell are. In a tail without a count, `most` is the cell's own.
+        density tells where in between the numbers of a cell are. In a tail, the outer one is the cell's own.
     draw : callable
         Returns `DRAWS` draws of the shares from the posterior, the same in each call.
     """
@@ -402,19 +410,7 @@ def _integrated(places: Vector, order: int) -> Vector:
 
 
 def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogram, whole: bool) -> Density:
-    """Refine a density by a finer histogram.
-
-    The histogram's shares are those of the density, of which some are multiplied by log-normal factors with mean 1;
-    how many, and by how much, is weighted by the evidence. A rare one may be anything. So a cell whose count noise
-    explains keeps the density, and the empty cells of a wide bin stay empty, but a heap of records stands out. A cell
-    that lies farther out than the mean of its tail holds more than the density only if it stands out from the noise in
-    all cells.
-
-    A part of a bin may be in its first cell besides what the density has there: how large a part is weighted by the
-    evidence of the bin, and how many bins have one by that of all. It is a part of the estimate if some is nearly
-    certain. What stands out in the first cell from the rest of a bin is at its edge: declared edges are round, and so
-    are the numbers that people state.
-    """
+    """Refine a density by a finer histogram; in `tails`, cells have 1 or -1 where it falls upwards or downwards."""
     edges, size = fine.edges, fine.shares.size
     begins = np.isin(edges[:-1], density.bounds[density.starts[:-1]])
     heaps = edges[:-1][begins] + (1.0 if whole else _EDGE * np.diff(edges)[begins])
@@ -429,7 +425,9 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     outwards = tails[np.searchsorted(density.bounds, edges[:-1], side="right") - 1]
     far = outwards * ((edges[1:] + edges[:-1]) / 2 - means[bins]) > 0
 
-    def told_shares(expected: Vector, heaped: Any, generator: np.random.Generator | None) -> tuple[Vector, Vector]:
+    def told_shares(
+        expected: Vector, heaped: float | Vector, generator: np.random.Generator | None
+    ) -> tuple[Vector, Vector]:
         most = np.where(far & ~fine.clear(expected), expected, np.inf)
         mixed = (1.0 - heaped) * expected + heaped * np.where(begins, chances[bins], 0.0)
         return _told_shares(mixed, most, fine, generator)
@@ -447,9 +445,9 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
         pieces, expected = expectation(own)
         if generator is None:
             used = np.where(shown, heaps_of, np.eye(len(_HEAPED), 1))
-            told = sum(
-                w[bins] * told_shares(expected, h, None)[1] for h, w in zip(_HEAPED, used, strict=True) if w.any()
-            )
+            told = np.zeros(size)
+            for place in np.flatnonzero(used.any(axis=1)):
+                told += used[place, bins] * told_shares(expected, _HEAPED[place], None)[1]
         else:
             chosen = (np.cumsum(heaps_of, axis=0) < generator.random(shown.size)).sum(axis=0)
             told = told_shares(expected, np.array(_HEAPED)[np.minimum(chosen, len(_HEAPED) - 1)][bins], generator)[1]
