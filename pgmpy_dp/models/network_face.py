@@ -35,7 +35,7 @@ from pgmpy_dp.models.trees.deviations import HIGHER, SCALES, Deviations
 from pgmpy_dp.models.trees.farthest_pairs import measure_farthest
 from pgmpy_dp.models.trees.named_tables import named
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import agreed_total
+from pgmpy_dp.observed.observations import agreed_schema, agreed_total
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
@@ -151,7 +151,7 @@ class PrivateNetwork(Model, Provenance):
 
         pairs = [(variable, other) for variable in asked for other in given]
         unknown = [pair for pair in pairs if first_holding(measured, pair) is None]
-        scales = [scale(deviations.inside if deviations.joins(pair) else deviations.outside) for pair in unknown]
+        scales = [scale(deviations.inside.new if deviations.joins(pair) else deviations.outside) for pair in unknown]
         return math.hypot(*scales, math.sqrt(len(given) - 1) * HIGHER * scale(deviations.outside))
 
     def _total(self) -> float:
