@@ -31,7 +31,7 @@ from pgmpy_dp.papers.experiments.drawing import styles
 
 
 def mle(**options):
-    return lambda epsilon: dp.PrivateMLE(epsilon, **options)
+    return lambda epsilon: dp.PrivateMLE(epsilon, check=0, **options)
 
 
 # The allocations, all else as by default, then other choices.

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 
-from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.fitting.plans.planning import tested
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.fitting.readings.family_tables import read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
@@ -26,7 +26,7 @@ from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
-class AutoMLE(PrivateNetworkEstimator, TableEstimator):
+class AutoMLE(NetworkTableEstimator):
     """Default estimator: by inference, with sparse rows, if the release agrees with the network, else as `PrivateMLE`.
 
     `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are
@@ -76,7 +76,7 @@ class AutoMLE(PrivateNetworkEstimator, TableEstimator):
     def _tables(self, structure: DAG, schema: Schema) -> Plan:
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)
-        return with_details(schema, cliques, weights)
+        return with_details(schema, *tested(structure, schema, cliques, weights, self.check, self._noise))
 
     def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)

@@ -10,8 +10,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import joined
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.fitting.plans.planning import plan_tables
@@ -25,13 +24,13 @@ from pgmpy_dp.observed.factors import families, markov_scopes, tabular_cpd
 from pgmpy_dp.observed.observations import Observations, observed_of
 from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.observed.testing_tables import affordable
-from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
-class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
+class CollectiveEM(NetworkTableEstimator):
     """Fit of one distribution, of a Bayesian or Markov network, to all noisy tables and coefficients.
 
     `PrivateMLE` estimates each family from its own table. Here every measured table or Fourier coefficient, of any
@@ -49,9 +48,6 @@ class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
         Maximum number of iterations of the last round of optimisation; a warning is issued if they do not suffice.
     prior_scale : float, optional
         Scale of the prior on the log-potentials of a Markov network; by default it is estimated from the release.
-    check : float
-        Share of epsilon for tables of variables that the network does not join, with which `check_fit` can detect
-        missing edges; see `plan_measurements`.
 
     Attributes
     ----------
@@ -95,7 +91,6 @@ class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
         "inference": choice(*INFERENCE),
         "max_iter": whole(1),
         "prior_scale": optional(exact_positive),
-        "check": number(most=0.9),
     }
 
     _informable: ClassVar[bool] = True
@@ -103,7 +98,6 @@ class CollectiveEM(PrivateNetworkEstimator, TableEstimator):
     inference: str = "auto"
     max_iter: int = ITERATIONS
     prior_scale: float | None = None
-    check: float = 0.0
 
     def _structure(self, model: Any) -> Structure:
         return tied_or(super()._structure(model), self)

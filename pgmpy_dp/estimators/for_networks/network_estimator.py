@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 from pgmpy.base import DAG
@@ -14,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import Message, callers_level
-from pgmpy_dp.estimators.base import Estimator, Plan, refuse_weights
+from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, refuse_weights
 from pgmpy_dp.estimators.sources import informed, refuse_rules
+from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.plans.tying import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.layout import Vector
@@ -23,6 +25,7 @@ from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
 from pgmpy_dp.observed.observations import agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
+from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.kinds import joint_guarantee, refuse_repeated, several
@@ -190,6 +193,25 @@ class PrivateNetworkEstimator(NetworkEstimator):
         ('laplace', {('lung', 'smoke'): 1.36})
         """
         return self._planned(model, schema, records)  # type: ignore[attr-defined, no-any-return]
+
+
+@dataclass(eq=False, repr=False)
+class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
+    """Base class of estimators that measure the tables of a network.
+
+    Parameters
+    ----------
+    check : float
+        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
+        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
+    """
+
+    _: KW_ONLY
+    check: float = CHECK
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        number(most=0.9)("check", self.check)
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:

@@ -11,8 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import callers_level
-from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import require_exact
@@ -28,7 +27,7 @@ _REGULARIZATION = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
+class PosteriorMean(NetworkTableEstimator):
     """Network with the least expected divergence from the truth, given one or several releases.
 
     Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and a network is
@@ -75,7 +74,7 @@ class PosteriorMean(PrivateNetworkEstimator, TableEstimator):
         return self._several(structure, data, public)
 
     def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        cliques, weights = plan_tables(structure, schema, check=0)
+        cliques, weights = plan_tables(structure, schema, self.check, self._noise)
         undirected = isinstance(structure, DiscreteMarkovNetwork)
         require_exact(schema, [*([] if undirected else families(structure)), *cliques])
         return with_details(schema, cliques, weights)

@@ -14,8 +14,7 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import Message
-from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
+from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,
@@ -26,6 +25,7 @@ from pgmpy_dp.fitting.plans.allocation import (
     resolve_allocation,
     second_plan,
 )
+from pgmpy_dp.fitting.plans.planning import tested
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.family_tables import read_joint, read_pairs
 from pgmpy_dp.inference.tables.layout import Vector
@@ -45,7 +45,7 @@ NOT_TABLES = Message(
 
 
 @dataclass(eq=False, repr=False)
-class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
+class PrivateMLE(NetworkTableEstimator):
     """Estimate of each CPD of a Bayesian network from the noisy table of its own family, without inference.
 
     A drop-in replacement for pgmpy's `DiscreteMLE`. It measures tables that contain all families, and estimates the
@@ -61,8 +61,9 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
         (`UniformAllocation`), or are determined from a first, noisier release (`DataDependentAllocation`, for Laplace
         noise). "planned" merges families into common tables where that lowers the noise (`PlannedAllocation`).
     tables : {"joint", "paper"}
-        "joint" measures one table per family. "paper" measures two, the family's and its parents', with half of the
-        share each, and combines them as in Chowdhury et al. (2020), for comparison.
+        "joint" measures one table per family, and the pairs of `check` unless the allocation is data-dependent.
+        "paper" measures two, the family's and its parents', with half of the share each, and combines them as in
+        Chowdhury et al. (2020), for comparison.
     consistency : {"mutual", "inference", None}
         "mutual" first makes overlapping tables consistent (`mutual_consistency`), then estimates each family
         separately. "inference" fits one network to all tables, as `CollectiveEM`, which is better if the noise is
@@ -140,6 +141,8 @@ class PrivateMLE(PrivateNetworkEstimator, TableEstimator):
         """Choose the tables of the first stage, and check that they can be made consistent."""
         allocation = resolve_allocation(self.allocation, self.tables)
         cliques, weights = first_plan(structure, schema, allocation, self.tables, self._noise)
+        if self.tables == "joint" and not isinstance(allocation, DataDependentAllocation):
+            cliques, weights = tested(structure, schema, cliques, weights, self.check, self._noise)
         if self.consistency == "inference":
             require_exact(schema, [*families(structure), *cliques])
         elif self.consistency == "mutual":

@@ -105,12 +105,18 @@ def plan_tables(
         cliques = markov_scopes(network)
     else:
         cliques = merged_cliques(schema, families(network))
-    weights = shares(schema, cliques)
+    return tested(network, schema, cliques, shares(schema, cliques), check, mechanism)
+
+
+def tested(
+    network: Network, schema: Schema, cliques: Sequence[Clique], weights: Sequence[float], check: float, mechanism: str
+) -> tuple[tuple[Clique, ...], list[float]]:
+    """Add to the tables of a network, with a share of the budget, pairs of variables that it does not join."""
     odds = check / (1.0 - check) * sum(weights)
     room = odds * _NOISIEST ** (1 if mechanism == "laplace" else 2)
     outside = _pairs_outside(network, schema, cliques, room) if check else ()
     if not outside:
-        return cliques, weights
+        return tuple(cliques), list(weights)
     own = shares(schema, outside)
     scale = odds / sum(own)
     return (*cliques, *outside), [*weights, *(scale * weight for weight in own)]

@@ -285,7 +285,7 @@ def _one_set(
     data = PrivateDataset(frame, schema, PrivacyBudget(epsilon, delta), noise=SimulatedNoise(number))
     network = DiscreteBayesianNetwork(truth.edges())
     network.add_nodes_from(truth.nodes())
-    fit = PrivateMLE(epsilon, **options).fit(network, data)
+    fit = PrivateMLE(epsilon, check=0, **options).fit(network, data)
     posterior = engine(network, fit.release_, number)
     own = NotPrivateMLE(state_names=schema).fit(network, frame)
     conditioning = Conditioning(posterior.layout)

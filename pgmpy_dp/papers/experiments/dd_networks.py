@@ -83,7 +83,7 @@ def run(network: str, epsilon: float, set: int) -> list[dict[str, Any]]:
             fitted.add_cpds(*LITERAL[method](fitted, records, schema, epsilon, noise))
         else:
             data = PrivateDataset(records, schema, PrivacyBudget(epsilon), noise=noise)
-            fitted = _fit(truth, data, PrivateMLE(epsilon, **OPTIONS[method]))
+            fitted = _fit(truth, data, PrivateMLE(epsilon, check=0, **OPTIONS[method]))
         rows.append({"method": method, **_errors(exact, fitted, queries), "joint_kl": _joint(truth, fitted)})
     return rows
 
