@@ -80,8 +80,9 @@ class _Shrinking:
         self.problem = Problem(tree, families, observed)
         self.noise = observed.noise.at_least(LEAST_VARIANCE)
         self.rows, self.total = self.problem.rows, observed.total
-        law: tuple[Vector, Vector] = self.noise.hyperbolic()
-        self.scale, self.corner = law
+        self.law: tuple[Vector, Vector] = self.noise.hyperbolic()
+        self.scale, self.corner = self.law[0], self.law[1]
+        self.variance_of_cells: Vector = self.noise.variance
         self.seen, self.held = _holding(families, observed.layout)
         self.design, self.bases = _design(families)
         self.logs = np.zeros(self.design.shape[1])
@@ -100,6 +101,7 @@ class _Shrinking:
         rows, problem = self.rows, self.problem
         logs = np.maximum(rows.normalise(logs), math.log(_LEAST_SHARE))
         calibration = problem.calibrate(logs)
+        self._observe(calibration)
         totals = np.maximum(self.total * rows.totals(calibration.marginals[problem.free]), 1e-9)
         counts = totals[rows.numbers] * np.exp(logs)
         own, variance, scale, corner = self._own(calibration, counts)
@@ -130,6 +132,14 @@ class _Shrinking:
         fitted = rows.normalise(found.point)
         return fitted, totals[rows.numbers] * np.exp(fitted), concentrations
 
+    def _observe(self, calibration: Calibration) -> None:
+        """Add the variance of sampling at these marginals to that of the noise."""
+        expected = self.problem.observed.expected(self.total * self.problem.seen.apply(calibration.marginals))
+        self.variance_of_cells = self.noise.variance + np.maximum(expected - expected**2 / self.total, 0.0)
+        wider = self.variance_of_cells / self.noise.variance
+        scale, corner = self.law
+        self.scale, self.corner = scale * np.sqrt(wider), np.where(corner >= 0, corner * wider, corner)
+
     def _likelihood(self, calibration: Calibration) -> tuple[float, Vector]:
         """Return the log-likelihood of all observations and its slope by the logarithms of the families' cells."""
         residual = self._residual(calibration)
@@ -159,10 +169,10 @@ class _Shrinking:
         noise, seen, held = self.noise, self.seen, self.held
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
         share = np.minimum((cells[seen] + _LEAST_SHARE) / (counts[held] + _LEAST_SHARE), 1.0)
-        precision = share**2 / noise.variance[seen]
+        precision = share**2 / self.variance_of_cells[seen]
         # A family that no table holds is taken from the fit, as uncertain as it can be.
         told = np.bincount(held, precision, counts.size) + self.total**-2
-        weighted = np.bincount(held, share * noise.observed[seen] / noise.variance[seen], counts.size)
+        weighted = np.bincount(held, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
         own, variance = (weighted + counts * self.total**-2) / told, np.maximum(1 / told, LEAST_VARIANCE)
         largest = np.bincount(held, precision**2 * (self.corner[seen] >= 0), counts.size) / told**2
         scale, corner = LaplaceNoise(own, variance).hyperbolic()
