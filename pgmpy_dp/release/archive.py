@@ -268,8 +268,8 @@ def damage_named() -> Iterator[None]:
         raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it again.") from error
 
 
-def check_ending(handle: IO[bytes], most: int, otherwise: str) -> None:
-    """Check the last bytes of the zip, so that zipfile never reads a directory of unlimited size."""
+def check_ending(handle: IO[bytes], most: int, otherwise: str) -> int:
+    """Check the last bytes of the zip, so that zipfile never reads a directory of unlimited size; count its members."""
     size = handle.seek(0, os.SEEK_END)
     handle.seek(max(size - 42, 0))
     tail = handle.read(42)
@@ -285,6 +285,7 @@ def check_ending(handle: IO[bytes], most: int, otherwise: str) -> None:
         raise ReleaseFormatError("not a release file: the zip has a comment, several disks or 64-bit extensions.")
     if here != entries or not 2 <= entries <= most or directory > MAX_DIRECTORY_BYTES:
         raise ReleaseFormatError(otherwise)
+    return int(entries)
 
 
 def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

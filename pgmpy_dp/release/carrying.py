@@ -77,11 +77,11 @@ def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, .
     """
     with Path(path).open("rb") as handle:
         try:
-            check_ending(handle, 1 + MOST_RELEASES, _WANTED)
+            stated = check_ending(handle, 1 + MOST_RELEASES, _WANTED)
             with damage_named(), zipfile.ZipFile(handle) as archive:
                 members = archive.infolist()
                 releases = [f"release-{number}.zip" for number in range(1, len(members))]
-                if sorted(info.filename for info in members) != sorted([MODEL, *releases]):
+                if sorted(info.filename for info in members) != sorted([MODEL, *releases]) or len(members) != stated:
                     raise ReleaseFormatError(_WANTED)
                 if any(info.flag_bits & 0x1 or info.compress_type != zipfile.ZIP_STORED for info in members):
                     raise ReleaseFormatError("its members must be stored, neither compressed nor encrypted.")

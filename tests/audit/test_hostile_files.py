@@ -34,7 +34,7 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
 SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"a": "unknown"})
-LAPLACE = dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
+NORTH, SOUTH = (dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True) for _ in range(2))
 RELEASES = [
     dp.NoisyMarginals(
         SCHEMA,
@@ -64,8 +64,8 @@ RELEASES = [
     ),
     dp.union(
         {
-            "n": dp.NoisyMarginals(SCHEMA, {("b",): np.array([1, 2, 3])}, {("b",): 1.0}, LAPLACE),
-            2: dp.NoisyMarginals(SCHEMA.select(["b"]), {("b",): np.array([4, 2, 3])}, {("b",): 2.0}, LAPLACE),
+            "n": dp.NoisyMarginals(SCHEMA, {("b",): np.array([1, 2, 3])}, {("b",): 1.0}, NORTH),
+            2: dp.NoisyMarginals(SCHEMA.select(["b"]), {("b",): np.array([4, 2, 3])}, {("b",): 2.0}, SOUTH),
         }
     ),
     dp.papers.PosteriorDraws(

@@ -17,8 +17,10 @@ from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import GaussianTables, promise
+from pgmpy_dp.data.mechanisms.tables import GaussianTables
 from pgmpy_dp.evaluation import audit
+from pgmpy_dp.privacy.cost import Pure
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.structure import search
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Round, Steps
@@ -77,9 +79,9 @@ def refuted(pair, trials, **how):
 class LastStepIsFree(TablesInSteps):
     """The last families are measured at a price of their own, which nobody is charged."""
 
-    def _answered(self, asked, step, loss, public, held, noise):
+    def _answered(self, asked, step, loss, public, held, whole, noise):
         if step is not self.steps[-1]:
-            return super()._answered(asked, step, loss, public, held, noise)
+            return super()._answered(asked, step, loss, public, held, whole, noise)
         mechanism = GaussianTables(asked.cliques, FREE, self.delta, asked.weights)
         quote = mechanism.quote(public)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
@@ -127,7 +129,8 @@ class OwnPrice(TablesInSteps):
 
     def draw(self, quote, public, exact, noise):
         release, whole = super().draw(quote, public, exact, noise)
-        return replace(release, guarantee=promise(public, quote.terms[0][-1], "laplace")), whole
+        own = public.cost("measure", "laplace", Pure(quote.terms[0][-1]))
+        return replace(release, guarantee=Guarantee({own})), whole
 
 
 def chosen_and_measured(data, method):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
+from secrets import token_hex
 
 import numpy as np
 
@@ -42,7 +44,8 @@ class Noise:
     def exponential_least(self, scores, scale):
         return OPENDP_NOISE.exponential_least(scores, self.times * scale)
 
-    coins, choose, keys, below = OPENDP_NOISE.coins, OPENDP_NOISE.choose, OPENDP_NOISE.keys, OPENDP_NOISE.below
+    coins, choose = staticmethod(OPENDP_NOISE.coins), staticmethod(OPENDP_NOISE.choose)
+    keys, below = staticmethod(OPENDP_NOISE.keys), staticmethod(OPENDP_NOISE.below)
 
 
 class Bottomless(PrivacyBudget):
@@ -50,5 +53,6 @@ class Bottomless(PrivacyBudget):
 
     protects = None
 
-    def charge(self, charge):
-        self.protects = charge.protects
+    def charge(self, cost):
+        self.protects = cost.protects
+        return replace(cost, id=token_hex(16), holder="bottomless")

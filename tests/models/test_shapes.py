@@ -312,7 +312,7 @@ def test_bounds_of_means_allow_for_a_trend_where_the_structure_is_wrong(monkeypa
     cause, names = draw.standard_normal(COUNT), [f"y{place}" for place in range(9)]
     records = pd.DataFrame({v: np.where(draw.random(COUNT) < 1 / (1 + np.exp(-0.9 * cause)), "b", "a") for v in names})
     records["x"] = np.floor(50 + 6 * cause + 8 * draw.standard_normal(COUNT)).clip(0, 99)
-    schema = dp.Schema({"x": dp.Bins([0, *range(20, 85, 5), 100])} | {v: ["a", "b"] for v in names})
+    schema = dp.Schema({"x": dp.Bins([0, *range(20, 85, 2), 100])} | {v: ["a", "b"] for v in names})
     pairs = [(names[j], names[k]) for j in range(4) for k in range(j + 3, 9)]
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0), noise=dp.SimulatedNoise(0))
     network = dp.PrivateBayesianNetwork([])

@@ -43,7 +43,8 @@ class CollectiveEM(NetworkTableEstimator):
     ----------
     inference : {"auto", "junction_tree", "loopy"}
         "auto" uses a junction tree if its tables fit in memory, otherwise loopy belief propagation, with a warning: it
-        is approximate, and so is the partition function 1 of a fitted Markov network.
+        is approximate, and so is the partition function 1 of a fitted Markov network. With "loopy", no pairs are measured
+        beside the network's tables, whatever `check` is: they would close loops.
     max_iter : int
         Maximum number of iterations of the last round of optimisation; a warning is issued if they do not suffice.
     prior_scale : float, optional
@@ -109,7 +110,8 @@ class CollectiveEM(NetworkTableEstimator):
         """Plan the tables; a requested junction tree that does not fit in memory is refused before the charge."""
         if isinstance(structure, Tying):
             return structure.plan(schema)
-        cliques, weights = plan_tables(structure, schema, self.check, self._noise)
+        check = 0.0 if self.inference == "loopy" else self.check  # the other pairs would close loops
+        cliques, weights = plan_tables(structure, schema, check, self._noise)
         if self.inference == "junction_tree" and not isinstance(structure, DiscreteMarkovNetwork):
             scopes = families(structure)
             require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
