@@ -127,11 +127,19 @@ class Said:
         if not pgmpy_logger.propagate:
             pgmpy_logger.addHandler(handler)
         try:
-            # A second passes whenever a progress bar looks at the clock.
+            # A second passes whenever a progress bar looks at the clock. Names of costs and ledgers are counted, so that
+            # neither their number nor their order may follow the records.
+            names = itertools.count()
+
+            def named(size):
+                return f"{next(names):0{2 * size}x}"
+
             with (
                 contextlib.redirect_stdout(output),
                 contextlib.redirect_stderr(errors),
                 mock.patch("tqdm.std.time", side_effect=map(float, itertools.count())),
+                mock.patch("secrets.token_hex", named),
+                mock.patch("pgmpy_dp.privacy.budget.token_hex", named),
                 contextlib.ExitStack() as stack,
                 warnings.catch_warnings(record=True) as warned,
             ):

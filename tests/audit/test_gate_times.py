@@ -25,8 +25,8 @@ from gate import Unit, Weights, open_records, outcome
 from spark_sessions import spark_session
 
 import pgmpy_dp as dp
-from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.privacy.coins import random_keys
+from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.frames import id_column
 from pgmpy_dp.records.ids import number_ids
 

@@ -26,7 +26,7 @@ class Failing:
         raise MemoryError
 
     discrete_laplace = discrete_gaussian = least = exponential_least = below = coins = choose = fail
-    keys = OPENDP_NOISE.keys
+    keys = staticmethod(OPENDP_NOISE.keys)
 
 
 class Unused(Failing):
@@ -45,7 +45,7 @@ def test_a_failure_after_the_charge_stays_charged(mechanism):
         mechanism.call(mechanism.data(mechanism.neighbours[1], noise, budget), 0.5)
     (charge,) = budget.history
     changes = "added or removed" if mechanism.relation == "add_remove" else "replaced by another"
-    assert charge.protects == f"one {'person' if 'unit' in mechanism.unit else 'record'} {changes}"
+    assert str(charge.protects) == f"one {'person' if 'unit' in mechanism.unit else 'record'} {changes}"
     if mechanism.name == "residuals":  # asked for by scales, whose price is rounded up from just below
         assert Fraction("0.4999") < charge.epsilon <= Fraction("0.5")
     elif charge.rho is None:
@@ -236,7 +236,7 @@ def test_losses_for_different_neighbours_are_not_added_up(tmp_path):
             with pytest.raises(ValueError, match="do not add up"):
                 use.charge(Cost("table", "laplace", Pure(0.1), replaced))
         budget.set_aside(0.2).charge(Cost("table", "laplace", Pure(0.1), added))
-        assert [charge.protects for charge in budget.history] == [None, added, added]
+        assert [charge.protects and str(charge.protects) for charge in budget.history] == [None, added, added]
     again = PrivacyBudget.open(tmp_path / "ledger.json")
     assert again.history == budget.history
     with pytest.raises(ValueError, match="do not add up"):

@@ -6,6 +6,8 @@ certain.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,11 +57,11 @@ def refuted(network, trials):
 class TableIsFree(TablesInSteps):
     """The table is measured at a price of its own, which nobody is charged."""
 
-    def _answered(self, asked, step, loss, public, held, noise):
+    def _answered(self, asked, step, loss, public, held, whole, noise):
         if step.picks:
-            return super()._answered(asked, step, loss, public, held, noise)
+            return super()._answered(asked, step, loss, public, held, whole, noise)
         mechanism = NoisyTables(asked.cliques, 20.0, weights=asked.weights)
-        quote = mechanism.quote(public)
+        quote = replace(mechanism.quote(public), cost=whole.cost)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
 
 

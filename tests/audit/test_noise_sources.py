@@ -79,8 +79,11 @@ ALLOWED = {
     "papers/experiments/protocol.py": "made-up graphs of the papers' experiments",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
-# Secure coins and file names. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.
-SECURE = {"privacy/sampling.py": {"secrets", "os.urandom"}, "_files.py": {"secrets"}, "privacy/ledger.py": {"secrets"}}
+# Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.
+SECURE = {"privacy/coins.py": {"secrets", "os.urandom"}}
+SECURE |= {
+    file: {"secrets"} for file in ("_files.py", "privacy/ledger.py", "privacy/budget.py", "privacy/guarantee.py")
+}
 # Methods of generators, so that a generator handed in as an argument is seen as well.
 # fmt: off
 DRAWS = {
@@ -92,8 +95,10 @@ DRAWS = {
 }
 # fmt: on
 DISTRIBUTION_ONLY = {"scipy.stats"}  # its distribution functions are no noise; its `rvs` is
-# Functions of the same names; that of Dask brings all rows of a unit together; the coefficients of a CPD.
+# Functions of the same names; that of Dask brings all rows of a unit together; the coefficients of a CPD; and what a
+# ledger paid for that decides about later answers.
 INNOCENT = ("scipy.stats.beta", "scipy.stats.gamma", "scipy.special.", "math.", "cells.shuffle", "cpd.beta")
+INNOCENT += ("self._budget.choices", "whole.choices")
 
 
 def draws(source: str) -> list[tuple[str, str]]:
