@@ -116,7 +116,7 @@ class Guarantee:
         for name in ("costs", "earlier"):
             given = frozenset(getattr(self, name))
             if not all(isinstance(cost, Cost) for cost in given):
-                raise ValueError(f"Guarantee: {name} is a set of costs; Guarantee.of(epsilon=1.0) makes one.")
+                raise ValueError(f"Guarantee: {name} must be a set of costs.")
             object.__setattr__(self, name, given if name == "costs" else given - self.costs)
         if self.overlap is not None and (type(self.overlap) is not int or self.overlap < 1):
             raise ValueError(f"Guarantee: overlap must be a whole number of holders, got {self.overlap!r}.")
