@@ -127,8 +127,8 @@ class Said:
         if not pgmpy_logger.propagate:
             pgmpy_logger.addHandler(handler)
         try:
-            # A second passes whenever a progress bar looks at the clock. Names of costs and ledgers are counted, so that
-            # neither their number nor their order may follow the records.
+            # A second passes whenever a progress bar looks at the clock, and names of costs and ledgers are counted, so
+            # that neither their number nor their order may follow the records.
             names = itertools.count()
 
             def named(size):

@@ -79,11 +79,10 @@ ALLOWED = {
     "papers/experiments/protocol.py": "made-up graphs of the papers' experiments",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
-# Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_sampling.py checks their distribution.
-SECURE = {"privacy/coins.py": {"secrets", "os.urandom"}}
-SECURE |= {
-    file: {"secrets"} for file in ("_files.py", "privacy/ledger.py", "privacy/budget.py", "privacy/guarantee.py")
-}
+# Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_sampling.py
+# checks their distribution.
+NAMES = ("_files.py", "privacy/ledger.py", "privacy/budget.py", "privacy/guarantee.py")
+SECURE = {"privacy/coins.py": {"secrets", "os.urandom"}, **{file: {"secrets"} for file in NAMES}}
 # Methods of generators, so that a generator handed in as an argument is seen as well.
 # fmt: off
 DRAWS = {

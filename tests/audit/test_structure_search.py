@@ -39,7 +39,7 @@ STEPS = Steps(singles=0.1, forest=Round(0.1, 0.2), rounds=(Round(0.1, 0.1, 0.4),
 @pytest.fixture
 def pair(monkeypatch):
     """Two neighbours, each with its records; fits and draws from them see answers alone, and are quick here."""
-    monkeypatch.setattr(search, "_RECORDS", 200)
+    monkeypatch.setattr(search, "RECORDS", 200)
     monkeypatch.setattr(search, "_ROUGH", 2)
     return tuple((dp.PrivateDataset(records, SCHEMA, Bottomless(EPSILON, DELTA)), records) for records in (SHORT, LONG))
 
