@@ -185,7 +185,7 @@ def heaps_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
     """Yield the error of a mean, and whether its bounds hold it and it is said to be untold, by release."""
     draws = np.random.default_rng(7)
     spread = {"income": draws.lognormal(7.3, 0.9, 10_000), "age": draws.normal(45, 18, 10_000).clip(0, 99)}
-    edges = {"income": [0, 500, 1000, 1500, 2000, 3000, 4000, 5000, 10_000, 50_000], "age": [*range(0, 101, 10)]}
+    edges = {"income": [0, 500, 1000, 1500, 2000, 3000, 4000, 5000, 10_000, 100_000], "age": [*range(0, 101, 10)]}
     for number, share, detail in itertools.product(spread, (0.0, 0.5, 1.0), (64, 0)):
         own, ends = np.floor(spread[number]), np.array(edges[number])
         at_edge = draws.random(own.size) < share
