@@ -460,7 +460,7 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
         heap = np.where(heaped, np.maximum(told - level, 0.0), 0.0)
         found = found * (1.0 - heap / np.maximum(told, _LEAST))[cells] + at_edge * heap[cells]
         sums = np.add.reduceat(found, starts)[owners]
-        return np.asarray(np.where(sums > 0, found / np.maximum(sums, _LEAST), own[before] * parts))
+        return np.asarray(np.where(sums > _LEAST, found / np.maximum(sums, _LEAST), own[before] * parts))
 
     def draw() -> Vector:
         generator = np.random.default_rng(0)
