@@ -111,8 +111,8 @@ class Wall:
         self._warn_of_choices(quote)
         with _saying(f"The charge {paid.label!r} stays."):
             answer = mechanism.draw(quote, public, exact, self._noise)
-        if not quote.guarantee.every <= learned(answer).every:
-            raise TypeError(f"{type(mechanism).__name__} hands out an answer without its cost.")
+        if learned(answer).every != quote.guarantee.every:
+            raise TypeError(f"{type(mechanism).__name__} hands out an answer that states other costs than were paid.")
         return answer
 
     def _warn_of_choices(self, quote: Quote) -> None:

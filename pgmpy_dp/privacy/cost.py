@@ -220,6 +220,7 @@ class Cost:
                 raise ValueError(f"A cost's {name} must be text.")
         if not isinstance(self.protects, (Protects, str, type(None))) or not isinstance(self.holder, (str, type(None))):
             raise ValueError("What a cost protects, and its holder, must be text.")
+        object.__setattr__(self, "protects", _protected(self.protects, {}))
         if not isinstance(self.private, (bool, np.bool_)):
             raise ValueError(f"A cost's private must be True or False, got {self.private!r}.")
         if (self.loss is None) != (self.mechanism == EXACT) or not isinstance(self.loss, (Loss, type(None))):
