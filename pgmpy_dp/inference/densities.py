@@ -57,7 +57,7 @@ _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 _TAIL_LEVEL, _HEAP_LEVEL = 1e-4, 1e-2
 # Shares of a bin that may be in such a heap, 0 as probable as all others, and rounds that find how many bins have them.
 _HEAPED, _ROUNDS = (0.0, 0.1, 0.3, 0.6, 0.9, 1.0), 30
-_EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
+EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
 
 
 @dataclass(frozen=True)
@@ -413,7 +413,7 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     """Refine a density by a finer histogram; in `tails`, cells have 1 or -1 where it falls upwards or downwards."""
     edges, size = fine.edges, fine.shares.size
     begins = np.isin(edges[:-1], density.bounds[density.starts[:-1]])
-    heaps = edges[:-1][begins] + (1.0 if whole else _EDGE * np.diff(edges)[begins])
+    heaps = edges[:-1][begins] + (1.0 if whole else EDGE * np.diff(edges)[begins])
     bounds = np.union1d(np.union1d(density.bounds, edges), heaps)
     before = np.searchsorted(density.bounds, bounds[:-1], side="right") - 1
     cells, owners = np.searchsorted(edges, bounds[:-1], side="right") - 1, density.owners[before]

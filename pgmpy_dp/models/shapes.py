@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
-from pgmpy_dp.inference.densities import Density, FineHistogram, fit_density
+from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_density
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.schema import Bins
 
@@ -256,11 +256,12 @@ class Shape:
         return tables, level.ravel()
 
     def _numbers(self, cells: Places, along: Vector) -> Vector:
-        """Return the number at a share of each cell."""
+        """Return the number at a share of each cell; those of a heap are at its edge."""
         low, size = self.density.bounds[cells], np.diff(self.density.bounds)[cells]
         if self.step is None:
-            ends = self.density.bounds[self.density.starts[1:]][self.density.owners[cells]]
-            return np.minimum(low + size * along, np.nextafter(ends, -np.inf))
+            edges, owners = self.density.bounds[self.density.starts], self.density.owners[cells]
+            along = np.where(size > 2.0 * EDGE * np.diff(edges)[owners], along, 0.0)
+            return np.minimum(low + size * along, np.nextafter(edges[owners + 1], -np.inf))
         found: Vector = (low + np.floor(size * along)) / self.step
         return found
 

@@ -186,9 +186,19 @@ class Forgetful(NoisyTables):
         return super().draw(quote, public, exact, noise).tables
 
 
-def test_a_mechanism_cannot_forget_its_cost(budget):
-    with pytest.raises(TypeError, match="Forgetful hands out an answer without its cost"):
-        data_set(OPEN, budget).release(Forgetful([("age",)], 1.0))
+@dataclass(frozen=True)
+class Generous(NoisyTables):
+    """A mechanism that hands out other tables beside those that were paid for."""
+
+    def draw(self, quote, public, exact, noise):
+        unpaid = NoisyTables(self.cliques, 20.0).quote(public)
+        return super().draw(quote, public, exact, noise), super().draw(unpaid, public, exact, noise)
+
+
+@pytest.mark.parametrize("mechanism", [Forgetful, Generous])
+def test_an_answer_states_the_costs_that_were_paid_and_no_others(budget, mechanism):
+    with pytest.raises(TypeError, match=f"{mechanism.__name__} hands out an answer that states other costs"):
+        data_set(OPEN, budget).release(mechanism([("age",)], 1.0))
     assert budget.spent.epsilon == 1.0
 
 

@@ -174,6 +174,11 @@ def test_heaps_at_lower_edges_are_seen_in_a_finer_histogram_and_allowed_for_with
         assert np.mean(np.isin(measured.draw(np.full(1000, 4), None, np.random.default_rng(0)), edges)) > 0.95
 
 
+def test_a_heap_of_numbers_with_decimals_is_drawn_at_its_edge():
+    _, measured = detailed((ROW % 3 > 0).astype(float), [0, 0.5, 1.5], 40.0)
+    assert (measured.draw(np.zeros(1000, int), None, np.random.default_rng(0)) == 0.0).all()
+
+
 def test_a_tail_is_not_longer_than_what_stands_out_of_the_noise():
     """Errs once in 70: a histogram's noise stands out with a probability of 1e-4, in one of 150 with one of .015.
 

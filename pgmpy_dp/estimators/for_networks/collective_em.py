@@ -43,8 +43,8 @@ class CollectiveEM(NetworkTableEstimator):
     ----------
     inference : {"auto", "junction_tree", "loopy"}
         "auto" uses a junction tree if its tables fit in memory, otherwise loopy belief propagation, with a warning: it
-        is approximate, and so is the partition function 1 of a fitted Markov network. With "loopy", no pairs are measured
-        beside the network's tables, whatever `check` is: they would close loops.
+        is approximate, and so is the partition function 1 of a fitted Markov network. "loopy" measures no pairs beside
+        the network's tables, whatever `check` is: they would close loops.
     max_iter : int
         Maximum number of iterations of the last round of optimisation; a warning is issued if they do not suffice.
     prior_scale : float, optional
