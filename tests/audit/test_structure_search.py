@@ -133,7 +133,7 @@ class OwnPrice(TablesInSteps):
         return replace(release, guarantee=Guarantee({own})), whole
 
 
-def chosen_and_measured(data, method):
+def chosen_and_measured(data, method=TablesInSteps):
     """Nine tenths of epsilon choose one of two tables, and a tenth measures it."""
 
     def asking() -> Generator:
@@ -149,8 +149,13 @@ def chosen_and_measured(data, method):
     return release
 
 
-@pytest.mark.parametrize(("method", "caught"), [(TablesInSteps, False), (OwnPrice, True)])
-def test_a_searchs_release_with_its_own_price_is_caught(method, caught):
+def test_the_wall_refuses_a_release_with_its_own_price():
+    with pytest.raises(TypeError, match="OwnPrice hands out an answer that states other costs than were paid"):
+        chosen_and_measured(dp.PrivateDataset(SHORT, SCHEMA, Bottomless(2.0), noise=Noise()), OwnPrice)
+
+
+@pytest.mark.parametrize(("own_price", "caught"), [(None, False), (0.2, True)])
+def test_a_searchs_release_with_its_own_price_is_caught(own_price, caught):
     """A release by itself tells which tables were chosen: what it promises must hold for that as well.
 
     One table is chosen in .63 of runs with the record and in .10 without it: of 400 trials, all but 1e-5 of audits
@@ -158,10 +163,10 @@ def test_a_searchs_release_with_its_own_price_is_caught(method, caught):
     """
     noise = Noise()
     data = [dp.PrivateDataset(records, SCHEMA, Bottomless(2.0), noise=noise) for records in (SHORT, LONG)]
-    promised = chosen_and_measured(data[0], method).guarantee.epsilon
+    promised = chosen_and_measured(data[0]).guarantee.epsilon
+    assert promised == 2.0
     result = audit(
-        lambda one: VARIABLES.index(chosen_and_measured(one, method).cliques[0][0]),
-        data, promised, trials=400, confidence=1 - FALSE_ALARM,
+        lambda one: VARIABLES.index(chosen_and_measured(one).cliques[0][0]),
+        data, own_price or promised, trials=400, confidence=1 - FALSE_ALARM,
     )  # fmt: skip
     assert result.refuted == caught, result
-    assert promised == pytest.approx(0.2 if caught else 2.0)

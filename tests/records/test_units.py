@@ -210,7 +210,7 @@ def test_simulated_samples_are_repeatable():
     def once():
         return dataset("add_remove", 1, SimulatedNoise(3)).measure([("a", "b")], 1.0)
 
-    assert once() == once()
+    assert np.array_equal(once().tables["a", "b"], once().tables["a", "b"])  # costs have names of their own
 
 
 @pytest.mark.parametrize(
