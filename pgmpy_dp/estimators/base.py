@@ -11,7 +11,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import networkx as nx
@@ -20,8 +20,8 @@ from sklearn.base import clone
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote, quoted
 from pgmpy_dp.data.mechanisms.residuals import Residuals
+from pgmpy_dp.data.mechanisms.steps import StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
-from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.estimators.sources import (
     declared,
@@ -56,15 +56,15 @@ class Plan:
         The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
     quote : Quote
         The charge and the guarantee; its `terms` are the public parameters of the noise.
-    schema : Schema
-        Of the records.
+    public : PublicTable
+        What is public of the records.
     records : float, optional
         A public guess of the number of records, or of units.
     """
 
     mechanism: Mechanism[Any, Any]
     quote: Quote
-    schema: Schema
+    public: PublicTable
     records: float | None = None
 
     def __repr__(self) -> str:
@@ -76,25 +76,25 @@ class Plan:
         return self.quote.guarantee
 
     @property
+    def schema(self) -> Schema:
+        """The schema of the records."""
+        return self.public.schema
+
+    @property
     def noise(self) -> dict[Clique, float]:
         """Standard deviation of the noise in a cell of each table, in records; empty if no tables are planned.
 
-        Of two stages it is that of the first, which decides the second.
+        Where earlier stages decide on later ones, it is what is foreseen for the guessed number of records.
         """
-        if isinstance(self.mechanism, TwoStageTables):
-            return deviations(replace(self.quote, terms=self.quote.terms[0]))
-        return self._noise
-
-    @property
-    def _noise(self) -> dict[Clique, float]:
-        """The noise of two stages together."""
         if isinstance(self.mechanism, Residuals):
             return self.quote.terms.deviations(self.schema)  # type: ignore[no-any-return]
-        return deviations(self.quote) if isinstance(self.mechanism, (NoisyTables, TwoStageTables)) else {}
+        if isinstance(self.mechanism, StagedTables):
+            return self.mechanism.deviations(self.quote, self.public, self.records)
+        return deviations(self.quote) if isinstance(self.mechanism, NoisyTables) else {}
 
     @property
     def outlook(self) -> Outlook:
-        """Predicted accuracy for the guessed number of records; the second of two stages is assigned in order.
+        """Predicted accuracy for the guessed number of records.
 
         Raises
         ------
@@ -103,9 +103,10 @@ class Plan:
         """
         if self.records is None:
             raise ValueError("The number of records may be private: guess it, as in plan(..., records=8000).")
-        if not self.noise:
+        noise = self.noise
+        if not noise:
             raise ValueError("This plan has no noisy tables, and so no outlook.")
-        return Outlook.of(self.schema, self._noise, self.records, self.guarantee)
+        return Outlook.of(self.schema, noise, self.records, self.guarantee)
 
 
 def _described(doc: str, bases: Sequence[str]) -> str:
@@ -356,7 +357,7 @@ class PrivateEstimator(Estimator):
         mechanism = self._plan(structure, public)
         if records is not None:
             number(above=0.0)("records", records)
-        return Plan(mechanism, quoted(mechanism, public, learned_graph(model)), public.schema, records)
+        return Plan(mechanism, quoted(mechanism, public, learned_graph(model)), public, records)
 
     def _public_table(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
         """Return what is public of the records of a plan; refuse what `fit` would refuse."""

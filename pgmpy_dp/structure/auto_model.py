@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -13,10 +13,9 @@ import numpy as np
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.steps import Asking, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.two_stages import rungs
 from pgmpy_dp.estimators.base import Plan
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
-from pgmpy_dp.fitting.plans.pairs import plan_pairs
+from pgmpy_dp.fitting.plans.pairs import favouring, plan_pairs
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
 from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
@@ -186,7 +185,8 @@ class AutoModel(StepwiseEstimator):
         # The steps up to the first forest have a third of the privacy loss.
         second = yield Measure(cliques, weights, min(_FOREST, steps - 1))
         wanted = disagreement(self._scouts(first + second, schema))
-        third = yield Measure(cliques, favouring(cliques, weights, wanted), steps - min(_FOREST, steps - 1))
+        shares = favouring(dict(zip(cliques, weights, strict=True)), wanted)
+        third = yield Measure(cliques, list(shares.values()), steps - min(_FOREST, steps - 1))
         return Chosen((first, second, third), None, excess)
 
     def _excess(self, release: NoisyMarginals, schema: Schema) -> float:
@@ -242,12 +242,3 @@ def saved(schema: Schema) -> float:
     """
     states = list(schema.cardinalities().values())
     return 1.0 - sum(states) / max(math.comb(len(states), 2), 1)
-
-
-def favouring(cliques: Sequence[Clique], weights: Sequence[float], wanted: Mapping[Any, float]) -> list[float]:
-    """Redistribute the weights of wanted tables: the most wanted gets the largest."""
-    shares = dict(zip(cliques, weights, strict=True))
-    members = sorted((clique for clique in cliques if clique in wanted), key=wanted.__getitem__)
-    whole = sum(shares[clique] for clique in members)
-    shares |= {clique: whole * part for clique, part in zip(members, rungs(len(members)), strict=True)}
-    return list(shares.values())

@@ -20,8 +20,7 @@ from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
-from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
+from pgmpy_dp.data.mechanisms.steps import Choose, Measure, StagedTables, Step, TablesInSteps
 from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 from pgmpy_dp.privacy.accounting import rho_for
@@ -174,13 +173,17 @@ def regressions(data, epsilon):
     return data.sample_regressions([("n",)], {"n": 0.2}, {"n": 1.0}, epsilon)
 
 
-def most_in_the_first_cell(first):
-    return {clique: float(table.ravel()[0]) for clique, table in first.tables.items()}
+def more_in_the_first_table(first):
+    return first.tables["v",].ravel()[0] > first.tables["w",].ravel()[0]
 
 
-def twice(data, epsilon, wanted=most_in_the_first_cell):
-    """Two tables measured twice; the first answer decides which has less noise the second time."""
-    return data.release(TwoStageTables(TWO, epsilon, DELTA, [1, 1], ["one", "one"], wanted))
+def twice(data, epsilon, wanted=more_in_the_first_table):
+    """Two tables measured twice; the first answer decides which has more of the second stage's loss."""
+
+    def second(units, first):
+        return dict(zip(TWO, (4.0, 1.0) if first is None or wanted(first) else (1.0, 4.0), strict=True))
+
+    return data.release(StagedTables([(0.4, lambda *_: dict.fromkeys(TWO, 1.0)), (0.6, second)], epsilon, DELTA))
 
 
 # Without X the second table is a little farther from its reference than the first; with it, it is nearer.
@@ -241,7 +244,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "gaussian": (measured(ONE, **GAUSSIAN), LARGE),
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
     "gaussian block": (measured(TWO, weights=[3, 1], delta=DELTA, mechanism="gaussian_block"), LARGE),
-    "two stages": (twice, LARGE),
+    "stages": (twice, LARGE),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
     "survey weights": (measured(ONE), {"unit": {"weights": "person", "largest_weight": 50.0}}),

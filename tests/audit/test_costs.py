@@ -87,7 +87,7 @@ def seen(mechanism, records):
     recorder = Recorder()
     budget = PrivacyBudget(1.0, mechanism.delta)
     # What a second stage costs is asked after one and the same first answer.
-    same = {"wanted": lambda first: dict.fromkeys(first.tables, 1.0)} if mechanism.name == "two stages" else {}
+    same = {"wanted": lambda first: True} if mechanism.name == "stages" else {}
     mechanism.call(mechanism.data(records, recorder, budget), EPSILON, **same)
     return recorder.seen, replace(budget.history[0], id="", holder=None)  # the names are random
 
@@ -121,7 +121,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
     before = [seen(mechanism, without)[0]] if mechanism.relation == "add_remove" else [own for own, _ in found]
     worst = max(loss(one, other) for one, _ in found for other in before)
     paid = charge.rho or float(charge.epsilon)
-    if mechanism.name in ("gaussian block", "two stages"):
+    if mechanism.name == "gaussian block":
         # No neighbour moves more counts than are priced, each by 1; tests/privacy/test_blocks.py sums that price up.
         counts = 2 if mechanism.relation == "replace_one" else 1
         paid = sum(counts / (2 * scale**2) for _, _, scale in found[0][0])
@@ -130,7 +130,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         assert max(change.sum() for change in moved) == counts
         assert max(change.max() for change in moved) == 1
         assert block_price([scale for _, _, scale in found[0][0]], DELTA, mechanism.relation) <= float(charge.epsilon)
-    if mechanism.name == "steps":  # tests/privacy/test_sequences.py sums that price up
+    if mechanism.name in ("steps", "stages"):  # tests/privacy/test_sequences.py sums that price up
         counts = 2 if mechanism.relation == "replace_one" else 1
         paid, parts = 0.0, []
         for kind, _, scale in found[0][0]:
@@ -163,7 +163,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("laplace", tables, "table_sensitivity"),
         ("gaussian", tables, "table_sensitivity"),
         ("gaussian block", blocks, "table_sensitivity"),
-        ("two stages", blocks, "table_sensitivity"),
+        ("stages", tables, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
         ("survey weights", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),

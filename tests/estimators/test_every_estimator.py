@@ -158,8 +158,9 @@ def test_a_plan_is_what_is_charged(kind, network, source, options):
     assert replace(paid, id="", holder=None, ledger_total=None) == plan.quote.cost
     assert learned(released).every == {paid}
     assert str(Guarantee({paid})) == str(plan.guarantee)
-    if takes(kind, "mechanism"):
-        assert plan.noise == pytest.approx({clique: variance**0.5 for clique, variance in released.variances.items()})
+    if takes(kind, "mechanism"):  # what several stages measured is pooled, and rounded
+        noise = {clique: variance**0.5 for clique, variance in released.variances.items()}
+        assert replace(plan, records=released.total).noise == pytest.approx(noise, rel=0.01)
 
 
 @pytest.mark.parametrize("declared", [SCHEMA, SCHEMA.state_names], ids=["schema", "states"])

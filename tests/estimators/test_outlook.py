@@ -31,7 +31,7 @@ def test_tables_stand_beside_what_the_records_would_hold():
         assert costs[clique] == pytest.approx(weight, rel=0.1)  # scales are powers of 1.1
     assert plan.outlook.costliest.variables == ("age", "job")
     laplace = dp.PairwiseMixture(1.0).plan(SCHEMA, records=8000).outlook
-    assert laplace.costliest.cost == pytest.approx(max(dp.plan_pairs(SCHEMA)[1]), rel=1e-3)
+    assert laplace.costliest.cost == pytest.approx(max(dp.plan_pairs(SCHEMA)[1]), rel=0.1)
 
 
 def test_more_records_or_epsilon_leave_more_and_the_least_epsilon_is_enough():

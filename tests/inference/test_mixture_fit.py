@@ -16,7 +16,7 @@ from pgmpy_dp.inference.mixtures.fit import ensemble
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, shrunk
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import centred
@@ -235,7 +235,7 @@ def test_a_penalty_that_forbids_dependence_leaves_the_product_that_fits_best():
     assert losses[0] == pytest.approx(losses[1], rel=1e-2)
 
 
-@pytest.mark.parametrize(("count", "left"), [(30, "uniform"), (300, "singles"), (20_000, "pairs")])
+@pytest.mark.parametrize(("count", "left"), [(10, "uniform"), (300, "singles"), (20_000, "pairs")])
 def test_noise_leaves_the_uniform_distribution_then_singles_then_pairs(count, left):
     joint = chain(3)
     noise, variables = np.random.default_rng(0), list(CARDS)
@@ -249,6 +249,23 @@ def test_noise_leaves_the_uniform_distribution_then_singles_then_pairs(count, le
         flat = np.full(tuple(CARDS.values()), 1 / 48)
         np.testing.assert_allclose(fit.mixture.marginal(tuple(CARDS)), flat, atol=1 / (count + 1))
     assert all(np.isfinite(member.weights).all() for member in fit.members)
+
+
+def test_shrunk_shares_are_closer_than_projected_ones_unless_few_states_have_records():
+    """Mean over 200 draws of noise."""
+    draw = np.random.default_rng(0)
+    for shares, deviation, least, most in (
+        ([0.3, 0.3, 0.2, 0.1, 0.1], 0.2, 0.5, 0.9),
+        ([0.3, 0.3, 0.2, 0.1, 0.1], 0.01, 0.98, 1.01),
+        ([0.9, 0.1, 0.0, 0.0, 0.0], 0.1, 0.9, 1.15),
+        ([0.5, 0.5], 0.2, 0.5, 0.9),
+    ):
+        noise, errors = deviation * draw.standard_normal((200, len(shares))), np.zeros(2)
+        for one in noise:
+            tables = NoisyTables.of({"a": len(shares)}, [(("a",), shares + one, deviation)], 1.0)
+            for place, found in enumerate((tables.singles[0], shrunk(tables.singles[0], deviation)[0])):
+                errors[place] += np.abs(found - shares).sum()
+        assert least < errors[1] / errors[0] < most, (shares, deviation)
 
 
 @pytest.mark.parametrize(("deviation", "more"), [(0.5, True), (2000.0, False)])

@@ -10,8 +10,9 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.fitting.plans.pairs import favouring
 from pgmpy_dp.models.simulation import simulate
-from pgmpy_dp.structure.auto_model import favouring, saved
+from pgmpy_dp.structure.auto_model import saved
 from pgmpy_dp.structure.drawn_records import positions
 
 ASIA = bnlearn_network("asia")
@@ -103,12 +104,12 @@ def test_a_network_saves_the_share_of_the_noise_of_pairs_that_its_families_save(
 
 
 def test_wanted_pairs_get_more_of_the_same_whole():
-    cliques, weights = [("a",), ("a", "b"), ("a", "c"), ("b", "c")], [0.1, 0.3, 0.3, 0.3]
-    wanted = {("a", "b"): 1.0, ("a", "c"): 3.0, ("b", "c"): 2.0}
-    shares = favouring(cliques, weights, wanted)
-    assert shares[0] == 0.1
-    assert sum(shares) == pytest.approx(1.0)
-    assert shares[1] < shares[3] < shares[2]
+    shares = {("a",): 0.1, ("a", "b"): 0.3, ("a", "c"): 0.3, ("b", "c"): 0.3}
+    found = favouring(shares, {("a", "b"): 1.0, ("a", "c"): 3.0, ("b", "c"): 2.0})
+    assert list(found) == list(shares)
+    assert found["a",] == 0.1
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert found["a", "b"] < found["b", "c"] < found["a", "c"]
 
 
 def test_a_release_is_refused():

@@ -124,8 +124,8 @@ def synthesize(
         if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
             planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
             plan = planned.plan(spending.public(schema))
-            noise = plan.noise if isinstance(plan.mechanism, Residuals) else None
-            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error, noise))
+            priced = not isinstance(plan.mechanism, Residuals)
+            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error, plan.noise, priced))
             return
         assert out is not None
         budget = spending.budget()

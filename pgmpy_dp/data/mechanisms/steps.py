@@ -10,6 +10,10 @@ guarantee of the whole, which the releases of one sequence share. Each step read
 `max_rows`, lazy records sample the rows of each unit anew in each step, others have sampled them once;
 :mod:`pgmpy_dp.privacy.sequences` covers both. Shares of epsilon need no such argument: given all samples each step is
 (epsilon, 0), and mixtures of such pairs are too.
+
+Stages are such steps, which all measure: their losses are fixed with the price, and only how tables divide the loss of
+a stage follows from earlier answers. The first stage may tell the number of records, and a later one spend its loss on
+pairs or on single variables, whichever that number suggests.
 """
 
 from __future__ import annotations
@@ -18,17 +22,19 @@ import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial, reduce
+from operator import add
 from typing import Any, Generic, TypeVar
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
-from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within
+from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, deviations, shared
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.noise import NoiseSource, table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.release import Guarantee, NoisyMarginals
 from pgmpy_dp.schema import Clique
 
 Result = TypeVar("Result")
@@ -174,3 +180,64 @@ class TablesInSteps(Generic[Result]):
             mechanism = self.measuring(asked, loss, public)
         quote = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]
+
+
+# What a stage measures, with the tables' shares of its loss: by the number of units as far as it is known (of records,
+# over the most that a unit has), and by the release of all stages before.
+Asked = Callable[[float | None, NoisyMarginals | None], Mapping[Clique, float]]
+
+
+@dataclass(frozen=True)
+class StagedTables:
+    """Tables in stages, as one release that pools them: what a stage measures follows from the stages before.
+
+    Attributes
+    ----------
+    stages : sequence of (float, callable)
+        Each stage's share of the privacy loss, and what it asks for. It does not see records. Without a release, it
+        says what it would ask for if nothing but the number of units were known, or not even that.
+    epsilon, delta, label
+        See :class:`TablesInSteps`.
+    """
+
+    stages: Sequence[tuple[float, Asked]]
+    epsilon: float | Fraction
+    delta: float
+    label: str = "measure tables in stages"
+
+    def _steps(self, public: PublicTable) -> TablesInSteps[NoisyMarginals]:
+        asking = partial(self._run, public.rows)
+        return TablesInSteps([Step(share) for share, _ in self.stages], self.epsilon, self.delta, asking, self.label)
+
+    def _run(self, rows: int) -> Asking[NoisyMarginals]:
+        releases: list[NoisyMarginals] = []
+        for _, asked in self.stages:
+            shares = asked(releases[0].total / rows, reduce(add, releases)) if releases else asked(None, None)
+            releases.append((yield Measure(tuple(shares), list(shares.values()))))
+        return reduce(add, releases)
+
+    def quote(self, public: PublicTable) -> Quote:
+        """Price all stages; refuse tables that could not be measured."""
+        for _, asked in self.stages:
+            shares = asked(None, None)
+            shared(public, list(shares), shares.values())
+        return self._steps(public).quote(public)
+
+    def read(self, quote: Quote, held: Held) -> Held:
+        """Read the records once, so that an unreadable source fails before it is paid for."""
+        held.records.counts(quote.terms[1])
+        return held
+
+    def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> NoisyMarginals:
+        """Draw stage by stage, and pool by precision."""
+        return self._steps(public).draw(quote, public, exact, noise)[0]
+
+    def deviations(self, quote: Quote, public: PublicTable, units: float | None) -> dict[Clique, float]:
+        """Foresee the standard deviation of the noise in a cell of each table, for a guess of the number of units."""
+        precisions: dict[Clique, float] = {}
+        for (_, asked), loss in zip(self.stages, quote.terms[0], strict=True):
+            shares = asked(units, None)
+            mechanism = self._steps(public).measuring(Measure(tuple(shares), list(shares.values())), loss, public)
+            for clique, deviation in deviations(mechanism.quote(public)).items():
+                precisions[clique] = precisions.get(clique, 0.0) + deviation**-2
+        return {clique: precision**-0.5 for clique, precision in precisions.items()}

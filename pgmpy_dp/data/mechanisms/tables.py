@@ -135,11 +135,10 @@ class GaussianTables:
 
 
 def deviations(quote: Quote) -> dict[Clique, float]:
-    """Find the standard deviation of the noise in a cell of each table, in what tables count; of two stages, pooled."""
-    stages = quote.terms if isinstance(quote.terms, tuple) else (quote.terms,)
+    """Find the standard deviation of the noise in a cell of each table, in what tables count."""
     parts = UNIT_WEIGHT if quote.guarantee.weighted else 1
     variance = laplace_variance if quote.cost.mechanism == "laplace" else gaussian_variance
-    return {c: sum(1.0 / variance(scales[c]) for scales in stages) ** -0.5 / parts for c in stages[0]}
+    return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
 
 
 def _released(

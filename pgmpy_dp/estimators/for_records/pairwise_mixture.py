@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
+from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.residuals import Residuals
+from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.data.mechanisms.two_stages import TwoStageTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
+from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
     SINGLES,
     clear_triples,
+    drowned,
+    favouring,
+    plan_pairs,
     plan_prediction,
     plan_residuals,
     plan_triples,
@@ -27,6 +32,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
     fit_of_release,
     fitted_variables,
+    pairs_tell,
     require_mixture_release,
     warn_of_unmeasured,
 )
@@ -34,11 +40,16 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.privacy.blocks import table_deviation
 from pgmpy_dp.privacy.checks import Constraint, choice, number, optional, whole
+from pgmpy_dp.privacy.guarantee import DECLARED
+from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 
-# Number of members whose disagreement determines the weights of the second stage.
-_SCOUTS = 6
+# Shares of the privacy loss of the first stage, of single variables, and of the second, of pairs unless noise drowns
+# them. Gaussian noise loses nothing where tables are measured again, since precisions add up as shares do; Laplace
+# noise does. With two stages of pairs, the share of the first, and the number of members whose disagreement decides on
+# the second.
+_SHARES, _SCOUTED, _SCOUTS = {"gaussian": (0.1, 0.15), "laplace": (0.03, 0.0)}, 0.3, 6
 
 
 @dataclass(eq=False, repr=False)
@@ -52,15 +63,15 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     members : int
         Number of fits from different starts, whose mean is the model. This averages out the variance between starts.
     stages : {1, 2}
-        With 2, a third of the privacy loss is spent on a first release of all pairs, and the rest on a second one, with
-        less noise for pairs on which the members disagree. Requires Gaussian noise.
+        With 2, pairs are measured first with three tenths of the privacy loss, and then with the rest, with less noise
+        for pairs on which the members disagree. Requires Gaussian noise.
     target : str, optional
         A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
         measured too if they have few states.
     records : float, optional
-        A public guess of the number of records. If the noise would hide their pairs, most of the privacy loss is spent
-        on single variables. With Gaussian noise, one stage and no target, triples are measured too if noise is below
-        three tenths of the records in a mean cell; the fit then takes several times as long.
+        A public guess of the number of records, to plan by in place of the estimate; see the notes. With Gaussian
+        noise, one stage and no target, triples are measured too if noise is below three tenths of the records in a mean
+        cell; the fit then takes several times as long.
     pooled : bool
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
@@ -72,7 +83,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         by public tables, shown as a page or read by estimators that need independent noise; `CollectiveEM` reads it.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
-        this number of tables. Gaussian noise is charged as one block if units have one row, otherwise by zCDP.
+        this number of tables. Either is charged once.
 
     Attributes
     ----------
@@ -82,6 +93,11 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
+    Single variables are measured first, with a tenth of the privacy loss, or 3 % of an epsilon with Laplace noise. They
+    tell the number of records, and so how large the noise of pairs would be beside it. Most of the rest is spent on
+    pairs unless it would drown them; if it might, a sixth of it measures pairs, and if none is seen to depend on
+    another, the others are spent on single variables. All has one price, which is charged before the first answer.
+
     The release contains a table for each variable and each pair, and with a target some tables of three variables. It
     is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
     the penalty that shrinks components towards independence, the smoothing between neighbouring states of ordered
@@ -94,12 +110,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
     three or more variables may be refused as impossible although the rules allow it.
 
-    If noise hides all dependence, the model is a product of independent variables; if it hides these too, the uniform
-    distribution.
+    If noise hides all dependence, the model is a product of independent variables, shrunk towards the uniform
+    distribution by what noise explains of their distance from it.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
-    blurred; give a guess of `records` then.
+    blurred.
 
     Examples
     --------
@@ -206,42 +222,62 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return super()._paid(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
-        """Plan residuals or tables of all pairs, and tables of triples with a target, in one or two stages."""
-        schema, epsilon, target = public.schema, self._price(), self.target
-        # With a delta, "auto" charges one block; without one, "gaussian" is kept so that the error names it.
-        mechanism = "auto" if self.mechanism == "gaussian" and self.delta else self.mechanism
-        residuals = self._takes_residuals(public)
-
+        """Plan residuals of all pairs; or tables in stages, single variables and then what their total suggests."""
+        schema, told, target = public.schema, self.records, self.target
         triples: dict[Clique, float] = {}
+        if told is not None and self.delta and target is None and self.stages == 1 and public.single_records:
+            triples = clear_triples(schema, told, table_deviation(self._price(), self.delta, public.neighbours))
+        if self._takes_residuals(public):
+            singles = RESIDUAL_SINGLES[self._drowned(public, told)]
+            return Residuals(plan_residuals(schema, singles, public.neighbours, triples), self.delta, self._price())
+        if (self._noise == "gaussian") != bool(self.delta):
+            NoisyTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
+        first, second = _SHARES[self._noise]
+        second = _SCOUTED if self.stages == 2 else second
+        own = [variable for variable in schema.variables if variable not in schema.structure.refined]
+        before: dict[Clique, float] = {(variable,): first / len(own) for variable in own}
 
-        def planned(advice: str) -> tuple[tuple[Clique, ...], list[float]]:
+        def planned(drowned: bool) -> dict[Clique, float]:
+            """Return all shares, less those of the first stage."""
             if target is None:
-                return plan_triples(schema, SINGLES[advice], triples)
-            return plan_prediction(schema, target, SINGLES[advice])
+                cliques, weights = plan_triples(schema, SINGLES[drowned], triples)
+            else:
+                cliques, weights = plan_prediction(schema, target, SINGLES[drowned])
+            shares = zip(cliques, (weight / sum(weights) for weight in weights), strict=True)
+            return {
+                clique: share - before.get(clique, 0.0) for clique, share in shares if share > before.get(clique, 0.0)
+            }
 
-        def measured(advice: str) -> NoisyTables | Residuals:
-            if residuals:
-                scales = plan_residuals(schema, RESIDUAL_SINGLES[advice], public.neighbours, triples)
-                return Residuals(scales, self.delta, epsilon)
-            cliques, weights = planned(advice)
-            return NoisyTables(cliques, epsilon, self.delta, mechanism, weights)
+        def tasted(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
+            return planned(bool(self._drowned(public, units if told is None else told)))
 
-        advice = "go"
-        if self.records is not None:
-            mixed, known = measured(advice), PublicTable.of(schema, self.delta, public.neighbours)
-            # As if units had one record each.
-            advice = Plan(mixed, quoted(mixed, known), schema, self.records).outlook.advice
-            if self.delta and target is None and self.stages == 1 and public.single_records:
-                triples |= clear_triples(schema, self.records, table_deviation(epsilon, self.delta, public.neighbours))
-        if self.stages == 1:
-            return measured(advice)
-        cliques, weights = planned(advice)
+        def rest(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
+            found = self._drowned(public, units if told is None else told)
+            if found is None and release is not None:
+                found = not pairs_tell(release)
+            shares = planned(bool(found))
+            if self.stages == 2 and not found and release is not None:
+                scouts = self._fitted(release, schema.select(schema.variables), min(_SCOUTS, self.members))
+                for with_target in (True, False):
+                    wanted = {pair: d for pair, d in disagreement(scouts).items() if (target in pair) == with_target}
+                    shares = favouring(shares, wanted)
+            return shares
 
-        def wanted(first: NoisyMarginals) -> Mapping[Any, float]:
-            return disagreement(self._fitted(first, schema.select(schema.variables), min(_SCOUTS, self.members)))
+        stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, tasted), (1 - first - second, rest)]
+        return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
 
-        groups = [target in clique if len(clique) == 2 else None for clique in cliques]
-        return TwoStageTables(cliques, epsilon, self.delta, weights, groups, wanted)
+    def _drowned(self, public: PublicTable, units: float | None) -> bool | None:
+        """Say whether noise drowns pairs of this number of units; None if they must tell."""
+        if units is None:
+            return False
+        cliques, weights = plan_pairs(public.schema)
+        if self.delta:
+            whole = table_deviation(self._price(), self.delta, public.neighbours)
+        else:
+            whole = math.sqrt(2.0) * float(table_sensitivity(public.neighbours, "l1")) / self._price()
+        power = -0.5 if self.delta else -1.0
+        deviations = {clique: whole * weight**power for clique, weight in zip(cliques, weights, strict=True)}
+        return drowned(Outlook.of(public.schema, deviations, max(units, 1.0), DECLARED).error)
 
     def _takes_residuals(self, public: PublicTable) -> bool:
         """Whether to measure residuals in place of tables, by what is public."""

@@ -6,18 +6,24 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from pgmpy_dp.fitting.plans.details import with_details
 from pgmpy_dp.privacy.guarantee import Learned, learned
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
-# Share of the privacy loss for all tables of single variables together, by the outlook for pairs, which add to what is
-# known about them.
-SINGLES = {"go": 0.1, "doubtful": 0.3, "no go": 0.9}
-# The same for residuals, of which pairs say nothing about single variables; and the share of the number of records.
-RESIDUAL_SINGLES, _TOTAL = {"go": 0.3, "doubtful": 0.45, "no go": 0.9}, 0.05
+# Share of the privacy loss for all tables of single variables together, by whether noise drowns pairs; where it does
+# not, these add to what is known about single variables.
+SINGLES = {False: 0.1, True: 0.97}
+# The same for residuals, of which pairs say nothing about single variables, also where it is not known; and the share
+# of the number of records.
+RESIDUAL_SINGLES, _TOTAL = {False: 0.3, None: 0.45, True: 0.97}, 0.05
+# Predicted errors below which pairs bring mixtures closer than more of single variables would, and above which they do
+# not. In between it depends on how closely the variables depend on each other. Chosen on nine tables of real records.
+_CLEARLY, _HARDLY = 0.075, 0.15
 # Mean cost of residuals, relative to tables, up to which they bring mixtures closer, as they do those of RAND (.46) and
 # of most networks of bnlearn (.25 to .53), hardly of fair (.66), and not of the census (.72).
 _MOST_COST = 0.55
@@ -27,6 +33,9 @@ _POWER, _TARGET = 0.25, 5.0
 # records per cell: with less they bring triples of benchmarks closer, with more they do harm. Fewer than this share of
 # them do harm too, since they tell too little of the others for their price; with more than this number a fit is slow.
 _TRIPLED, _CLEAR, _WORTH, _MOST = 0.3, 0.3, 0.2, 500
+# Wanted shares on census records are log-normal about their mean: the standard deviation of the logarithm, and the
+# cut-off in standard deviations.
+_SPREAD, _CUT = 0.7, 1.7
 # Share of the target's triples together, power of their numbers of cells, and most cells of the two other variables.
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
@@ -35,7 +44,7 @@ PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables tha
 
 
 def plan_pairs(
-    schema: Schema, target: str | None = None, singles: float = SINGLES["go"]
+    schema: Schema, target: str | None = None, singles: float = SINGLES[False]
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure each variable, every pair of variables and the finer histograms of binned numbers.
 
@@ -75,7 +84,7 @@ def plan_pairs(
 
 
 def _pairs(
-    schema: Schema, target: str | None = None, singles: float = SINGLES["go"]
+    schema: Schema, target: str | None = None, singles: float = SINGLES[False]
 ) -> tuple[tuple[Clique, ...], list[float]]:
     if target is not None:
         schema.require([(target,)])
@@ -86,6 +95,30 @@ def _pairs(
     singles = singles if cliques else 1.0
     weights = [singles / len(plain)] * len(plain) + _parts(1.0 - singles, sizes)
     return (*((variable,) for variable in plain), *cliques), weights
+
+
+def drowned(error: float | None) -> bool | None:
+    """Say whether noise drowns pairs, by the error that is predicted if most is spent on them; None: they must tell.
+
+    Examples
+    --------
+    >>> [drowned(error) for error in (0.05, 0.1, 0.4)]
+    [False, None, True]
+    """
+    if error is None or error < _CLEARLY:
+        return False
+    return True if error > _HARDLY else None
+
+
+def favouring(shares: Mapping[Clique, float], wanted: Mapping[Any, float]) -> dict[Clique, float]:
+    """Redistribute the shares of wanted tables: the most wanted gets the largest, and they are log-normal."""
+    members = sorted((clique for clique in shares if clique in wanted), key=wanted.__getitem__)
+    if not members:
+        return dict(shares)
+    quantiles = ndtri((np.arange(len(members)) + 0.5) / len(members))
+    spread = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
+    whole = sum(shares[clique] for clique in members)
+    return dict(shares) | dict(zip(members, (whole * spread / spread.sum()).tolist(), strict=True))
 
 
 def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:
@@ -146,7 +179,7 @@ def _beside(
 
 def plan_residuals(
     schema: Schema,
-    singles: float = RESIDUAL_SINGLES["go"],
+    singles: float = RESIDUAL_SINGLES[False],
     neighbours: str = "add_remove",
     triples: Mapping[Clique, float] = MappingProxyType({}),
 ) -> dict[Clique, float]:
@@ -201,7 +234,7 @@ def paired(schema: Schema) -> Iterator[Clique]:
 
 
 def plan_prediction(
-    schema: Schema, target: str, singles: float = SINGLES["go"]
+    schema: Schema, target: str, singles: float = SINGLES[False]
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
 

@@ -9,7 +9,9 @@ import numpy as np
 from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
+from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
 from pgmpy_dp.release import NoisyResiduals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
@@ -18,6 +20,7 @@ from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Schema
 
 _SEED = 0
+_CHANCE = 0.01  # of calling independent pairs dependent
 
 MixtureRelease = ReleasedTables | NoisyResiduals
 
@@ -65,6 +68,12 @@ def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: in
         draws=draws,
         generator=np.random.default_rng(seed),
     )
+
+
+def pairs_tell(release: MixtureRelease) -> bool:
+    """Whether noise alone hardly explains how far some pair of a release is from independence."""
+    found = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
+    return chance_of_independence(found) < _CHANCE
 
 
 def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
+from scipy.special import chdtrc, xlogy
 
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable, NoisyTables
 from pgmpy_dp.inference.mixtures.fit.shape import Shape
@@ -86,6 +86,18 @@ def _base(
             now = counts.sum(axis=others, keepdims=True)
             counts = counts * np.divide(pair, now, out=np.zeros_like(now), where=now > 0)
     return counts, kept
+
+
+def chance_of_independence(tables: NoisyTables) -> float:
+    """Bound the probability that some pair is as far from independence if all are independent and noise is normal."""
+    least = 1.0
+    for pair, table in tables.pairs.items():
+        shares = [tables.singles[variable] for variable in pair]
+        one, other = (tables.single_deviations[variable] for variable in pair)
+        variance = table.deviation**2 + (one * shares[1][None]) ** 2 + (other * shares[0][:, None]) ** 2
+        squares = float(((table.counts - _independent(tables, pair)) ** 2 / variance).sum())
+        least = min(least, float(chdtrc(table.counts.size, squares)))
+    return least * len(tables.pairs)
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:

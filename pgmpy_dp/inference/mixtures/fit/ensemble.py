@@ -18,7 +18,7 @@ from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, shrunk
 from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target
 from pgmpy_dp.inference.mixtures.fit.smoothing import among_alike, among_neighbours
 from pgmpy_dp.inference.mixtures.mixture import Mixture
@@ -41,7 +41,7 @@ _TEACHERS = 4  # number of members that determine which states are alike: with f
 _LEAST_SHARE = 1e-9
 _BESIDE = 0.01  # most that members weigh beside the uniform distribution
 _HIDDEN = 25  # components of refits of a product
-_POSITIVE = 0.05  # probability of a cell, in units of the uniform one, up to which its estimate counts as zero
+_BLANK = 4.0  # nats by which a product must fit better than the uniform distribution, beyond its degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -170,10 +170,13 @@ def fit_mixture(
             for parameters in pool.map(partial(start.fit, problem, chosen), part):
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
+    freedom = 0.0
+    if chosen.components == 1:
+        found, freedom = start.shrunk(found, noisy)
     mixture, covering = start.ensemble(found, noisy, seeds[-1])
     if chosen.components == 1:
         uniform, count = start.ensemble(found, noisy, seeds[-1].spawn(1)[0], uniform=True)
-        if _misfit(uniform, noisy) < _misfit(mixture, noisy) + 2 * (_freedom(mixture) + _MARGIN):
+        if _misfit(uniform, noisy) < _misfit(mixture, noisy) + 2 * (freedom + _BLANK):
             mixture, covering = uniform, count
     mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
     return MixtureFit(
@@ -299,6 +302,29 @@ class _Start:
         penalty = settings.penalty * self.total / problem.precision
         return fit_member(problem, penalty, settings.components, settings.steps, generator)
 
+    def shrunk(
+        self, found: Sequence[tuple[Matrix, Matrix]], noisy: NoisyTables
+    ) -> tuple[list[tuple[Matrix, Matrix]], float]:
+        """Shrink the mean of fitted products by the noise that its variables have; return degrees of freedom too."""
+        shape, mean, freedom = self.shape, np.mean([tables @ weights for weights, tables in found], axis=0), 0.0
+        rows = {block: shape.of_block(number) for number, block in enumerate(shape.blocks)}
+        squares = {block[0]: float((mean[own] ** 2).sum()) for block, own in rows.items() if len(block) == 1}
+        shares = mean.copy()
+        for block, own in rows.items():
+            deviation = 0.0
+            if len(block) == 1 and self.boxes is None:
+                # A table tells as much of a variable as if the others were known, and independent of it.
+                told = [
+                    math.prod(squares.get(v, 1 / shape.cardinalities[v]) for v in table.variables if v != block[0])
+                    / table.deviation**2
+                    for table in noisy.tables
+                    if block[0] in table.variables
+                ]
+                deviation = sum(told) ** -0.5 / self.total
+            shares[own], free = shrunk(mean[own], deviation)
+            freedom += free
+        return [(weights, shares[:, None]) for weights, _ in found], freedom
+
     def ensemble(
         self,
         found: Sequence[tuple[Matrix, Matrix]],
@@ -409,15 +435,6 @@ def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
         expected = noisy.total * mixture.marginal([names[variable] for variable in table.variables])
         misfit += float((noisy.compared(expected - table.counts) ** 2).sum()) / table.deviation**2
     return misfit
-
-
-def _freedom(mixture: Mixture) -> int:
-    """Return the degrees of freedom of a fitted product: its positive cells, less one for each block.
-
-    This is Stein's estimate for least squares on the simplex. With the misfit it gives Mallows' criterion C_p.
-    """
-    tables = [mixture.weights @ table.reshape(mixture.weights.size, -1) for table in mixture.tables]
-    return sum(int((table > _POSITIVE / table.size).sum()) - 1 for table in tables)
 
 
 def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:

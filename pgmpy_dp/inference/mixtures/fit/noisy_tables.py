@@ -15,6 +15,7 @@ from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.table import Table, centred, pooled, project_to_simplex, thinned
 
 _LEAST = 1e-6  # least share of a state
+_POSITIVE = 0.05  # share of a state, in units of the uniform one, up to which its estimate counts as zero
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,25 @@ class NoisyTables:
             one.append(replace(table, counts=halves[0], deviation=table.deviation * root))
             other.append(replace(table, counts=halves[1], deviation=table.deviation * root / share))
         return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
+
+
+def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
+    """Shrink noisy shares on the simplex towards the uniform ones; return their degrees of freedom too.
+
+    Stein's estimate of the latter for least squares on the simplex is the number of positive shares less one, which
+    noise adds so many variances to the squared distance; times what is left of the distance. With the misfit they give
+    Mallows' criterion C_p.
+
+    Examples
+    --------
+    >>> shares, freedom = shrunk(np.array([0.6, 0.4, 0.0]), 0.2)
+    >>> shares.round(2), round(freedom, 2)
+    (array([0.55, 0.39, 0.06]), 0.82)
+    """
+    free = max(int(np.count_nonzero(shares > _POSITIVE / shares.size)) - 1, 0)
+    signal = float(((shares - 1 / shares.size) ** 2).sum())
+    left = signal / (signal + free * deviation**2) if signal else 0.0
+    return 1 / shares.size + left * (shares - 1 / shares.size), float(free * left)
 
 
 def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
