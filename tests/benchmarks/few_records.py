@@ -1,12 +1,13 @@
 """How far mixtures of few records are off, beside independent columns and the uniform distribution.
 
-    python tests/benchmarks/few_records.py FOLDER [--tables adult,rand,fair,anes96] [--sizes 500,2000,5000]
-        [--epsilons 0.01,0.1,1] [--seeds 1] [--out docs/pictures/few_records.csv]
+    python tests/benchmarks/few_records.py FOLDER [--tables adult,adult7,rand,fair] [--sizes 1000,2160,8000]
+        [--epsilons 0.03,0.1,0.3,1,3] [--delta 1e-9] [--seeds 4] [--told] [--out docs/pictures/few_records.csv]
 
 FOLDER holds the census records (see synthesis.py); the other tables come with statsmodels (see outlook.py). A row for
-each table, number of its records, epsilon and seed: mean total variation of single variables and of pairs from the
-records, of the mixture as it comes, of one told the number of records, of independent columns measured for the whole
-price and projected on the simplex, and of the uniform distribution. Delta is 1e-9, the noise is simulated.
+each table, number of its records, epsilon and sample, each with noise of its own: mean total variation of single variables and of
+pairs from the records, of the mixture as it comes, of one told the number of records (--told), of independent columns
+measured for the whole price and projected on the simplex (mean over 20 draws of noise), and of the uniform
+distribution. The noise is simulated. Prints pairs of the mixture over those of independent columns, means over seeds.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from outlook import tables
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.records.frames import encode
 
-DELTA = 1e-9
+DRAWS = 20
 
 
 def main() -> None:
@@ -33,34 +35,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     for name, value in (
-        ("tables", "adult,rand,fair,anes96"),
-        ("sizes", "500,2000,5000"),
-        ("epsilons", "0.01,0.1,1"),
+        ("tables", "adult,adult7,rand,fair"),
+        ("sizes", "1000,2160,8000"),
+        ("epsilons", "0.03,0.1,0.3,1,3"),
         ("out", "docs/pictures/few_records.csv"),
     ):
         parser.add_argument(f"--{name}", default=value)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--delta", type=float, default=1e-9)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--told", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     known = tables(asked.folder)
     with Path(asked.out).open("w", newline="") as file:
         writer = csv.writer(file)
-        kinds = [f"{kind}_{size}" for kind in ("mixture", "told", "independent", "uniform") for size in (1, 2)]
-        writer.writerow(["table", "records", "epsilon", "seed", *kinds])
+        kinds = ["mixture", *["told"] * asked.told, "independent", "uniform"]
+        writer.writerow(
+            ["table", "records", "epsilon", "seed", *(f"{kind}_{size}" for kind in kinds for size in (1, 2))]
+        )
         for name in asked.tables.split(","):
             whole, schema = known[name]()
-            sizes = [int(size) for size in asked.sizes.split(",")]
-            cases = itertools.product(
-                [s for s in sizes if s < 1.2 * len(whole)], map(float, asked.epsilons.split(",")), range(asked.seeds)
-            )
-            for size, epsilon, seed in cases:
-                frame = whole.sample(min(size, len(whole)), random_state=seed).reset_index(drop=True)
-                writer.writerow([name, len(frame), epsilon, seed, *row(frame, schema, epsilon, seed)])
+            sizes = sorted({min(int(size), len(whole)) for size in asked.sizes.split(",")})
+            cases = itertools.product(sizes, map(float, asked.epsilons.split(",")), range(asked.seeds))
+            for place, (size, epsilon, seed) in enumerate(cases):
+                frame = whole.sample(size, random_state=seed).reset_index(drop=True)
+                found = row(frame, schema, epsilon, asked.delta, place, asked.told)
+                writer.writerow([name, size, epsilon, seed, *found])
                 file.flush()
+    means = pd.read_csv(asked.out).groupby(["table", "records", "epsilon"]).mean()
+    print((means["mixture_2"] / means["independent_2"]).unstack().round(2).to_string())
 
 
-def row(frame, schema, epsilon, seed):
-    """Errors of single variables and pairs of each of the four."""
+def row(frame, schema, epsilon, delta, seed, told):
+    """Errors of single variables and pairs of each."""
     names, cards = list(schema.variables), schema.cardinalities()
     codes = {name: np.asarray(column, np.int64) for name, column in encode(frame, schema, names).items()}
     scopes = [list(itertools.combinations(names, size)) for size in (1, 2)]
@@ -70,22 +77,26 @@ def row(frame, schema, epsilon, seed):
         places = np.ravel_multi_index(tuple(codes[v] for v in scope), shape)
         truth[scope] = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape) / len(frame)
 
-    def dataset():
-        return dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, DELTA), noise=dp.SimulatedNoise(seed))
+    def dataset(seed):
+        return dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=dp.SimulatedNoise(seed))
+
+    def errors(found):
+        return [np.mean([np.abs(found(scope) - truth[scope]).sum() / 2 for scope in some]) for some in scopes]
+
+    def product(own):
+        return lambda scope: reduce(np.multiply.outer, [own[v] for v in scope])
+
+    def alone(seed):
+        release = dataset(seed).measure([(v,) for v in names], epsilon, delta=delta)
+        return errors(product({v: project_to_simplex(release.tables[v,] / release.total) for v in names}))
 
     found = [
-        dp.PairwiseMixture(epsilon, DELTA, records=records).fit(dataset()).network_.marginal
-        for records in (None, len(frame))
+        errors(dp.PairwiseMixture(epsilon, delta, records=records).fit(dataset(seed)).network_.marginal)
+        for records in (None, *[len(frame)] * told)
     ]
-    release = dataset().measure([(v,) for v in names], epsilon, delta=DELTA)
-    alone = {v: project_to_simplex(np.asarray(release.tables[v,]) / release.total) for v in names}
-    flat = {v: np.full(cards[v], 1 / cards[v]) for v in names}
-    found += [lambda scope, own=own: reduce(np.multiply.outer, [own[v] for v in scope]) for own in (alone, flat)]
-    return [
-        round(float(np.mean([np.abs(model(scope) - truth[scope]).sum() / 2 for scope in some])), 4)
-        for model in found
-        for some in scopes
-    ]
+    found.append(np.mean([alone([seed, draw]) for draw in range(DRAWS)], axis=0))
+    found.append(errors(product({v: np.full(cards[v], 1 / cards[v]) for v in names})))
+    return np.round(np.concatenate(found), 4).tolist()
 
 
 if __name__ == "__main__":

@@ -104,8 +104,9 @@ def synthesize(
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
     files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
-    weight, in a column of that name, and the weights add up to the estimated total. With --records, more is spent on
-    single variables where noise would drown the pairs of so few, and triples are measured where it would be small.
+    weight, in a column of that name, and the weights add up to the estimated total. Single variables
+    are measured first, and where noise would drown the pairs of so many records as they tell, the rest is spent on them
+    too. With --records, triples are measured where noise would be small.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8

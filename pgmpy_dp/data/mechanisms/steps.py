@@ -182,8 +182,9 @@ class TablesInSteps(Generic[Result]):
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]
 
 
-# What a stage measures, with the tables' shares of its loss: by the number of units as far as it is known (of records,
-# over the most that a unit has), and by the release of all stages before.
+# What a stage measures, with the tables' shares of its loss: by the number of units as far as it is known (a standard
+# deviation below the estimate of the first stage, of records, over the most that a unit has), and by the release of all
+# stages before.
 Asked = Callable[[float | None, NoisyMarginals | None], Mapping[Clique, float]]
 
 
@@ -212,7 +213,7 @@ class StagedTables:
     def _run(self, rows: int) -> Asking[NoisyMarginals]:
         releases: list[NoisyMarginals] = []
         for _, asked in self.stages:
-            shares = asked(releases[0].total / rows, reduce(add, releases)) if releases else asked(None, None)
+            shares = asked(_least_total(releases[0]) / rows, reduce(add, releases)) if releases else asked(None, None)
             releases.append((yield Measure(tuple(shares), list(shares.values()))))
         return reduce(add, releases)
 
@@ -241,3 +242,8 @@ class StagedTables:
             for clique, deviation in deviations(mechanism.quote(public)).items():
                 precisions[clique] = precisions.get(clique, 0.0) + deviation**-2
         return {clique: precision**-0.5 for clique, precision in precisions.items()}
+
+
+def _least_total(release: NoisyMarginals) -> float:
+    """Return the number of records less its standard deviation: to overestimate it does more harm."""
+    return max(release.total - math.sqrt(release.total_variance), 1.0)

@@ -15,14 +15,13 @@ from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
-from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
     SINGLES,
     clear_triples,
     drowned,
     favouring,
-    plan_pairs,
+    pair_noise,
     plan_prediction,
     plan_residuals,
     plan_triples,
@@ -30,6 +29,7 @@ from pgmpy_dp.fitting.plans.pairs import (
 )
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
+    chances_of_the_same,
     fit_of_release,
     fitted_variables,
     pairs_tell,
@@ -40,7 +40,6 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.privacy.blocks import table_deviation
 from pgmpy_dp.privacy.checks import Constraint, choice, number, optional, whole
-from pgmpy_dp.privacy.guarantee import DECLARED
 from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
@@ -49,7 +48,7 @@ from pgmpy_dp.schema import Clique, Schema
 # them. Gaussian noise loses nothing where tables are measured again, since precisions add up as shares do; Laplace
 # noise does. With two stages of pairs, the share of the first, and the number of members whose disagreement decides on
 # the second.
-_SHARES, _SCOUTED, _SCOUTS = {"gaussian": (0.1, 0.15), "laplace": (0.03, 0.0)}, 0.3, 6
+_SHARES, _SCOUTED, _SCOUTS = {"gaussian": (0.1, 0.15), "laplace": (0.02, 0.0)}, 0.3, 6
 
 
 @dataclass(eq=False, repr=False)
@@ -93,10 +92,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Single variables are measured first, with a tenth of the privacy loss, or 3 % of an epsilon with Laplace noise. They
+    Single variables are measured first, with a tenth of the privacy loss, or 2 % of an epsilon with Laplace noise. They
     tell the number of records, and so how large the noise of pairs would be beside it. Most of the rest is spent on
-    pairs unless it would drown them; if it might, a sixth of it measures pairs, and if none is seen to depend on
-    another, the others are spent on single variables. All has one price, which is charged before the first answer.
+    pairs unless it would drown them; if it might, a sixth of it measures pairs, and unless some are seen to depend on
+    each other, single variables have the others. All has one price, which is charged before the first answer.
 
     The release contains a table for each variable and each pair, and with a target some tables of three variables. It
     is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
@@ -228,7 +227,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         if told is not None and self.delta and target is None and self.stages == 1 and public.single_records:
             triples = clear_triples(schema, told, table_deviation(self._price(), self.delta, public.neighbours))
         if self._takes_residuals(public):
-            singles = RESIDUAL_SINGLES[self._drowned(public, told)]
+            singles = RESIDUAL_SINGLES[self._drowned(public, told, None)]
             return Residuals(plan_residuals(schema, singles, public.neighbours, triples), self.delta, self._price())
         if (self._noise == "gaussian") != bool(self.delta):
             NoisyTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
@@ -249,10 +248,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             }
 
         def tasted(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
-            return planned(bool(self._drowned(public, units if told is None else told)))
+            return planned(bool(self._drowned(public, units if told is None else told, release)))
 
         def rest(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
-            found = self._drowned(public, units if told is None else told)
+            found = self._drowned(public, units if told is None else told, release)
             if found is None and release is not None:
                 found = not pairs_tell(release)
             shares = planned(bool(found))
@@ -266,18 +265,17 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, tasted), (1 - first - second, rest)]
         return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
 
-    def _drowned(self, public: PublicTable, units: float | None) -> bool | None:
-        """Say whether noise drowns pairs of this number of units; None if they must tell."""
+    def _drowned(self, public: PublicTable, units: float | None, release: NoisyMarginals | None) -> bool | None:
+        """Say whether noise drowns pairs of this number of units, as single variables show; None if pairs must tell."""
         if units is None:
             return False
-        cliques, weights = plan_pairs(public.schema)
         if self.delta:
-            whole = table_deviation(self._price(), self.delta, public.neighbours)
+            whole, power = table_deviation(self._price(), self.delta, public.neighbours), -0.5
         else:
-            whole = math.sqrt(2.0) * float(table_sensitivity(public.neighbours, "l1")) / self._price()
-        power = -0.5 if self.delta else -1.0
-        deviations = {clique: whole * weight**power for clique, weight in zip(cliques, weights, strict=True)}
-        return drowned(Outlook.of(public.schema, deviations, max(units, 1.0), DECLARED).error)
+            whole, power = math.sqrt(2.0) * float(table_sensitivity(public.neighbours, "l1")) / self._price(), -1.0
+        same = {} if release is None else chances_of_the_same(release)
+        noise = pair_noise(public.schema, max(units, 1.0), lambda share: whole * share**power, same)
+        return drowned(noise, pure=not self.delta)
 
     def _takes_residuals(self, public: PublicTable) -> bool:
         """Whether to measure residuals in place of tables, by what is public."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,13 +17,17 @@ from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Share of the privacy loss for all tables of single variables together, by whether noise drowns pairs; where it does
 # not, these add to what is known about single variables.
-SINGLES = {False: 0.1, True: 0.97}
+SINGLES = {False: 0.1, True: 0.985}
 # The same for residuals, of which pairs say nothing about single variables, also where it is not known; and the share
 # of the number of records.
 RESIDUAL_SINGLES, _TOTAL = {False: 0.3, None: 0.45, True: 0.97}, 0.05
-# Predicted errors below which pairs bring mixtures closer than more of single variables would, and above which they do
-# not. In between it depends on how closely the variables depend on each other. Chosen on nine tables of real records.
-_CLEARLY, _HARDLY = 0.075, 0.15
+# Levels of noise, see `pair_noise`, below which pairs bring mixtures closer than more of single variables would, and
+# above which they do not; in between it depends on how closely the variables depend on each other. Chosen on nine
+# tables of real records. With Laplace noise there is one bound: single variables cost more, and a taste of pairs too.
+_CLEARLY, _HARDLY, _PURELY = 0.135, 0.35, 0.06
+# Power of the number of variables by which a fit averages noise, and of the number of states whose inverse guesses how
+# probable it is that two records are in the same one.
+_AVERAGED, _SAME = -0.45, -0.75
 # Mean cost of residuals, relative to tables, up to which they bring mixtures closer, as they do those of RAND (.46) and
 # of most networks of bnlearn (.25 to .53), hardly of fair (.66), and not of the census (.72).
 _MOST_COST = 0.55
@@ -97,17 +101,46 @@ def _pairs(
     return (*((variable,) for variable in plain), *cliques), weights
 
 
-def drowned(error: float | None) -> bool | None:
-    """Say whether noise drowns pairs, by the error that is predicted if most is spent on them; None: they must tell.
+def drowned(noise: float | None, pure: bool = False) -> bool | None:
+    """Say whether noise of this level drowns pairs; None: they must tell. Without any, for no pairs, it does not.
 
     Examples
     --------
-    >>> [drowned(error) for error in (0.05, 0.1, 0.4)]
-    [False, None, True]
+    >>> [drowned(noise) for noise in (0.05, 0.2, 0.4)], drowned(0.2, pure=True)
+    ([False, None, True], True)
     """
-    if error is None or error < _CLEARLY:
+    if noise is None or noise < (_PURELY if pure else _CLEARLY):
         return False
-    return True if error > _HARDLY else None
+    return True if pure or noise > _HARDLY else None
+
+
+def pair_noise(
+    schema: Schema, units: float, noise: Callable[[float], float], same: Mapping[str, float]
+) -> float | None:
+    """Return the level of noise in pairs if most is spent on them, by what is known of single variables.
+
+    Parameters
+    ----------
+    schema : Schema
+    units : float
+        Their number.
+    noise : callable
+        From a table's share of the privacy loss to the standard deviation of its noise.
+    same : mapping of str to float
+        Probabilities that two records have the same state of a variable; guessed for others.
+
+    Returns
+    -------
+    float or None
+        The mean ratio of noise to the expected count of a record's own cell, which is less with more variables.
+    """
+    chance = {v: same.get(v, states**_SAME) for v, states in schema.cardinalities().items()}
+    cliques, weights = plan_pairs(schema)
+    planned = [(clique, weight) for clique, weight in zip(cliques, weights, strict=True) if len(clique) == 2]
+    if not planned:
+        return None
+    ratios = [noise(weight) / (units * chance[one] * chance[other]) for (one, other), weight in planned]
+    return math.fsum(ratios) / len(ratios) * math.pow(len(chance), _AVERAGED)
 
 
 def favouring(shares: Mapping[Clique, float], wanted: Mapping[Any, float]) -> dict[Clique, float]:
@@ -119,6 +152,11 @@ def favouring(shares: Mapping[Clique, float], wanted: Mapping[Any, float]) -> di
     spread = np.exp(_SPREAD * np.clip(quantiles, -_CUT, _CUT))
     whole = sum(shares[clique] for clique in members)
     return dict(shares) | dict(zip(members, (whole * spread / spread.sum()).tolist(), strict=True))
+
+
+def pair_shares(cells: Sequence[int]) -> list[float]:
+    """Return the shares of `plan_pairs` for pairs with these numbers of cells, without finer histograms."""
+    return _parts(1.0 - SINGLES[False], [count**_POWER for count in cells])
 
 
 def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:

@@ -13,7 +13,7 @@ from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
-from pgmpy_dp.release import NoisyResiduals, Release
+from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.release.united_marginals import UnitedMarginals
@@ -21,6 +21,7 @@ from pgmpy_dp.schema import Schema
 
 _SEED = 0
 _CHANCE = 0.01  # of calling independent pairs dependent
+_KNOWN = 6.0  # root of a sum of squares, in standard deviations of noise, from which on it is known
 
 MixtureRelease = ReleasedTables | NoisyResiduals
 
@@ -74,6 +75,18 @@ def pairs_tell(release: MixtureRelease) -> bool:
     """Whether noise alone hardly explains how far some pair of a release is from independence."""
     found = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
     return chance_of_independence(found) < _CHANCE
+
+
+def chances_of_the_same(release: NoisyMarginals) -> dict[str, float]:
+    """Estimate the probability that two records have the same state, of variables with tables that tell it."""
+    found = {}
+    for clique, table in release.tables.items():
+        if len(clique) == 1:
+            variance = release.variances[clique]
+            squares = max(float((np.asarray(table, float) ** 2).sum()) - table.size * variance, 0.0)
+            if squares > _KNOWN**2 * variance:  # noise is a small share of its root
+                found[clique[0]] = min(max(squares / release.total**2, 1.0 / table.size), 1.0)
+    return found
 
 
 def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
