@@ -244,7 +244,7 @@ def main() -> None:
                     writer.writeheader()
                 writer.writerow(row)
     rows = judged(asked.out)
-    rows.drop(columns=["drawn_again", "by_others"]).round(5).to_csv(asked.out, index=False)
+    rows.drop(columns=["drawn_again", "by_others"]).to_csv(asked.out, index=False, float_format="%.5g")
     show(rows)
     draw(rows, asked.out.with_suffix(".svg"))
 

@@ -43,6 +43,8 @@ def test_more_records_or_epsilon_leave_more_and_the_least_epsilon_is_enough():
         assert again.guarantee.epsilon < few.guarantee.epsilon
         assert again.error == pytest.approx(error, rel=0.03)
     assert outlook(stages=2).error == pytest.approx(outlook().error, rel=0.2)
+    least, most = few.error_range
+    assert least < few.error < most
     for wrong in (0.0, 0.6, math.nan):
         with pytest.raises(ValueError, match="mean total variation in"):
             few.least_epsilon(wrong)
@@ -134,17 +136,16 @@ def test_the_officers_table_is_what_is_predicted():
 
 
 @pytest.mark.slow
-def test_six_tables_of_real_records_are_within_a_quarter():
-    """The kept results of tests/benchmarks/outlook.py, whose noise is not that to which the formula was fitted."""
+def test_nearly_all_releases_of_real_tables_are_in_the_range_that_is_said():
+    """The kept results of tests/benchmarks/outlook.py; the formula was not fitted to the census records, "adult"."""
     kept = pd.read_csv(Path(__file__).parents[2] / "docs" / "pictures" / "outlook.csv")
-    ratios = {}
-    for name in ("adult", "adult7", "rand", "fair", "happiness", "diamonds"):
-        rows = kept[(kept["table"] == name) & (kept["epsilon"] == 0.3)]
-        (states,), logs = rows["states"].unique(), []
+    within = []
+    for (states, epsilon, delta), part in kept.groupby(["states", "epsilon", "delta"]):
         schema = dp.Schema({f"v{place}": range(int(size)) for place, size in enumerate(states.split())})
-        for delta, part in rows.groupby("delta"):
-            plan = dp.PairwiseMixture(0.3, delta).plan(schema, records=1)
-            for records, error in part[["records", "error"]].itertuples(index=False):
-                logs.append(math.log(replace(plan, records=records).outlook.error / error))
-        ratios[name] = math.exp(np.mean(logs))
-    assert all(1 / 1.25 <= ratio <= 1.25 for ratio in ratios.values()), ratios
+        plan = dp.PairwiseMixture(epsilon, delta).plan(schema, records=1)
+        for table, records, error in part[["table", "records", "error"]].itertuples(index=False):
+            least, most = replace(plan, records=records).outlook.error_range
+            within.append((table, least <= error <= most))
+    found = pd.DataFrame(within, columns=["table", "within"])
+    assert found["within"].mean() > 0.93
+    assert found.groupby("table")["within"].mean().min() > 0.75

@@ -250,15 +250,22 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
         "noise_to_signal": outlook.ratio,
     }
     lines = [f"With {outlook.total:,.0f} {outlook.guarantee.counted}. {outlook.verdict}"]
-    if outlook.error is not None:
+    if outlook.error is not None and outlook.error_range is not None:
         errors = (0.05, 0.02) if error is None else (error,)
         needed = {wanted: outlook.least_epsilon(wanted) for wanted in errors}
-        held["pairs"] = {"error": outlook.error, "independent": INDEPENDENT, "resampled": outlook.resampled}
+        held["pairs"] = {
+            "error": outlook.error,
+            "range": outlook.error_range,
+            "independent": INDEPENDENT,
+            "resampled": outlook.resampled,
+        }
         held["least_epsilon"] = [{"error": wanted, "epsilon": epsilon} for wanted, epsilon in needed.items()]
+        least, most = outlook.error_range
         low, high = INDEPENDENT_RANGE
         lines += [
-            f"Predicted mean error of pairs of synthetic records (total variation): {outlook.error:.2g}, give or take "
-            f"a quarter. Independent columns: {low:g} to {high:g}. Records drawn again: {outlook.resampled:.2g}.",
+            f"Predicted mean error of pairs of synthetic records (total variation): {outlook.error:.2g}, in nearly all "
+            f"cases {least:.2g} to {most:.2g}. Independent columns: {low:g} to {high:g}. Records drawn again: "
+            f"{outlook.resampled:.2g}.",
             f"Least epsilon for an error of {'; of '.join(f'{e:g}: {epsilon:.2g}' for e, epsilon in needed.items())}.",
         ]
     elif error is not None:
