@@ -4,10 +4,11 @@
         [--epsilons 0.03,0.1,0.3,1,3] [--delta 1e-9] [--seeds 4] [--told] [--out docs/pictures/few_records.csv]
 
 FOLDER holds the census records (see synthesis.py); the other tables come with statsmodels (see outlook.py). A row for
-each table, number of its records, epsilon and sample, each with noise of its own: mean total variation of single variables and of
-pairs from the records, of the mixture as it comes, of one told the number of records (--told), of independent columns
-measured for the whole price and projected on the simplex (mean over 20 draws of noise), and of the uniform
-distribution. The noise is simulated. Prints pairs of the mixture over those of independent columns, means over seeds.
+each table, number of its records, epsilon and sample, each with noise of its own: mean total variation of single
+variables and of pairs from the records, of the mixture as it comes, of one told the number of records (--told), of
+independent columns measured for the whole price and projected on the simplex (mean over 20 draws of noise), and of the
+uniform distribution. The noise is simulated. Prints pairs of the mixture over those of independent columns, means over
+samples.
 """
 
 from __future__ import annotations
