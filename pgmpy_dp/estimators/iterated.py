@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
@@ -14,6 +16,8 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import PrivateEstimator
 from pgmpy_dp.estimators.sources import refuse_rules
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
@@ -164,3 +168,146 @@ def run(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, 
                 stacklevel=callers_level(),
             )
     return learned, done  # type: ignore[return-value]  # a plan has at least one step
+
+
+class ConjugateExponential(Protocol):
+    """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
+
+    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and
+    `papers.PrivateLinearRegression` differ in nothing else; a model with these names can be
+    learned by :func:`conjugate_learner`.
+
+    Attributes
+    ----------
+    start : ndarray of shape (d,)
+        Public natural parameters for the first step.
+    bound : float
+        Norm to which the statistics of a record are clipped.
+    non_negative : bool
+        Whether statistics are at least 0, which lowers the sensitivity to replacing a record.
+    """
+
+    @property
+    def start(self) -> Vector: ...
+
+    @property
+    def bound(self) -> float: ...
+
+    @property
+    def non_negative(self) -> bool: ...
+
+    def statistic(self, natural: Vector) -> Callable[[Any], Any]:
+        """Return the function of m records that gives their expected statistics, of shape (m, d).
+
+        To the last bit a row must depend only on its own record: see `NoisySums.noisy_sum`.
+        """
+
+    def posterior(self, statistics: Vector) -> Vector:
+        """Return valid natural parameters: those of the prior plus a noisy sum of statistics."""
+
+
+def conjugate_learner(
+    model: ConjugateExponential,
+    rate: Callable[[int], float],
+    finish: Callable[[Vector], None],
+    variables: tuple[str, ...] | None = None,
+) -> Learner:
+    """Return the steps of private variational Bayes, which learn natural parameters.
+
+    With S_t the noisy sum of step t over the sampling rate, an unbiased estimate of the statistics of all records, the
+    average is s <- (1 - rho_t) s + rho_t S_t. Averaging before `posterior` makes the parameters valid lets noise
+    cancel. A step keeps nothing of the records but its noisy sum.
+    """
+
+    def steps(sums: NoisySums) -> Iterator[Vector]:
+        natural, average = model.start, np.zeros(model.start.size)
+        for step in range(sums.steps):
+            noisy = sums.noisy_sum(model.statistic(natural), model.bound, non_negative=model.non_negative)
+            share = rate(step)
+            average = (1.0 - share) * average + share * noisy / sums.sampling_rate
+            natural = model.posterior(average)
+            yield natural
+
+    return Learner(model.start.size, steps, finish, variables)
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Base class of models of independent Dirichlet distributions, whose statistics are expected counts."""
+
+    start: Vector
+    bound: float
+    prior: float
+    non_negative: bool = True
+
+    def posterior(self, statistics: Vector) -> Vector:
+        """Return the concentrations for noisy counts, of which negative ones count as 0."""
+        return self.prior + np.maximum(statistics, 0.0)
+
+
+@dataclass(eq=False, repr=False)
+class ArrayEstimator(Iterated):
+    """Base class of iterative estimators of arrays.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget, optional
+        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
+        `GridSearchCV`. Without it, each fit has its own budget.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Defined if the features have names.
+    """
+
+    _: KW_ONLY
+    budget: PrivacyBudget | None = None
+
+    def _budget(self) -> PrivacyBudget:
+        """Return the common ledger of fits to raw records, or create one for this fit alone.
+
+        Warns
+        -----
+        UserWarning
+            If the estimator is a copy made by scikit-learn, since a search fits many copies.
+        """
+        if self._is_copy:
+            tied = "They share a ledger." if self.budget else "budget=dp.PrivacyBudget(...) ties all to one ledger."
+            warnings.warn(
+                f"This {type(self).__name__} is a copy, as GridSearchCV makes one for each fit: each costs epsilon "
+                f"= {self.epsilon}. {tied} Scores of held-out private records are exact: no budget covers them, nor a "
+                "choice that is made by them. Score on public records.",
+                stacklevel=callers_level(),
+            )
+        return super()._budget() if self.budget is None else self.budget
+
+
+@dataclass(eq=False, repr=False)
+class Components:
+    """The number of components comes first, as in scikit-learn."""
+
+    n_components: int = 10
+
+
+class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """Base class of transformers that are fitted to private records and transform public ones."""
+
+    components_: Any
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NoReturn:
+        """Raise, since the same records would be private and public: call `fit`, then `transform` public records.
+
+        Raises
+        ------
+        TypeError
+        """
+        raise TypeError(
+            f"{type(self).__name__} does not transform the records it is fitted to: the guarantee does not "
+            "cover values of single records. Call fit with private records, then transform with public ones."
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])

@@ -2,9 +2,8 @@
 
 from .plans.accuracy import AccuracyPlan, plan_accuracy
 from .plans.allocation import DataDependentAllocation, PlannedAllocation, SizeAllocation, UniformAllocation
-from .plans.merging import merge_rare_states
 from .plans.pairs import plan_households, plan_pairs
-from .plans.planning import plan_measurements
+from .plans.planning import merge_rare_states, plan_measurements
 
 __all__ = [
     "AccuracyPlan",

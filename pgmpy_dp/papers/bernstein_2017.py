@@ -29,9 +29,8 @@ from sklearn.exceptions import ConvergenceWarning
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
-from pgmpy_dp.fitting.plans.tying import PooledTables
-from pgmpy_dp.fitting.readings.directed import require_exact
-from pgmpy_dp.fitting.readings.family_tables import read_joint
+from pgmpy_dp.fitting.readings.directed import read_joint, require_exact
+from pgmpy_dp.fitting.readings.undirected import PooledTables
 from pgmpy_dp.inference import (
     NLBP,
     Calibration,

@@ -14,10 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
-from pgmpy_dp.estimators.conjugate import conjugate_learner
-from pgmpy_dp.estimators.for_arrays.design import Design, SupervisedEstimator
-from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian, positive_part
-from pgmpy_dp.estimators.iterated import Learner, learning_rate
+from pgmpy_dp.estimators.for_arrays.logistic_regression import Design, Gaussian, SupervisedEstimator, positive_part
+from pgmpy_dp.estimators.iterated import Learner, conjugate_learner, learning_rate
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional
 
@@ -55,7 +53,7 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
 
     Notes
     -----
-    An instance of :class:`~pgmpy_dp.estimators.conjugate.ConjugateExponential` (Foulds, Park, Chaudhuri and Welling
+    An instance of :class:`~pgmpy_dp.estimators.iterated.ConjugateExponential` (Foulds, Park, Chaudhuri and Welling
     2020) without latent variables, so that its expected statistics are the records' own. With scaled features x and
     target y, and z = (x, 1, y), the sum S of z z' over the records holds everything: the prior on coefficients and
     residual precision is normal-Gamma, and its natural parameters plus S are those of the posterior. Without noise,

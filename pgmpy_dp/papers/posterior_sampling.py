@@ -12,9 +12,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.estimators.base import PrivateEstimator, require_fitted
-from pgmpy_dp.estimators.for_networks.prior_estimator import PriorEstimator
-from pgmpy_dp.fitting.readings.dirichlet import network_of
 from pgmpy_dp.observed.factors import families, tabular_cpd
+from pgmpy_dp.papers.private_bayesian import PriorEstimator, network_of
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.posterior import total_epsilon

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import pgmpy_dp as dp
 from pgmpy_dp.fitting.plans.planning import _GROWTH, _grown, merged_cliques, shares
-from pgmpy_dp.fitting.readings.family_tables import explain_tables
+from pgmpy_dp.fitting.readings.directed import explain_tables
 from pgmpy_dp.inference import GaussianNoise, LaplaceNoise, Layout, SmoothedLaplaceNoise
 from pgmpy_dp.observed.factors import families, maximal
 

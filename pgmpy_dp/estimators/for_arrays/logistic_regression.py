@@ -1,11 +1,26 @@
-"""Bayesian logistic regression from noisy sums, by variational Bayes with Polya-Gamma variables."""
+"""Bayesian regressions with logistic responses, from noisy moments: one Gaussian posterior for each response.
+
+A logistic likelihood is Gaussian given Polya-Gamma variables w (Polson, Scott and Windle 2013): with kappa = y - 1/2,
+the response kappa / w is normal with mean x' theta and variance 1 / w. Therefore J = sum w x x' and h = sum kappa x are
+sufficient for theta; given theta, h has mean J theta and variance J. Variational Bayes replaces w by its expectation
+under the previous posterior (Foulds, Park, Chaudhuri and Welling 2020).
+
+The mean-field covariance J^-1 is too small: the derivative of h - J theta, and its variance too, is the Fisher
+information F = sum p (1 - p) x x'. The final posterior uses F in place of J (linear response, Giordano, Broderick and
+Jordan 2015); F is measured in separate steps.
+
+Noise is part of the model (as in Bernstein and Sheldon 2019, for linear regression): the observed h differs from
+J theta by the sampling variance of h, by the noise on h, and by the noise on J times theta. A symmetric noise matrix E
+with variance s2 on the diagonal and s2 / 2 off the diagonal has Cov(E theta) = s2 / 2 (|theta|^2 I + theta theta').
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +30,237 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.moments import Moments, row_products
+from pgmpy_dp.data.moments import Moments, NoisyMoments, row_products
 from pgmpy_dp.data.wall import require_public
-from pgmpy_dp.estimators.for_arrays.design import Design, SupervisedEstimator
-from pgmpy_dp.estimators.for_arrays.polya_gamma import Averages, Gaussian, expected_weight, fisher_weight
-from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
+from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, ArrayEstimator, Learner, learning_rate
+from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
+
+
+@dataclass(eq=False, repr=False)
+class SupervisedEstimator(ArrayEstimator):
+    """Base class of estimators of a class or a target from features, `fit(X, y)`.
+
+    Parameters
+    ----------
+    bounds : pair of float or array of shape (d,)
+        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
+    """
+
+    _declared: ClassVar[str]  # the parameter that says what y may hold, and how it is written
+    _example: ClassVar[str]
+
+    bounds: tuple[Any, Any] | None = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the posterior.
+
+        Parameters
+        ----------
+        X : PrivateFeatures, or array or frame of shape (n, d)
+            A data set with its classes or target (charged), or features (with declared bounds).
+        y : array of shape (n,)
+            Classes or targets; None with a `PrivateFeatures`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SchemaError
+            If the records do not agree with what is declared.
+        BudgetExceededError
+            If the data set's ledger has too little left; nothing is charged.
+        ValueError, TypeError
+            If an argument is out of range or of the wrong kind; nothing is charged.
+        """
+        return self._fit(None, (X, y))
+
+    def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
+        """Return the given data set, or create one for this fit alone."""
+        X, y = data
+        name, declared = self._declared, getattr(self, self._declared)
+        if isinstance(X, PrivateFeatures):
+            given = {"y": y, "bounds": self.bounds, name: declared, "budget": self.budget}
+            twice = [key for key, value in given.items() if value is not None]
+            if twice:
+                raise ValueError(f"The data set has its own {twice[0]}: leave it out.")
+            if getattr(X, name) is None:
+                raise TypeError(f"{type(self).__name__} needs PrivateFeatures with {name}.")
+            require_same("neighbours", self.neighbours, X.neighbours)
+            return X
+        if declared is None:
+            what = name.replace("_", " ").capitalize()
+            raise ValueError(f"{what} must be declared, not read off private records: give {name}={self._example}.")
+        neighbours = self.neighbours or "add_remove"
+        kept: dict[str, Any] = {name: declared, "budget": self._budget(), "neighbours": neighbours}
+        return PrivateFeatures(X, y, bounds=self.bounds, **kept)
+
+    def _name_features(self, count: int, names: tuple[str, ...] | None) -> None:
+        self.n_features_in_ = count
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Conversion of records to scaled features with a constant 1, and of coefficients to the original units.
+
+    Attributes
+    ----------
+    middle, half : ndarray of shape (d,)
+        Features between their bounds are scaled to [-1, 1].
+    clip : float
+        Longer vectors of scaled features are scaled down to this norm.
+    """
+
+    middle: Vector
+    half: Vector
+    clip: float
+
+    @classmethod
+    def of(cls, bounds: tuple[Vector, Vector], clip_norm: float | None) -> Self:
+        low, high = bounds
+        longest = math.sqrt(low.size)
+        clip = longest if clip_norm is None else min(float(clip_norm), longest)
+        return cls((low + high) / 2.0, (high - low) / 2.0, clip)
+
+    @property
+    def bound(self) -> float:
+        """Largest norm of a vector."""
+        return math.sqrt(self.clip**2 + 1.0)
+
+    def vectors(self, features: Vector) -> Vector:
+        """Scale features, shape (m, d + 1)."""
+        scaled = (features - self.middle) / self.half
+        norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+        return np.column_stack([scaled * (self.clip / np.maximum(norms, self.clip)), np.ones(scaled.shape[0])])
+
+    def original(self, posterior: Gaussian) -> Gaussian:
+        """Convert the posterior to the original units of the features."""
+        back = np.diag(np.append(1.0 / self.half, 1.0))
+        back[-1, :-1] = -self.middle / self.half
+        return Gaussian(posterior.mean @ back.T, back @ posterior.covariance @ back.T)
+
+
+def expected_weight(squares: Vector) -> Vector:
+    """Compute E[w] of Polya-Gamma(1, xi) variables, tanh(xi / 2) / (2 xi), from xi squared; 1/4 at 0."""
+    half = np.sqrt(np.maximum(squares, 0.0)) / 2.0
+    return np.where(half > 1e-6, np.tanh(half) / np.maximum(4.0 * half, 1e-300), 0.25)
+
+
+def fisher_weight(psi: Vector) -> Vector:
+    """Compute the variance p (1 - p) of a response with log-odds psi."""
+    weight: Vector = expit(psi) * expit(-psi)
+    return weight
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent normal posteriors of k regressions on d features.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (k, d)
+    covariance : ndarray of shape (k, d, d)
+    """
+
+    mean: Vector
+    covariance: Vector
+
+    @property
+    def second(self) -> Vector:
+        """E[theta theta'], shape (k, d, d)."""
+        second: Vector = self.covariance + self.mean[:, :, None] * self.mean[:, None, :]
+        return second
+
+
+class Average:
+    """A running average of noisy sums, and the variance of its noise.
+
+    Attributes
+    ----------
+    mean : ndarray of float
+    variance : float
+        Variance of the noise of an entry, from the standard deviations given to `add`.
+    shares : float
+        Sum of the squared weights of the added sums.
+    """
+
+    def __init__(self) -> None:
+        self.mean: Vector = np.zeros(())
+        self.variance = self.shares = 0.0
+
+    def add(self, sums: Vector, deviation: float, share: float) -> None:
+        """Update the average with the weight `share`, in (0, 1]."""
+        self.mean = (1.0 - share) * self.mean + share * sums
+        self.variance = (1.0 - share) ** 2 * self.variance + (share * deviation) ** 2
+        self.shares = (1.0 - share) ** 2 * self.shares + share**2
+
+
+class Averages:
+    """Averages of a plan's noisy moments: h, J, and F if it is measured.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        The sums are divided by this rate.
+    """
+
+    def __init__(self, sampling_rate: float) -> None:
+        self._rate = sampling_rate
+        self.first, self.weighted, self.fisher = Average(), Average(), Average()
+
+    def add(self, noisy: NoisyMoments, first: float, second: float, *, fisher: bool = False) -> None:
+        """Add a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4.
+
+        They enter their averages with the weights `first` and `second`, which are 1 in the first step.
+        """
+        half, quarter = 0.5 / self._rate, 0.25 / self._rate
+        self.first.add(half * noisy.first, half * noisy.first_deviation, first)
+        into = self.fisher if fisher else self.weighted
+        into.add(quarter * noisy.second, quarter * noisy.second_deviation, second)
+
+    def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
+        """Compute the posterior of the coefficients, given the precisions of their prior, shape (k, d).
+
+        With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean
+        J theta and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean
+        P^-1 J (J + V)^-1 h. Sampling the records adds (1 - rate) / rate of J in each step.
+        """
+        information = positive_part(self.weighted.mean)
+        gain, covariance = self._gain(information, previous, precision)
+        first = self.first.mean[: gain.shape[0], :, None]
+        return Gaussian((covariance @ gain @ first)[..., 0], covariance)
+
+    def calibrated(self, posterior: Gaussian, precision: Vector) -> Gaussian:
+        """Return the posterior with the covariance derived from the Fisher information."""
+        information = positive_part(self.fisher.mean)
+        return Gaussian(posterior.mean, self._gain(information, posterior, precision)[1])
+
+    def _gain(self, information: Vector, at: Gaussian, precision: Vector) -> tuple[Vector, Vector]:
+        """Compute J (J + V)^-1 and the inverse of P."""
+        identity = np.eye(information.shape[-1])
+        second = at.second
+        lengths = np.trace(second, axis1=1, axis2=2)[:, None, None]
+        noise = self.first.variance * identity + self.weighted.variance / 2.0 * (lengths * identity + second)
+        sampled = 1.0 + self.first.shares * (1.0 - self._rate) / self._rate
+        gain = np.linalg.solve(sampled * information + noise, information).transpose(0, 2, 1)
+        inverse = _symmetric(gain @ information) + precision[:, :, None] * identity
+        return gain, _symmetric(np.linalg.inv(inverse).astype(np.float64))
+
+
+def positive_part(matrices: Vector) -> Vector:
+    """Set the negative eigenvalues of symmetric matrices to zero."""
+    values, vectors = np.linalg.eigh(matrices)
+    positive: Vector = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return positive
+
+
+def _symmetric(matrices: Vector) -> Vector:
+    return (matrices + matrices.transpose(0, 2, 1)) / 2.0
 
 
 @dataclass(eq=False, repr=False)
@@ -66,8 +305,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     its class.
 
     The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.for_arrays.polya_gamma`
-    for the posterior. Probabilities are averages over the posterior (MacKay 1992).
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and the docstring of the module for the posterior.
+    Probabilities are averages over the posterior (MacKay 1992).
 
     Examples
     --------

@@ -18,9 +18,17 @@ from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.conjugate import Dirichlet, conjugate_learner
-from pgmpy_dp.estimators.for_arrays.array_estimator import ArrayEstimator, ArrayTransformer, Components
-from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, Learner, learning_rate
+from pgmpy_dp.estimators.iterated import (
+    DELAY,
+    FORGETTING,
+    ArrayEstimator,
+    ArrayTransformer,
+    Components,
+    Dirichlet,
+    Learner,
+    conjugate_learner,
+    learning_rate,
+)
 from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole

@@ -13,10 +13,8 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
-from pgmpy_dp.fitting.plans.details import with_details
-from pgmpy_dp.fitting.plans.planning import tested
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
-from pgmpy_dp.fitting.readings.family_tables import read_joint
+from pgmpy_dp.fitting.plans.planning import tested, with_details
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.observed.factors import families, tabular_cpd

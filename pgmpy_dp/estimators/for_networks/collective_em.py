@@ -12,11 +12,9 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import joined
-from pgmpy_dp.fitting.plans.details import with_details
-from pgmpy_dp.fitting.plans.planning import plan_tables
-from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
-from pgmpy_dp.fitting.readings.undirected import fit_undirected
+from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.engine import INFERENCE

@@ -18,7 +18,7 @@ from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, refuse_weights
 from pgmpy_dp.estimators.sources import informed, refuse_rules
 from pgmpy_dp.fitting.plans.planning import CHECK
-from pgmpy_dp.fitting.plans.tying import Tying
+from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.tied import TiedTree

@@ -13,8 +13,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
 from pgmpy_dp.estimators.sources import declared
-from pgmpy_dp.fitting.plans.tying import Tying
-from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees.engine import INFERENCE

@@ -12,11 +12,10 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
-from pgmpy_dp.fitting.plans.details import with_details
-from pgmpy_dp.fitting.plans.planning import plan_tables
+from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
 from pgmpy_dp.fitting.readings.directed import require_exact
-from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
+from pgmpy_dp.fitting.readings.undirected import maximise_likelihood
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole

@@ -26,8 +26,7 @@ from pgmpy_dp.fitting.plans.allocation import (
     second_plan,
 )
 from pgmpy_dp.fitting.plans.planning import tested
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
-from pgmpy_dp.fitting.readings.family_tables import read_joint, read_pairs
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint, read_pairs, require_exact
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.fitting.plans.planning import with_details
 from pgmpy_dp.privacy.guarantee import Learned, learned
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 

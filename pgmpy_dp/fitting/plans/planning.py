@@ -23,17 +23,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations, count, islice
+from typing import Any
 
 import networkx as nx
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.plans.details import with_details
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
-from pgmpy_dp.privacy.checks import choice, number
-from pgmpy_dp.privacy.guarantee import Learned, learned_graph
+from pgmpy_dp.privacy.checks import choice, exact_positive, number
+from pgmpy_dp.privacy.guarantee import Learned, learned, learned_graph
+from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.observations import joined_pairs, maximal
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
 
 # Share of the budget for such pairs.
 CHECK = 0.15
@@ -48,6 +50,9 @@ _FEW_CELLS = 2**13
 # fewer pairs than bounds need to learn from. On census records (the benchmark real_coverage.py) more and noisier tables
 # give bounds that cover the records' answers less often, and less accurate answers.
 _NOISIEST, _FEWEST_PAIRS = 6.0, 3
+# Share of the privacy loss for all finer histograms together. On tables of real records (the benchmark
+# numbers_in_bins.py) means, quantiles and regressions are nearer with it, and pairs hardly worse.
+_DETAILED = 0.03
 
 
 def plan_measurements(
@@ -262,3 +267,84 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         for key in [key for key in tables if key != fresh]:
             push(key, fresh)
     return tuple(tables.values())
+
+
+def with_details(
+    schema: Schema, cliques: Sequence[Clique], weights: Sequence[float]
+) -> tuple[tuple[Clique, ...], list[float]]:
+    """Add the finer histograms of the binned numbers in some tables, with equal shares of the privacy loss.
+
+    The plan, and the cliques in it, hold what was learned from records for the schema and the cliques.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.schema import Bins
+    >>> with_details(Schema({"age": Bins([0, 18, 65, 120])}), [("age",)], [0.97])
+    ((('age',), ('age in detail',)), [0.97, 0.03])
+    """
+    measured = {variable for clique in cliques for variable in clique}
+    names = [name for name, detail in schema.details.items() if detail.variable in measured]
+    whole = _DETAILED / (1.0 - _DETAILED) * sum(weights)
+    found = learned(schema, cliques)
+    planned = Learned((*cliques, *((name,) for name in names)), found)
+    return Learned((planned, [*weights, *[whole / len(names) for _ in names]]), found)
+
+
+def merge_rare_states(
+    release: NoisyMarginals, variable: str, coarser: str, *, rest: State = "rare", deviations: float = 3.0
+) -> Schema:
+    """Define a coarser variable with the states that stand out from the noise, and one state for all others.
+
+    The schema has a :class:`~pgmpy_dp.Hierarchy` between the two. Measure pairs under it, and fit both releases:
+    answers and synthetic records have all states again, with the rare ones by their shares in the noisy table. All of
+    this is post-processing (McKenna, Miklau and Sheldon 2021 merge counts below three standard deviations). Guarantees
+    of what is measured under the schema include the release's, since its states depend on it; together both count it
+    once.
+
+    Parameters
+    ----------
+    release : NoisyMarginals
+        With the table of the variable, or larger ones.
+    variable : str
+    coarser : str
+        Name of the coarser variable, which the schema must not have.
+    rest : state
+        Its state for all rare ones.
+    deviations : float
+        A state is rare if its noisy count is below this number of standard deviations of the noise.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    SchemaError
+        If the schema has a variable of this name, or a frequent state is named like `rest`.
+    ValueError
+        If no table contains the variable, or the number of deviations is not positive.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"place": ["Ulm"] * 5000 + ["Bonn"] * 4000 + ["Kiel", "Trier"]})
+    >>> budget = dp.PrivacyBudget(2.0)
+    >>> data = dp.PrivateDataset(records, dp.Schema({"place": ["Bonn", "Kiel", "Trier", "Ulm"]}), budget)
+    >>> places = data.measure([("place",)], epsilon=0.5)
+    >>> schema = dp.merge_rare_states(places, "place", "area", deviations=50)
+    >>> schema.states["area"]
+    ('Bonn', 'Ulm', 'rare')
+    """
+    exact_positive("deviations", deviations)
+    schema = release.schema
+    if coarser in schema.states or coarser in schema.bounds:
+        raise SchemaError(f"The schema has a variable {coarser!r}: give the coarser variable another name.")
+    counts, variance = release.marginal((variable,))
+    rare = counts < deviations * variance**0.5
+    states = schema.states[variable]
+    frequent = [state for state, is_rare in zip(states, rare.tolist(), strict=True) if not is_rare]
+    merged = {state: rest if is_rare else state for state, is_rare in zip(states, rare.tolist(), strict=True)}
+    declared: dict[str, Any] = dict(schema.declared)
+    declared[coarser] = [*frequent, rest] if rare.any() else frequent
+    rules = (*schema.rules, Hierarchy(variable, coarser, merged, column=False, found=release.guarantee))
+    return schema.replace(variables=declared, rules=rules, found={**schema.found, coarser: release.guarantee})

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from pgmpy_dp.errors import Message
 from pgmpy_dp.fitting.readings.directed import united
-from pgmpy_dp.fitting.readings.moment_matching import naive_start
+from pgmpy_dp.fitting.readings.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
 from pgmpy_dp.inference.posterior.hamiltonian import sample_posterior

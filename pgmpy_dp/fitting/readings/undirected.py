@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.readings.moment_matching import naive_start
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
+from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.collective.duals import LinearMap
 from pgmpy_dp.inference.collective.expected_losses import expected_loss
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.tables.table import project_to_simplex
+from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.tied import TiedTree
-from pgmpy_dp.observed.factors import outside
+from pgmpy_dp.observed.factors import markov_scopes, outside
 from pgmpy_dp.observed.observations import Observations
-from pgmpy_dp.release.observations import LEAST_VARIANCE
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.informed_marginals import require_tables
+from pgmpy_dp.release.kinds import first_holding
+from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, maximal
+from pgmpy_dp.schema import Clique, Schema
 
 # Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
 _FREEDOM = 3.0
@@ -30,6 +40,10 @@ _DETERMINED = 0.75
 
 # Bounds of log-potentials and of log variances: trial steps of the optimiser must not overflow.
 _FARTHEST, _SMALLEST, _LARGEST = 1e4, -80.0, 4.0
+
+# Bound on log-potentials: an empty cell pulls its potential to minus infinity, but beyond this only rounding changes.
+_CAP = 100.0
+_MISSED = 1e-3
 
 _LOOPY_ROUNDS = 10
 _ROUNDS = 5
@@ -257,3 +271,212 @@ def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
         frozenset(part) for scope in scopes for size in range(1, len(scope) + 1) for part in combinations(scope, size)
     }
     return sum(math.prod(layout.cardinalities[variable] - 1 for variable in part) for part in closure)
+
+
+@dataclass(frozen=True)
+class LikelihoodFit:
+    """Maximum likelihood log-potentials, and their distance from the maximum.
+
+    Attributes
+    ----------
+    potentials : ndarray of shape (engine.layout.size,)
+    slope : float
+        Largest component of the gradient: the largest error of a marginal, as a share of the records.
+    """
+
+    potentials: Vector
+    slope: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether every marginal is within a thousandth of the records of its target."""
+        return self.slope <= _MISSED
+
+
+def maximise_likelihood(
+    engine: Engine,
+    marginals: Vector,
+    regularization: float,
+    max_iter: int,
+    tolerance: float,
+    gain: float = 1e-15,
+    places: NDArray[np.int64] | None = None,
+) -> LikelihoodFit:
+    """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
+
+    If k cliques share a table, the mean of their marginals counts k times.
+
+    Parameters
+    ----------
+    engine : JunctionTree, TiedTree or FactorGraph
+    marginals : ndarray
+        Clique marginals, each summing to 1; they need not agree with each other.
+    regularization : float
+        Per record; positive if a marginal has zeros, else there is no maximum.
+    max_iter : int
+    tolerance : float
+        Largest component of the (scaled) gradient at which to stop.
+    gain : float
+        Relative gain of an iteration at which to stop.
+    places : ndarray of int, optional
+        Places of the marginals in the engine's layout; all of it by default. Other potentials stay zero.
+    """
+    size = engine.layout.size
+    places = np.arange(size) if places is None else places
+    # The Hessian is the covariance of the cell indicators: scaling by its diagonal makes equal steps suit rare and
+    # common cells.
+    repeats = np.broadcast_to(engine.repeats, size)[places]
+    share = np.clip(marginals, 0.0, 1.0)
+    scale = 1.0 / np.sqrt(repeats * share * (1 - share) + 2 * regularization + 1e-12)
+    target = repeats * marginals
+
+    def spread(own: Vector) -> Vector:
+        potentials = np.zeros(size)
+        potentials[places] = np.clip(own, -_CAP, _CAP)
+        return potentials
+
+    def objective(own: Vector) -> tuple[float, Vector]:
+        calibration = engine.calibrate(spread(own))
+        value = calibration.log_partition - own @ target + regularization * own @ own
+        slope = repeats * calibration.marginals[places] * (np.abs(own) < _CAP) - target
+        return float(value), slope + 2 * regularization * own
+
+    start = np.zeros(places.size)
+    found = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
+    return LikelihoodFit(spread(found.point), found.slope)
+
+
+def noise_regularization(variances: Sequence[float], total: float) -> float:
+    """Return a regularisation of the size of the noise: a third of its mean scale, as a share of the records.
+
+    `variances` are the noise variances of a cell of each table, `total` is the number of records.
+    """
+    return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
+
+
+def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
+    """Maximise the likelihood of the measured tables, with a regularisation of the size of the noise.
+
+    If several releases contain a table, the first one's is used.
+    """
+    sources = {scope: first_holding(releases, scope) for scope in scopes}
+    held = {scope: source for scope, source in sources.items() if source is not None}
+    if not held:
+        return np.zeros(engine.layout.size)
+    total = releases[0].total
+    places = engine.layout.places(list(held))
+    own = [source.marginal(scope) for scope, source in held.items()]
+    layout = Layout.of(engine.layout.cardinalities, list(held))
+    marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
+    weight = noise_regularization([variance for _, variance in own], total)
+    fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
+    return fit.potentials
+
+
+Groups = dict[Clique, tuple[Clique, ...]]
+
+
+@dataclass(frozen=True)
+class PooledTables(IndependentTables):
+    """Mean tables of groups of cliques, read like a release of tables."""
+
+    schema: Schema
+    tables: Mapping[Clique, NDArray[Any]]
+    variances: Mapping[Clique, float]
+    total: float
+    total_variance: float
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True)
+class Tying:
+    """Groups of cliques of a network whose tables were measured by group or one by one.
+
+    Attributes
+    ----------
+    groups : dict of clique to tuple of cliques
+        Name of each group to its cliques. Every clique with log-potentials is in exactly one group; a group of one
+        usually has its own name.
+    pooled : bool
+        Whether each group is measured by name, as one table of all its cliques; otherwise the cliques are measured.
+    nodes : tuple of str
+    """
+
+    groups: Groups
+    pooled: bool
+    nodes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, network: DiscreteMarkovNetwork) -> Tying | None:
+        """Return the groups of a network; None if it has none."""
+        tied = getattr(network, "tied", None)
+        if not tied:
+            return None
+        pooled = isinstance(tied, Mapping)
+        listed = tied.items() if pooled else ((None, group) for group in tied)
+        groups: Groups = {}
+        for number, (name, cliques) in enumerate(listed):
+            fresh = tuple(f"tied {number}, axis {axis}" for axis in range(len(cliques[0])))
+            groups[fresh if name is None else name] = tuple(cliques)
+        held = {frozenset(clique) for cliques in groups.values() for clique in cliques}
+        groups |= {scope: (scope,) for scope in markov_scopes(network) if frozenset(scope) not in held}
+        return cls(groups, pooled, tuple(network.nodes()))
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables that a release must have: those of the names, or the network's."""
+        if not self.pooled:
+            return list(self.nodes)
+        return list(dict.fromkeys(variable for name in self.groups for variable in name))
+
+    def plan(self, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        """Choose what to measure and in which shares; raises before the charge if it could not be fitted."""
+        self.engine(self.node_schema(schema), self.name_schema(schema))
+        cliques = [clique for group in self.groups.values() for clique in group]
+        names = tuple(self.groups) if self.pooled else maximal(cliques)
+        return names, shares(schema, names)
+
+    def node_schema(self, schema: Schema) -> Schema:
+        """Return the states of the network's nodes; SchemaError if tied cliques disagree about them."""
+        states: dict[str, tuple[Any, ...]] = {}
+        for name, cliques in self.groups.items():
+            of_name = [schema.states[v] for v in (name if self.pooled else cliques[0])]
+            for clique in cliques:
+                for variable, wanted in zip(clique, of_name, strict=True):
+                    own = wanted if self.pooled else schema.states[variable]
+                    if own != wanted or states.setdefault(variable, own) != own:
+                        raise SchemaError(
+                            f"Variable {variable!r} is tied to one with other states: they must be the same."
+                        )
+        return Schema({node: states[node] for node in self.nodes})
+
+    def name_schema(self, schema: Schema) -> Schema:
+        """Return the states of the variables in the groups' names."""
+        if self.pooled:
+            return schema.select(self.variables)
+        axes = (
+            (v, schema.states[w]) for name, (first, *_) in self.groups.items() for v, w in zip(name, first, strict=True)
+        )
+        return Schema(dict(axes))
+
+    def engine(self, nodes: Schema, names: Schema) -> TiedTree:
+        """Compile the tree."""
+        return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
+
+    def tables(self, release: Release) -> Any:
+        """Return one table per group, as `NoisyMarginals` or `PooledTables`.
+
+        If each clique was measured, this is their mean, which is all that a fit with tied potentials depends on. Its
+        noise is treated as noise of the release's kind with the variance of the mean, the tables' as independent.
+        """
+        refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
+        release = require_tables(release, refusal)
+        if self.pooled:
+            return release
+        tables, variances = {}, {}
+        for name, cliques in self.groups.items():
+            read = [release.marginal(clique) for clique in cliques]
+            tables[name] = np.mean([table for table, _ in read], axis=0)
+            variances[name] = sum(variance for _, variance in read) / len(read) ** 2
+        total, variance = release.total, release.total_variance
+        return PooledTables(self.name_schema(release.schema), tables, variances, total, variance, release.guarantee)

@@ -16,7 +16,7 @@ from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.estimators import CollectiveEM, NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
-from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood, noise_regularization
+from pgmpy_dp.fitting.readings.undirected import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.networks import PrivateMarkovNetwork

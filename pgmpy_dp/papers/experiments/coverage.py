@@ -17,7 +17,6 @@ from tqdm import tqdm
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation.divergence import kl_divergence
-from pgmpy_dp.fitting.readings.dirichlet import network_of
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.bounds import bounds
@@ -26,6 +25,7 @@ from pgmpy_dp.models.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.papers.experiments.populations import bnlearn_network
 from pgmpy_dp.papers.experiments.runner import Experiment
+from pgmpy_dp.papers.private_bayesian import network_of
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema

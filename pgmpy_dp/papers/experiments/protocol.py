@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.evaluation.example_networks import set_potentials
-from pgmpy_dp.fitting.readings.moment_matching import maximise_likelihood
+from pgmpy_dp.fitting.readings.undirected import maximise_likelihood
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import markov_scopes

@@ -13,7 +13,7 @@ from scipy.special import expit
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import row_products
-from pgmpy_dp.estimators.for_arrays.polya_gamma import Gaussian
+from pgmpy_dp.estimators.for_arrays.logistic_regression import Gaussian
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.papers.experiments import vips
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
