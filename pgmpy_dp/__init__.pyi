@@ -2,6 +2,7 @@
 
 from . import evaluation as evaluation
 from . import exports as exports
+from . import networks as networks
 from . import papers as papers
 from . import plotting as plotting
 from . import report as report
@@ -20,6 +21,7 @@ from .estimators import (
 from .estimators.for_records.household_mixture import HouseholdMixture
 from .estimators.for_records.pairwise_mixture import PairwiseMixture
 from .evaluation import combine
+from .explorer import explore
 from .fitting import merge_rare_states, plan_accuracy, plan_households, plan_measurements, plan_pairs
 from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
@@ -97,6 +99,7 @@ __all__ = [
     "calibrate",
     "combine",
     "exact_marginals",
+    "explore",
     "load",
     "merge_rare_states",
     "plan_accuracy",

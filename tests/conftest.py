@@ -20,7 +20,7 @@ from filelock import FileLock
 from numba.core.dispatcher import Dispatcher
 
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models import simulation
+from pgmpy_dp.networks.network import simulate as simulated_by
 
 _compile = Dispatcher.compile
 
@@ -46,7 +46,7 @@ _network = cache(bnlearn_network)
 
 @cache
 def _records(name, count, seed):
-    return simulation.simulate(_network(name), count, seed)
+    return simulated_by(_network(name), count, seed)
 
 
 def _together(code, path):

@@ -63,8 +63,8 @@ TOP_LEVEL = (
     "PosteriorMean PrivacyBudget PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures "
     "PrivateHouseholdNetwork PrivateHouseholds PrivateLDA PrivateLogisticRegression PrivateMLE PrivateMarkovNetwork "
     "PrivateMixtureNetwork PrivateStructureSearch PrivateVB PublicTable ReleaseFormatError Schema SchemaError "
-    "SimulatedNoise UnitedMarginals VariableElimination agree calibrate combine exact_marginals load merge_rare_states "
-    "plan_accuracy plan_households plan_measurements plan_pairs price union"
+    "SimulatedNoise UnitedMarginals VariableElimination agree calibrate combine exact_marginals explore load "
+    "merge_rare_states plan_accuracy plan_households plan_measurements plan_pairs price union"
 )
 PAPERS = (
     "CGMEM Coefficients DataDependentAllocation ExponentialMAP LinearPosteriorSampler NLBP NaiveMLE "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models.formats.bif import from_bif
+from pgmpy_dp.models.formats.text_formats import from_bif
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import markov_factors, markov_scopes
 from pgmpy_dp.release import Guarantee

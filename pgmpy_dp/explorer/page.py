@@ -1,4 +1,4 @@
-"""The page: what it holds of a model, and its text."""
+"""The page: its text, and the graph on it, a network's own or the strongest dependencies of a mixture."""
 
 from __future__ import annotations
 
@@ -6,45 +6,101 @@ import base64
 import hashlib
 import html
 import json
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 
+from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp._names import printable
-from pgmpy_dp.explorer.drawing import drawing
-from pgmpy_dp.explorer.mixtures import mixture_content
-from pgmpy_dp.explorer.packed import Packed
-from pgmpy_dp.explorer.shapes import shape_content
-from pgmpy_dp.explorer.trees import tree_content
+from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
 from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.answers import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
-from pgmpy_dp.models.trees.answers import TreeAnswers
-from pgmpy_dp.report.templates import promise as promised
+from pgmpy_dp.models.tree_answers import TreeAnswers
+from pgmpy_dp.report.network_drawing import HEIGHT, MOST_NODES, WIDTH, Box, draw
+from pgmpy_dp.report.page import promise as promised
 from pgmpy_dp.schema import Schema, State
 
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
 
-SCRIPTS = (
-    "numbers.js",
-    "tree.js",
-    "deviations.js",
-    "draws.js",
-    "mixture.js",
-    "refits.js",
-    "shapes.js",
-    "questions.js",
-    "cards.js",
-    "sharing.js",
-    "page.js",
-)
+_MOST_EDGES = 1.5  # strongest dependencies per variable
+_LEAST = 0.001  # nats of mutual information
+_MOST_CELLS = 4_000_000
+_FRAME = """<details id="graph">
+<summary>Drawing of the {name}</summary>
+<div class="scroll" tabindex="0" role="region" aria-label="Drawing of the variables">
+<svg width="{width:.1f}" height="{height:.1f}" viewBox="0 0 {width:.1f} {height:.1f}">
+<defs><marker id="arrow" viewBox="0 0 10 10" refX="2" refY="5" markerWidth="9" markerHeight="9"
+ markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 L10 5 L0 10 z"/></marker></defs>
+{shapes}
+</svg>
+</div>
+</details>"""
+
+
+def drawing(model: Any, schema: Schema) -> str:
+    """Write the graph as HTML whose boxes have the numbers of variables; nothing if there are too many to draw."""
+    if len(schema.variables) > MOST_NODES:
+        return ""
+    if hasattr(model, "edges"):
+        graph, name = nx.DiGraph() if hasattr(model, "get_parents") else nx.Graph(), "network"
+        graph.add_nodes_from(model.nodes())
+        graph.add_edges_from(model.edges())
+    else:
+        graph, name = _strongest(model, schema), "strongest dependencies"
+    found = draw(graph)
+    arrow = ' marker-end="url(#arrow)"' if found.directed else ""
+    shapes = [f'<path class="edge" d="{line.path}"{arrow}/>' for line in found.lines]
+    shapes += [_box(box, schema.variables.index(box.name)) for box in found.boxes]
+    parts = {"name": name, "width": found.width, "height": found.height, "shapes": "\n".join(shapes)}
+    return _FRAME.format(**parts)
+
+
+def _box(box: Box, number: int) -> str:
+    title, text = (html.escape(printable(name).strip() or repr(name)) for name in (box.name, box.short))
+    return (
+        f'<a href="#" data-variable="{number}"><title>{title}</title>'
+        f'<rect x="{box.x:.1f}" y="{box.y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
+        f'<text x="{box.x + WIDTH / 2:.1f}" y="{box.y + 21.5:.1f}">{text}</text></a>'
+    )
+
+
+def _strongest(model: Any, schema: Schema) -> nx.Graph:
+    """Join the pairs of largest mutual information: a spanning tree, and the strongest of the others."""
+    whole: nx.Graph = nx.Graph()
+    whole.add_nodes_from(schema.variables)
+    for pair in combinations(schema.variables, 2):
+        if schema.cells(pair) <= _MOST_CELLS:
+            strength = mutual_information(model.marginal(pair))
+            if strength > _LEAST:
+                whole.add_edge(*pair, weight=strength)
+    graph = nx.maximum_spanning_tree(whole)
+    others = sorted((edge for edge in whole.edges(data="weight") if not graph.has_edge(*edge[:2])), key=lambda e: -e[2])
+    room = int(_MOST_EDGES * len(schema.variables)) - graph.number_of_edges()
+    graph.add_edges_from((one, other) for one, other, _ in others[: max(room, 0)])
+    return graph
+
+
+def mutual_information(joint: Vector) -> float:
+    """Return the mutual information of a table's two axes, in nats."""
+    even = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    held = joint > 0
+    return float((joint[held] * np.log(joint[held] / even[held])).sum())
+
+
+SCRIPTS = ("numbers.js", "trees.js", "mixtures.js", "questions.js", "page.js")
 INTERVAL = 0.9
 
 
@@ -59,8 +115,53 @@ class ExplorerPage:
         return f'<iframe srcdoc="{page}" style="width:100%;height:800px;border:0" title="Explorer"></iframe>'
 
 
+def explore(
+    model: Model, path: str | os.PathLike[str] | None = None, *, title: str | None = None
+) -> ExplorerPage | None:
+    """Make an HTML page that answers queries about a model in a browser, with bounds.
+
+    The page is self-contained: it works offline and fetches nothing. It contains the model, the draws from which
+    bounds are computed and a small interpreter, and answers scripts as well:
+    ``explorer.query(["visits"], {"health": "poor"})``. It follows from the release and may be published with it.
+
+    Parameters
+    ----------
+    model : PrivateBayesianNetwork, PrivateMarkovNetwork, PrivateMixtureNetwork or PrivateHouseholdNetwork
+        A fitted model.
+    path : path, optional
+        A name that ends in .html or .htm. Without it the page is returned, for display in a notebook.
+    title : str, optional
+        Heading of the page.
+
+    Returns
+    -------
+    ExplorerPage or None
+        The page, if no path is given.
+
+    Raises
+    ------
+    ValueError
+        If the path has another ending.
+    TreeTooLargeError
+        If the tables of a network are too large for a page; a `PairwiseMixture` needs no such tables.
+
+    Notes
+    -----
+    Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
+    on the page. A model without a release has a page without bounds.
+    """
+    if path is not None:
+        require_page(path)
+    page = explorer_page(model, title)
+    if path is None:
+        return page
+    with replacing(Path(path)) as handle:
+        handle.write(page.html.encode())
+    return None
+
+
 def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
-    """Write the page about a fitted model; see `Model.explore`."""
+    """Write the page about a fitted model; see `explore`."""
     packed, schema = Packed(), model._fitted()
     content = model_content(model, schema, packed)
     head = json.dumps(content).replace("<", "\\u003c")

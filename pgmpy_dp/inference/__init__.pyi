@@ -9,10 +9,9 @@ from .mixtures.fit.ensemble import MixtureFit, disagreement, fit_mixture
 from .mixtures.mixture import AnswerTooLargeError, Mixture
 from .tables.layout import Layout
 from .tables.table import Table
-from .trees.engine import build_engine
-from .trees.factor_graph import FactorGraph
+from .trees.conditioning import Maximisation
+from .trees.factor_graph import FactorGraph, build_engine
 from .trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
-from .trees.maximising import Maximisation
 from .trees.tree_sampling import sample
 
 __all__ = [

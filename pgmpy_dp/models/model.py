@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,31 +17,42 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from pgmpy_dp._files import replacing, require_page
+from pgmpy_dp import _late
 from pgmpy_dp.errors import Message, SchemaError, callers_level
 from pgmpy_dp.fitting.checks.likeness import unlike
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
+from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import Answering, Places, Uncertain, named_evidence
-from pgmpy_dp.models.bounds import (
+from pgmpy_dp.models.answering import (
     ATTACH_RELEASE,
     NAME_RELEASE,
+    Answering,
     BoundedAnswer,
+    Uncertain,
     check_interval,
     check_target,
+    named_evidence,
     rounded_to_records,
     state_index,
 )
-from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered, require_numbers
-from pgmpy_dp.models.prediction import Rows
+from pgmpy_dp.models.numbers import (
+    Numbers,
+    Shape,
+    WithinBins,
+    labelled,
+    numbered,
+    require_numbers,
+    require_scale,
+    shape_of,
+)
 from pgmpy_dp.models.questions import (
+    Rows,
     checked_evidence,
     checked_question,
     listed_names,
     numbers_of_states,
     record_codes,
 )
-from pgmpy_dp.models.shapes import Shape, require_scale, shape_of
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.release import UnitedMarginals
 from pgmpy_dp.release.kinds import detail_of, least_noisy, several
@@ -491,7 +501,7 @@ class Model(ABC):
             Whether binned variables are returned as the labels of their bins, as in pgmpy, as numbers drawn within
             them, the default of the command line, whose files resemble the records' own, or as their midpoints. The
             numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
-            `pgmpy_dp.models.shapes`. An open bin has a tail. Numbers between integer edges are integers.
+            `pgmpy_dp.models.numbers`. An open bin has a tail. Numbers between integer edges are integers.
         predicting : str, optional
             A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
             networks draw independent records, which preserve all tables up to chance.
@@ -594,46 +604,9 @@ class Model(ABC):
         return self.sample_draws(draws, seed)
 
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
-        """Make an HTML page that answers queries about the model in a browser, with bounds.
-
-        The page is self-contained: it works offline and fetches nothing. It contains the model, the draws from which
-        bounds are computed and a small interpreter, and answers scripts as well:
-        ``explorer.query(["visits"], {"health": "poor"})``. It follows from the release and may be published with it.
-
-        Parameters
-        ----------
-        path : path, optional
-            A name that ends in .html or .htm. Without it the page is returned, for display in a notebook.
-        title : str, optional
-            Heading of the page.
-
-        Returns
-        -------
-        ExplorerPage or None
-            The page, if no path is given.
-
-        Raises
-        ------
-        ValueError
-            If the path has another ending.
-        TreeTooLargeError
-            If the tables of a network are too large for a page; a `PairwiseMixture` needs no such tables.
-
-        Notes
-        -----
-        Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
-        on the page. A model without a release has a page without bounds.
-        """
-        from pgmpy_dp.explorer import explorer_page  # a page needs the model, and not the model a page
-
-        if path is not None:
-            require_page(path)
-        page = explorer_page(self, title)
-        if path is None:
-            return page
-        with replacing(Path(path)) as handle:
-            handle.write(page.html.encode())
-        return None
+        """Make an HTML page that answers queries about the model in a browser; see `pgmpy_dp.explore`."""
+        page: ExplorerPage | None = _late.public("explore")(self, path, title=title)
+        return page
 
     @abstractmethod
     def save(self, filename: str | os.PathLike[str]) -> None:

@@ -17,12 +17,11 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import Layout, TreeTooLargeError
-from pgmpy_dp.models.bounds import bounds_frame, check_interval, check_target, state_index
-from pgmpy_dp.models.network_face import PrivateNetwork
+from pgmpy_dp.models.answering import bounds_frame, check_interval, check_target, state_index
 from pgmpy_dp.models.numbers import WithinBins, numbered
 from pgmpy_dp.models.questions import checked_evidence, checked_records
-from pgmpy_dp.models.trees.answers import TreeAnswers
-from pgmpy_dp.models.trees.named_tables import named
+from pgmpy_dp.models.tree_answers import TreeAnswers
+from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family, ordered_table
 from pgmpy_dp.privacy.guarantee import carry_learned
 from pgmpy_dp.schema import Schema

@@ -13,9 +13,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.estimators.base import require_estimator, require_informable
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.models.network_face import PrivateNetwork
-from pgmpy_dp.models.provenance import NO_GUARANTEE
-from pgmpy_dp.models.trees.named_tables import named
+from pgmpy_dp.networks.network import NO_GUARANTEE, PrivateNetwork, named
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.privacy.guarantee import carry_learned
 from pgmpy_dp.release import Guarantee

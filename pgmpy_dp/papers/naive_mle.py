@@ -16,7 +16,7 @@ from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective.counts_behind import Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import project_to_simplex
-from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.schema import Clique, Schema

@@ -8,14 +8,16 @@ import os
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import replacing, require_page
+from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -23,18 +25,78 @@ from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.models.network_face import PrivateNetwork
-from pgmpy_dp.models.shapes import shape_of
+from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
+from pgmpy_dp.networks.network import PrivateNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.privacy.guarantee import learned
+from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
-from pgmpy_dp.report.noise_shown import MarginalNoise, clique_noise, marginal_noise, released_tables
-from pgmpy_dp.report.pair_map import PairMap, pair_map, table_fits, table_power
-from pgmpy_dp.report.templates import environment, rounded
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.report.tables import (
+    MarginalNoise,
+    PairMap,
+    clique_noise,
+    marginal_noise,
+    pair_map,
+    released_tables,
+    table_fits,
+    table_power,
+)
+from pgmpy_dp.schema import Clique, State
+
+if TYPE_CHECKING:
+    import jinja2
+
+_MOST_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
+
+
+def promise(guarantee: Guarantee) -> str:
+    """Return a paragraph of HTML that says in plain words what a private guarantee promises."""
+    return str(environment().get_template("promise.html.j2").module.promise(guarantee))  # type: ignore[attr-defined]
+
+
+@cache
+def environment() -> jinja2.Environment:
+    import jinja2
+
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
+        autoescape=True,  # names of variables and states are not trusted
+        undefined=jinja2.StrictUndefined,
+    )
+    found.filters |= {"number": rounded, "percent": _percent, "text": _text, "factor": _factor}
+    return found
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """Round to significant digits, with separators of thousands."""
+    if value and (abs(value) < 1e-3 or abs(value) >= 1e15):
+        return f"{value:.{digits - 1}g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{min(decimals, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _percent(value: float, deviation: float | None = None) -> str:
+    """Write a share with the digits that its noise leaves; one far above 1 as a bound."""
+    if abs(value) > _MOST_SHARE:
+        return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
+    if deviation:
+        digits = min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)
+        return f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # no negative zero
+    return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
+
+
+def _text(value: State) -> str:
+    """Make a state or name visible."""
+    text = str(value)
+    return printable(text) if text.strip() else f"(blank) {text!r}"
+
+
+def _factor(epsilon: float) -> str:
+    return rounded(math.exp(epsilon), 3) if epsilon < math.log(1e6) else "more than a million"
+
 
 MOST_STATES = 30  # rows shown of a variable's table; the others unfold
 MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold

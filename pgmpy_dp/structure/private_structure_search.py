@@ -26,7 +26,7 @@ from pgmpy_dp.estimators.sources import refuse_rules
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.privacy import SimulatedNoise

@@ -17,7 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.models.trees import farthest_pairs
+from pgmpy_dp.networks import farthest_pairs
 
 FALSE_ALARM = 1e-6
 EPSILON = 0.5
@@ -84,5 +84,5 @@ def test_references_from_the_records_are_caught(network, monkeypatch):
         monkeypatch.setattr(farthest_pairs, "agreed_total", lambda _: (float(large), 0.0))
         return real(network, schema, releases, data, *others)
 
-    monkeypatch.setattr("pgmpy_dp.models.network_face.measure_farthest", leaking)
+    monkeypatch.setattr("pgmpy_dp.networks.network.measure_farthest", leaking)
     assert refuted(network, TRIALS)

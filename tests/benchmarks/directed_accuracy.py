@@ -26,7 +26,7 @@ from tqdm import tqdm
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, ordered_table, tabular_cpd
 from pgmpy_dp.papers.experiments.drawing import styles
 

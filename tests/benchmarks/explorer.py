@@ -22,7 +22,7 @@ from synthesis import adult
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 
 CLICKS = """
 let seed = 1;

@@ -16,7 +16,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.coverage import coverage_study, posterior_engine
 

@@ -26,7 +26,7 @@ from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, family, log_linear, tabular_cpd
 from pgmpy_dp.release.observations import maximal
 

@@ -25,7 +25,7 @@ from synthesis import adult
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.records.frames import encode
 
 LEAST, SHOWN, MOST_GIVEN = 50, 0.02, 3

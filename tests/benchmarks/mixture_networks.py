@@ -21,8 +21,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
 
 HELD_OUT = 10_000

@@ -34,7 +34,7 @@ from synthesis import adult
 
 import pgmpy_dp as dp
 from pgmpy_dp.demo import EDGES, SCHEMA, load_records
-from pgmpy_dp.models.bounds import bounds
+from pgmpy_dp.models.answering import bounds
 from pgmpy_dp.records.frames import encode
 
 LEAST, MOST_GIVEN = 50, 3

@@ -34,7 +34,7 @@ from real_coverage import LEAST, case
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.records.frames import encode
 
 MODELS, RECIPES = "asia,child,insurance,alarm,adult-1,adult-2,rand-1", "frame,laplace,gaussian,search,mixture"

@@ -17,7 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence, random_markov_network
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import families, log_linear
 from pgmpy_dp.papers.experiments.protocol import erdos_renyi, third_order_chain
 from pgmpy_dp.privacy import OPENDP_NOISE

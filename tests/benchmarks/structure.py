@@ -34,7 +34,7 @@ from pgmpy.causal_discovery import HillClimbSearch
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Measure, Step, TablesInSteps
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 
 HELD_OUT = 10_000
 COLUMNS = ["network", "way", "epsilon", "records", "seed", "f1", "f1_class", "divergence", "seconds"]

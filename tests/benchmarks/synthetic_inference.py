@@ -25,7 +25,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from statsmodels.stats.proportion import proportion_confint
 
 import pgmpy_dp as dp
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 
 EDGES = [("x1", "x2"), ("x1", "y"), ("x2", "y"), ("z", "y")]
 NAMES = ["x1", "x2", "z"]

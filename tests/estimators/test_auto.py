@@ -131,7 +131,7 @@ def test_it_is_free_repeatable_and_the_default(measured):
 def test_a_network_whose_tree_does_not_fit_in_memory_is_read_by_family(measured, monkeypatch):
     structure, release = measured("asia", 0.0, 1.0)
     assert dp.AutoMLE().fit(structure, release).reading_ == "inference"
-    monkeypatch.setattr("pgmpy_dp.inference.trees.engine.MAX_TABLE_CELLS", 4)
+    monkeypatch.setattr("pgmpy_dp.inference.trees.factor_graph.MAX_TABLE_CELLS", 4)
     found = dp.AutoMLE().fit(structure, release)
     assert (found.reading_, found.family_weight_) == ("family", 1.0)
     assert np.isnan(found.squared_residual_)

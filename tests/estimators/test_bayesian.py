@@ -197,7 +197,7 @@ def test_fits_do_not_depend_on_the_order_of_nodes_or_edges(small):
 def test_a_network_whose_tables_do_not_fit_is_fitted_loopily_and_says_so(small, monkeypatch):
     """The family's factor graph is a tree, on which loopy propagation is exact."""
     schema, records, edges = small
-    monkeypatch.setattr("pgmpy_dp.inference.trees.engine.MAX_TABLE_CELLS", 4)
+    monkeypatch.setattr("pgmpy_dp.inference.trees.factor_graph.MAX_TABLE_CELLS", 4)
     monkeypatch.setattr("pgmpy_dp.fitting.readings.directed.MAX_TABLE_CELLS", 4)
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(20.0), noise=dp.SimulatedNoise(0))
     network = DiscreteBayesianNetwork(edges)

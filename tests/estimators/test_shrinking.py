@@ -8,7 +8,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import tabular_cpd
 
 STATES = {"a": list(range(8)), "sparse": list(range(6)), "even": list(range(6))}

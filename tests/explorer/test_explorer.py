@@ -17,7 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.release import Guarantee
 
 # Draws are on the page in single precision.
@@ -387,7 +387,7 @@ def test_hostile_names_are_texts(opened, browser):
 
 
 def test_a_tree_that_is_too_large_is_refused(monkeypatch, models):
-    monkeypatch.setattr("pgmpy_dp.explorer.trees._MOST_WORK", 100)
+    monkeypatch.setattr("pgmpy_dp.explorer.content._MOST_WORK", 100)
     with pytest.raises(ValueError, match=r"too large for a page.*table cells.*PairwiseMixture"):
         models["asia"].explore()
 

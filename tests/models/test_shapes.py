@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.densities import FineHistogram, _integrated
-from pgmpy_dp.models import shapes
-from pgmpy_dp.models.shapes import shape_of
+from pgmpy_dp.models import numbers
+from pgmpy_dp.models.numbers import shape_of
 
 GENERATOR = np.random.default_rng(1)
 COUNT = 20_000
@@ -168,7 +168,7 @@ def test_heaps_at_lower_edges_are_seen_in_a_finer_histogram_and_allowed_for_with
     for shape in (free, measured):
         low, high = shape.mean_ends(0.9)
         assert low - shape.unseen[0] < 1.005 * records.mean() < high + shape.unseen[1]
-    assert free.untold == shapes.UNSEEN
+    assert free.untold == numbers.UNSEEN
     assert measured.untold is None
     if share == 1:
         assert np.mean(np.isin(measured.draw(np.full(1000, 4), None, np.random.default_rng(0)), edges)) > 0.95
@@ -331,5 +331,5 @@ def test_bounds_of_means_allow_for_a_trend_where_the_structure_is_wrong(monkeypa
         return ((found["lower"] <= truth) & (truth <= found["upper"])).sum()
 
     assert held() == 6
-    monkeypatch.setattr(shapes, "_TREND", 0.0)
+    monkeypatch.setattr(numbers, "_TREND", 0.0)
     assert held() == 0

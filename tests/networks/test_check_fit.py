@@ -20,7 +20,7 @@ from pgmpy_dp.demo import EDGES, SCHEMA, load_records
 from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, held_against
 from pgmpy_dp.inference import JunctionTree, LaplaceNoise, sample
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.plotting import plot_bounds

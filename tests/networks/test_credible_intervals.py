@@ -15,7 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.papers.experiments.coverage import coverage_study, random_queries
 
@@ -42,7 +42,7 @@ QUERIES = [(node, {}) for node in NODES] + [("d", {"a": "y"}), ("a", {"d": "x"})
 
 
 def records(seed, count=3000):
-    from pgmpy_dp.models.simulation import simulate
+    from pgmpy_dp.networks.network import simulate
 
     return simulate(TRUTH, count, seed)[NODES]
 

@@ -14,8 +14,8 @@ from scipy import stats
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
-from pgmpy_dp.models.trees import deviations
-from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.models import deviations
+from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.observed.testing_tables import telling
 
 NODES = list("abcde")

@@ -15,8 +15,8 @@ from pgmpy.readwrite import BIFReader, NETReader, NETWriter, UAIReader, XDSLRead
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.models.formats import bif, net, xdsl, xmlbif
-from pgmpy_dp.models.formats.escaping import identifier
+from pgmpy_dp.models.formats import text_formats, xml_formats
+from pgmpy_dp.models.formats.assembling import identifier
 from pgmpy_dp.models.formats.formats import save_network
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.observed.factors import families
@@ -24,7 +24,7 @@ from pgmpy_dp.release import Guarantee
 
 BAYESIAN = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json")
 READERS = {".bif": BIFReader, ".xmlbif": XMLBIFReader, ".xdsl": XDSLReader, ".net": NETReader}
-ESCAPES = {".bif": bif.escape, ".xmlbif": xmlbif.escape, ".xdsl": identifier, ".net": identifier}
+ESCAPES = {".bif": text_formats.escape, ".xmlbif": xml_formats.escape, ".xdsl": identifier, ".net": identifier}
 HOSTILE = {
     "größe, cm": ["<18, child", "18+", "a (b) | c"],
     "table": ["default", "table", "variable { x }"],
@@ -239,10 +239,10 @@ def test_any_name_comes_back():
     network = random_network(states, [(names[i], names[i + 1]) for i in range(0, len(names) - 1, 2)])
     schema = dp.Schema.from_model(network)
     for write, read in (
-        (bif.to_bif, bif.from_bif),
-        (xmlbif.to_xmlbif, xmlbif.from_xmlbif),
-        (xdsl.to_xdsl, xdsl.from_xdsl),
-        (net.to_net, net.from_net),
+        (text_formats.to_bif, text_formats.from_bif),
+        (xml_formats.to_xmlbif, xml_formats.from_xmlbif),
+        (xml_formats.to_xdsl, xml_formats.from_xdsl),
+        (text_formats.to_net, text_formats.from_net),
     ):
         assert probabilities(read(write(network, schema))) == probabilities(network)
 

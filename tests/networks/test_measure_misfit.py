@@ -12,7 +12,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.fitting.checks.fit_checks import check_network
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.privacy.guarantee import Guarantee
 

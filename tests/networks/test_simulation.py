@@ -11,10 +11,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.trees import engine
-from pgmpy_dp.models.numbers import WithinBins, decoded
-from pgmpy_dp.models.shapes import shape_of
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.inference.trees import factor_graph as engine
+from pgmpy_dp.models.numbers import WithinBins, decoded, shape_of
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.papers.experiments.peer_comparisons import example_network
 

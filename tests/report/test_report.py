@@ -25,7 +25,7 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.report import network_drawing, render_report, write_report
-from pgmpy_dp.report.pair_map import TableFit, detectable_error, table_power
+from pgmpy_dp.report.tables import TableFit, detectable_error, table_power
 
 HOSTILE = {
     "<img src=x onerror=alert(1)>": ["<script>alert(1)</script>", "a\u202eb", "", "{{ 7 * 7 }}"],

@@ -11,7 +11,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.fitting.plans.pairs import favouring
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.structure.auto_model import saved
 from pgmpy_dp.structure.drawn_records import positions
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.privacy.accounting import zcdp_limit
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty
 

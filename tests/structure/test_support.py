@@ -5,7 +5,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.structure.drawn_records import DrawnRecords
 from pgmpy_dp.structure.knowledge import Knowledge
 from pgmpy_dp.structure.search import Search, support

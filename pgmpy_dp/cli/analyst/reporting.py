@@ -77,7 +77,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
     from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
     from pgmpy_dp.report import write_report
-    from pgmpy_dp.report.pair_map import table_fits
+    from pgmpy_dp.report.tables import table_fits
 
     require_page(out)
     with stages(2) as begin:

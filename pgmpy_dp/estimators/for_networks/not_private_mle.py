@@ -16,7 +16,7 @@ from pgmpy_dp.estimators.sources import declared
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.inference.trees.engine import INFERENCE
+from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import conditional, families, markov_scopes, require_joined, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, whole
 from pgmpy_dp.schema import Clique, Schema

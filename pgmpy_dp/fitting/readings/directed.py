@@ -17,7 +17,7 @@ from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.rows import Rows
-from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import conditional
 from pgmpy_dp.observed.observations import Observations, observed_of, sampling_variance
 from pgmpy_dp.observed.testing_tables import telling, tree_cells

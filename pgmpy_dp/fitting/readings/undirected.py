@@ -21,7 +21,7 @@ from pgmpy_dp.inference.collective.expected_losses import expected_loss
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import project_to_simplex
-from pgmpy_dp.inference.trees.engine import MAX_TABLE_CELLS
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside
 from pgmpy_dp.observed.observations import Observations

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
+from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.evidence import conditioned
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import FEW_STATES, GivenOthers, ImpossibleEvidenceError, Places
+from pgmpy_dp.models.answering import FEW_STATES
 
 # Number of draws of an answer's error, to estimate how often a state is the most probable one.
 _ERRORS = 1000

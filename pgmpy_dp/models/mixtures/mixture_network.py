@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
+from pgmpy_dp import _late
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
@@ -231,9 +232,8 @@ class PrivateMixtureNetwork(Model):
         >>> sorted(network.edges()), network.latents
         ([('component', 'bronc'), ('component', 'lung')], {'component'})
         """
-        from pgmpy_dp.networks.latent_root import latent_root_network  # importing pgmpy takes 0.5 s and 40 MB
-
-        return latent_root_network(self.mixture_, self.schema_, self.guarantee_)
+        network: PrivateBayesianNetwork = _late.public("networks").latent_root_network(self)
+        return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mixture, its schema and its guarantee as JSON; an existing file is replaced only when complete.

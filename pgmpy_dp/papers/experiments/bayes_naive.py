@@ -17,7 +17,7 @@ from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.populations import random_naive_bayes
 from pgmpy_dp.papers.experiments.runner import Experiment

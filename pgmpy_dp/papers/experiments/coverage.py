@@ -19,9 +19,9 @@ from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.bounds import bounds
-from pgmpy_dp.models.simulation import simulate
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.models.answering import bounds
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.papers.experiments.populations import bnlearn_network
 from pgmpy_dp.papers.experiments.runner import Experiment

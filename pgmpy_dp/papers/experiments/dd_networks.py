@@ -26,7 +26,7 @@ from pgmpy_dp.evaluation import (
 )
 from pgmpy_dp.evaluation.query_errors import FLOOR
 from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation
-from pgmpy_dp.models.simulation import simulate
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.papers.experiments.drawing import plot_quartiles
 from pgmpy_dp.papers.experiments.populations import bnlearn_network, random_variables
 from pgmpy_dp.papers.experiments.runner import Experiment

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import Message, callers_level
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixes_slowly
 from pgmpy_dp.inference import Layout, TreeTooLargeError
+from pgmpy_dp.inference.distribution import GivenOthers
+from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import FEW_STATES, GivenOthers, Places
-from pgmpy_dp.models.bounds import bounds
-from pgmpy_dp.models.trees.conditioning import Conditioning, Reduction
-from pgmpy_dp.models.trees.deviations import Deviations
+from pgmpy_dp.inference.trees.conditioning import Conditioning, Reduction
+from pgmpy_dp.models.answering import FEW_STATES, bounds
+from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Schema
 

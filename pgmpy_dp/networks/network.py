@@ -1,4 +1,8 @@
-"""Queries, releases and files of Bayesian and Markov networks."""
+"""Fitted networks of both kinds: questions, releases, files, and where the parameters come from.
+
+A guarantee holds only for parameters that derive from a release. Many methods of pgmpy change a network, and its tables
+can be changed without any method. Therefore the current contents are compared with those at the time of the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
@@ -22,26 +27,234 @@ from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.answering import named_evidence
-from pgmpy_dp.models.bounds import NAME_RELEASE
+from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.models.answering import NAME_RELEASE, named_evidence
+from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, places
 from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
-from pgmpy_dp.models.provenance import NO_GUARANTEE, Provenance
 from pgmpy_dp.models.questions import checked_evidence
-from pgmpy_dp.models.trees.answers import Drawn, TreeAnswers, slowly
-from pgmpy_dp.models.trees.conditioning import Conditioning
-from pgmpy_dp.models.trees.deviations import HIGHER, SCALES, Deviations
-from pgmpy_dp.models.trees.farthest_pairs import measure_farthest
-from pgmpy_dp.models.trees.named_tables import named
+from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers, slowly
+from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import agreed_schema, agreed_total
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, learned_graph
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
-from pgmpy_dp.release.kinds import first_holding, found_states, joint_guarantee, refuse_exact
+from pgmpy_dp.release.kinds import first_holding, found_states, joint_guarantee, refuse_exact, several
 from pgmpy_dp.schema import Schema
+
+Table = TypeVar("Table", DiscreteFactor, TabularCPD)
+
+
+class NamedFactor(DiscreteFactor):
+    """A factor whose states are accessed only by name."""
+
+    def reduce(self, values: Any, inplace: bool = True, show_warnings: bool = True) -> Any:
+        """Reduce to given states of some variables.
+
+        Raises
+        ------
+        KeyError
+            If a variable has no such state.
+        """
+        values = values if isinstance(values, str) else [self._named(pair) for pair in values]
+        return super().reduce(values, inplace=inplace, show_warnings=show_warnings)
+
+    def _named(self, pair: Any) -> Any:
+        if not isinstance(pair, tuple) or pair[0] not in self.variables:
+            return pair  # pgmpy refuses it
+        variable, state = pair
+        if hasattr(pair, "state"):  # a `State` of pgmpy's Gibbs sampler holds a position
+            return variable, self.get_state_names(variable, state)
+        self.get_state_no(variable, state)
+        return pair
+
+
+class NamedCPD(NamedFactor, TabularCPD):
+    """A CPD whose states are accessed only by name, also in its copies and factors."""
+
+    def copy(self) -> TabularCPD:
+        """Return an independent copy."""
+        return named(super().copy())
+
+    def to_factor(self) -> DiscreteFactor:
+        """Return a factor with the same table."""
+        return named(super().to_factor())
+
+
+def named(table: Table) -> Table:
+    """View a table of pgmpy with access by name only; a change of either table changes both.
+
+    Examples
+    --------
+    >>> factor = named(DiscreteFactor(["smoke"], [2], [0.3, 0.7], {"smoke": ["yes", "no"]}))
+    >>> factor.reduce([("smoke", 1)])
+    Traceback (most recent call last):
+    KeyError: "state: 1 is an unknown for variable: smoke. It must be one of ['yes', 'no']"
+    """
+    kind = NamedCPD if isinstance(table, TabularCPD) else NamedFactor
+    own = kind.__new__(kind)
+    own.__dict__ = vars(table)
+    return own
+
+
+# Attributes of a network and its copies: the guarantee, the source of bounds, and the contents that both are valid for.
+_PROMISE = ("guarantee_", "_promised")
+# The schemas that evidence is read by are public, and kept when a network is changed.
+_READING = ("_read_by",)
+_BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_misfit", "_check", "_tried", "_warned")
+
+Tables = frozenset[Any]
+
+NO_GUARANTEE = Guarantee.of(math.inf, mechanism="none", private=False)
+
+
+class Provenance:
+    """A fitted network tracks the origin of its parameters.
+
+    What finding the edges, or the states of a variable, in records cost is an attribute of the graph and of its nodes,
+    which copies and subgraphs keep, and every fit adds it. Removing tables preserves the guarantee, since the others
+    still derive from the release. A table from the caller may have any origin, and removes the guarantee. Any change
+    removes the release, from which bounds are computed.
+    """
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """Return the guarantee for the records behind the parameters.
+
+        After an estimator without a guarantee, such as pgmpy's own, its mechanism is "none".
+        """
+        self._follow_parameters()
+        if "guarantee_" not in vars(self):
+            raise AttributeError(f"The network has {self._promise()}.")
+        found: Guarantee = vars(self)["guarantee_"]
+        return found
+
+    @guarantee_.setter
+    def guarantee_(self, guarantee: Guarantee) -> None:
+        vars(self).update(guarantee_=guarantee, _promised=_tables(self))
+
+    def _promise(self) -> str:
+        """Describe the guarantee, or why there is none."""
+        self._follow_parameters()
+        if "guarantee_" in vars(self):
+            return str(vars(self)["guarantee_"])
+        return f"no guarantee: it {'holds parameters of other origin' if _tables(self) else 'is not fitted'}"
+
+    @property
+    def release_(self) -> Release | tuple[Release, ...]:
+        """Return the release that the network was fitted to, from which bounds are computed."""
+        if vars(self).get("_fitted_as") != _network(self):
+            self._forget(_BOUNDS)
+        if "release_" not in vars(self):
+            raise AttributeError("The network has no release: it is not fitted to one, or was changed since.")
+        found: Release | tuple[Release, ...] = vars(self)["release_"]
+        return found
+
+    @release_.setter
+    def release_(self, release: Release | tuple[Release, ...]) -> None:
+        read_by = tuple(one.schema for one in several(release))
+        vars(self).update(release_=release, _fitted_as=_network(self), _read_by=read_by)
+
+    def _follow_parameters(self) -> None:
+        """Remove the guarantee if a table differs from those that it was given for."""
+        held = vars(self).get("guarantee_", NO_GUARANTEE)
+        if held.mechanism != "none" and not _tables(self) <= vars(self)["_promised"]:
+            self._forget()
+            warnings.warn(
+                "The network has no guarantee any more: parameters that do not come from its fit may tell anything "
+                "about the records. Fit it again, or attach_release, if they follow from that release.",
+                stacklevel=callers_level(),
+            )
+
+    def _provenance_of(self, network: Network) -> None:
+        """Copy the provenance of a network with the same parameters and structure."""
+        carry_learned(network, self)
+        held = vars(network)
+        vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS, *_READING) if name in held})
+        if "guarantee_" in held and "_promised" not in held:  # set on a plain network by the file's reader
+            self.guarantee_ = held["guarantee_"]
+
+    def _note_states(self, found: Mapping[str, Guarantee]) -> None:
+        """Keep what finding the states of variables in records cost."""
+        graph: Any = self
+        for node, data in graph.nodes(data=True):
+            if node in found:
+                data[GRAPH_KEY] = learned(data.get(GRAPH_KEY), found[node])
+
+    def _forget(self, names: tuple[str, ...] = (*_PROMISE, *_BOUNDS)) -> dict[str, Any]:
+        """Remove these attributes, by default the guarantee and the release, and return them."""
+        return {name: vars(self).pop(name) for name in names if name in vars(self)}
+
+
+def _tables(network: Network) -> Tables:
+    """Return the contents of a network's tables in a form that can be compared."""
+    tables = network.get_cpds() if hasattr(network, "get_cpds") else network.get_factors()
+    return frozenset(
+        (tuple((v, tuple(table.state_names[v])) for v in table.variables), np.asarray(table.values).tobytes())
+        for table in tables
+    )
+
+
+def _network(network: Network) -> tuple[dict[str, frozenset[str]], Tables]:
+    return {node: frozenset(network.adj[node]) for node in network.nodes()}, _tables(network)
+
+
+def simulate(
+    network: Network,
+    n_samples: int = 10,
+    seed: int | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    include_latents: bool = False,
+) -> pd.DataFrame:
+    """Draw independent records exactly by a junction tree, without using numpy's global generator.
+
+    Parameters
+    ----------
+    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
+    n_samples : int
+    seed : int, optional
+        The same seed gives the same records. Privacy does not depend on it, since the distribution is already released.
+    evidence : mapping of variable to state, optional
+        Records are drawn from the distribution given these states.
+    include_latents : bool
+        Whether to include columns of latent variables.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A categorical column with all states for each variable, in the order of the nodes.
+
+    Raises
+    ------
+    SchemaError
+        If a variable or state of the evidence is unknown.
+    ValueError
+        If the evidence has probability zero.
+    TreeTooLargeError
+        If the junction tree does not fit in memory.
+
+    Examples
+    --------
+    >>> from pgmpy.factors.discrete import TabularCPD
+    >>> from pgmpy.models import DiscreteBayesianNetwork
+    >>> network = DiscreteBayesianNetwork()
+    >>> network.add_node("smoke")
+    >>> network.add_cpds(TabularCPD("smoke", 2, [[0.3], [0.7]], state_names={"smoke": ["yes", "no"]}))
+    >>> simulate(network, 3, seed=0)["smoke"].tolist()
+    ['no', 'yes', 'yes']
+    """
+    whole_number("n_samples", n_samples, 0)
+    schema = Schema.from_model(network)
+    given = checked_evidence(schema, evidence)
+    layout, potentials, _ = log_linear(network, schema.states)
+    with named_evidence(given):
+        codes = Conditioning(layout).sample(potentials, places(schema, given), n_samples, np.random.default_rng(seed))
+    hidden = () if include_latents else network.latents
+    shown = [variable for variable in network.nodes() if variable not in hidden]
+    return labelled(codes, schema, shown)
 
 
 class PrivateNetwork(Model, Provenance):
@@ -81,7 +294,7 @@ class PrivateNetwork(Model, Provenance):
         """Return networks drawn from their posterior given the release: 200, unless `sample_draws` was called.
 
         Bounds are equal-tailed quantiles of the networks' answers, shifted and widened by the deviation of the release
-        from the network; see `pgmpy_dp.models.trees.deviations`. For variables that were measured together this
+        from the network; see `pgmpy_dp.models.deviations`. For variables that were measured together this
         deviation is known. Otherwise it is estimated from pairs of variables that were measured beside the network's
         families, if the release has at least three, such as those of `plan_measurements` with ``check=0.15``. Without
         such pairs, bounds assume that the structure is correct unless the families' own tables contradict it, and

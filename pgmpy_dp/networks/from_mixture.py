@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 
-from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
-from pgmpy_dp.release import Guarantee
-from pgmpy_dp.schema import Schema
 
 _COMPONENT = "component"
 # Maximum number of cells of a joint table with the latent root, since pgmpy's inference multiplies these tables.
 _MOST_CELLS = 2**26
 
 
-def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) -> PrivateBayesianNetwork:
+def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
     """Convert a mixture to a Bayesian network; errors as in `PrivateMixtureNetwork.to_bayesian_network`."""
+    mixture, schema = model.mixture_, model.schema_
     states, root = schema.state_names, _COMPONENT
     while root in states:
         root += "_"
@@ -60,6 +59,6 @@ def latent_root_network(mixture: Mixture, schema: Schema, guarantee: Guarantee) 
     network.add_cpds(*cpds)
     network.check_model()
     network._read_by = (schema,)
-    network.guarantee_ = guarantee
+    network.guarantee_ = model.guarantee_
     network._note_states(schema.found)
     return network

@@ -41,9 +41,9 @@ import numpy as np
 from scipy import stats
 from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
+from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.layout import Layout, Vector
-from pgmpy_dp.models.answering import Places
-from pgmpy_dp.models.trees.conditioning import Conditioning
+from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import first_holding, least_noisy

@@ -1,0 +1,325 @@
+"""What the page's scripts know of a model: tables of the model and of the draws that its bounds come from."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy import stats
+
+from pgmpy_dp.errors import Message
+from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.refits import MixtureDraws
+from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.models import deviations
+from pgmpy_dp.models.deviations import Deviations
+from pgmpy_dp.models.numbers import Shape
+from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers
+from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.schema import Clique, Schema
+
+_NAMES = {"f8": "Float64Array", "f4": "Float32Array", "i4": "Int32Array", "i2": "Int16Array", "u2": "Uint16Array"}
+_NAMES |= {"u1": "Uint8Array"}
+_ALIGNED = 8  # bytes: where typed arrays of any kind may start
+
+
+@dataclass
+class Packed:
+    """Arrays one after the other, little-endian."""
+
+    parts: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, values: ArrayLike, dtype: DTypeLike) -> dict[str, Any]:
+        """Append an array, flat; return what the page reads as this array: its type, place in bytes and length."""
+        array = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<")).ravel()
+        place = {"packed": [_NAMES[array.dtype.str[1:]], self.size, array.size]}
+        content = array.tobytes() + bytes(-array.nbytes % _ALIGNED)
+        self.parts.append(content)
+        self.size += len(content)
+        return place
+
+    def text(self) -> str:
+        """Write all arrays, deflated, in base 64."""
+        return base64.b64encode(zlib.compress(b"".join(self.parts), 9)).decode()
+
+
+def shape_content(shape: Shape, packed: Packed) -> dict[str, Any]:
+    """Return what `questions.js` needs: the density by cells, its draws, and its dependence on other variables."""
+    density, knots = shape.density, np.flatnonzero(~shape.spikes)
+    centres = shape.centres[0]
+    offsets = shape.places - centres[density.owners]
+    return {
+        "knots": knots.tolist(),
+        "centres": packed.add(centres[knots], np.float64),
+        "logs": packed.add(np.log(np.maximum(shape.chances[knots], 1e-12)), np.float64),
+        "most": shape.most_leaning.tolist(),
+        "owners": packed.add(density.owners, np.int32),
+        "offsets": packed.add(offsets, np.float64),
+        "middles": packed.add(shape.middles, np.float64),
+        "ends": [packed.add(ends, np.float64) for ends in shape.ends],
+        "rows": [packed.add(density.shares, np.float64), *(packed.add(row, np.float32) for row in density.drawn)],
+        "guess": shape.untold,
+    }
+
+
+# Remainders of logarithms in steps that have 16 bits: answers are means over many components, whose errors are smaller.
+_STEP, _MOST_STEPS = 2.0**-30, 2**15 - 1
+_MOST_RUNS = 64  # of components that differ by factors
+
+
+def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed, interval: float) -> dict[str, Any]:
+    """Return what `mixtures.js` needs."""
+    content = _content(mixture, packed, exactly=True)
+    if draws is not None:
+        each = draws.fit.components
+        content["errors"] = {
+            "width": float(stats.t.ppf((1 + interval) / 2, len(draws.refits))),
+            "noise": [draws.noise[variable] for variable in mixture.variables],
+            "members": [(number * each, (number + 1) * each) for number in range(draws.fit.size)],
+            "refits": [_content(refit, packed, exactly=False) for refit in draws.refits],
+            "records": [
+                [packed.add(column, column.dtype) for column in codes[np.lexsort(codes.T[::-1])].T]
+                for codes in draws.records
+            ],
+        }
+    return content
+
+
+def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
+    """Return weights, tables, and the place of every variable.
+
+    A variable's states are in groups, of which each has one, unless the variable refines a coarser one: they are then
+    that one's states, and have shares within them. Every cell of the variable's block is in a group too.
+    """
+    places = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
+    variables = []
+    for variable, states in mixture.cardinalities.items():
+        finer = mixture.refined.get(variable)
+        coarse, groups, shares = variable, np.arange(states), np.ones(states)
+        if finer is not None:
+            coarse, groups, shares = finer.coarser, finer.groups, finer.shares
+        size = mixture.cardinalities[coarse]
+        root, following = mixture.dependent.get(coarse, (coarse, np.arange(size)))
+        number, axis = places[root]
+        cells = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
+        variables.append(
+            {
+                "block": number,
+                "size": size,
+                "cellGroups": packed.add(following[cells], np.int32),
+                "groups": packed.add(groups, np.int32),
+                "shares": packed.add(shares, np.float64),
+            }
+        )
+    tables = [_table(table, packed, exactly) for table in mixture.tables]
+    return {"weights": packed.add(mixture.weights, np.float64), "variables": variables, "tables": tables}
+
+
+def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
+    """Write a block's table by component and cell.
+
+    Components of one fit follow one another, and differ by a factor of each variable's state: the logarithms are those
+    of the first of them, plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is
+    written as it is.
+    """
+    cells, shape = table[0].size, table.shape[1:]
+    flat = table.reshape(len(table), cells)
+    logs = np.log(np.where(flat > 0, flat, 1.0))
+    starts, found = [0], [_factors(flat, logs, shape)]
+    while (end := starts[-1] + len(found[-1])) < len(table) and len(starts) < _MOST_RUNS:
+        starts.append(end)
+        found.append(_factors(flat[end:], logs[end:], shape))
+    if end < len(table):
+        return {"cells": cells, "plain": packed.add(flat, np.float64 if exactly else np.float32)}
+    effects = np.concatenate(found)
+    base = np.where(flat[starts] > 0, logs[starts], -np.inf)
+    held: dict[str, Any] = {"cells": cells, "shape": shape, "starts": starts, "base": packed.add(base, np.float64)}
+    held["effects"] = packed.add(effects, np.float32)
+    if exactly:
+        near = np.repeat(logs[starts], list(map(len, found)), axis=0) + _spread(effects, shape)
+        rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0).astype(np.int32) + _MOST_STEPS
+        held["rest"] = [packed.add(rest & 255, np.uint8), packed.add(rest >> 8, np.uint8)]
+    return held
+
+
+def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
+    """Find effects of states on the logarithms' differences from the first component's.
+
+    Returns
+    -------
+    ndarray of shape (components, states of all variables of the block)
+        In single precision, of the first components, up to one that has no such effects.
+    """
+    held = table[0] > 0
+    apart = np.where(held, logs - logs[0], 0.0)
+    effects = apart
+    if len(shape) > 1:
+        states = np.zeros((len(held), sum(shape)))
+        np.put_along_axis(states, _places(shape).T, 1.0, axis=1)
+        effects = apart @ states @ np.linalg.pinv(states[held].T @ states[held], rcond=1e-10, hermitian=True)
+    effects = effects.astype(np.float32).astype(np.float64)
+    near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
+    fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)
+    return np.asarray(effects[: len(fits) if fits.all() else fits.argmin()])
+
+
+def _spread(effects: Vector, shape: Sequence[int]) -> Vector:
+    """Add the effects of the states of every cell."""
+    return np.asarray(effects[:, _places(shape)].sum(axis=1))
+
+
+def _places(shape: Sequence[int]) -> NDArray[np.intp]:
+    """Number the states of all variables; return those of every cell, of shape (variables, cells)."""
+    starts = np.cumsum([0, *shape[:-1]])
+    return np.asarray(np.indices(shape).reshape(len(shape), -1) + starts[:, None])
+
+
+# Most cells of a tree times the networks that are calibrated for an answer: above, a click takes more than a second.
+_MOST_WORK = 60_000_000
+_MOST_CELLS = 4_000_000
+
+
+def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> dict[str, Any]:
+    """Return what `trees.js` needs.
+
+    Raises
+    ------
+    TreeTooLargeError
+        If the tables are too large for a page.
+    """
+    from pgmpy_dp.inference.trees.kernel import OPERATION, SMALL, SUM_OUT  # numba takes 0.2 s to import
+
+    schema, networks = answers.schema, 1 if drawn is None else len(drawn.posterior.totals)
+    alone = [(variable,) for variable in schema.variables]
+    wide = maximal([*answers.layout.scopes, *(drawn.posterior.layout.scopes if drawn else ())])
+    scopes = [*alone, *(scope for scope in wide if len(scope) > 1)]
+    try:
+        tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=min(_MOST_CELLS, _MOST_WORK / networks))
+    except TreeTooLargeError as error:
+        raise TreeTooLargeError(
+            Message(
+                f"The network is too large for a page: {error}",
+                "fit PairwiseMixture, which answers without a tree, or draw fewer networks by sample_draws",
+                "fit --estimator mixture, which answers without a tree",
+            )
+        ) from error
+    layout, cells = tree.layout, sum(schema.cardinalities().values())
+    joined: nx.Graph = nx.empty_graph(len(schema.variables))
+    for scope in scopes:
+        nx.add_path(joined, map(schema.variables.index, scope))
+    rows = tree.program
+    marginals = (rows[:, SMALL] >= layout.size) & (rows[:, SMALL] < layout.size + cells)
+    content: dict[str, Any] = {
+        "cards": list(schema.cardinalities().values()),
+        "components": [min(component) for component in nx.connected_components(joined)],
+        "program": packed.add(rows[(rows[:, OPERATION] != SUM_OUT) | marginals], np.int32),
+        "maps": packed.add(tree.maps, np.int32),
+        "size": layout.size,
+        "buffer": tree.buffer_size,
+        "own": packed.add(_placed(layout, answers.layout, answers.logs[None], schema, schema), np.float64),
+    }
+    if drawn is not None:
+        posterior = drawn.posterior
+        for target in ("population", "records"):
+            logs = _placed(layout, posterior.layout, posterior.draws(target), posterior.schema, schema)
+            content[target] = packed.add(logs, np.float32)
+        content["totals"] = packed.add(posterior.totals, np.float64)
+        each = dict.fromkeys(drawn.deviations.values())  # one for both targets, or the population's and the records'
+        content["deviations"] = [_deviations(own, schema, packed) for own in each]
+    correcting = answers.correcting()
+    content["corrections"] = [] if correcting is None else _corrections(correcting, schema, packed)
+    return content
+
+
+def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: Schema) -> Vector:
+    """Add tables of log-potentials to those of another layout; rows are its cells, and columns networks.
+
+    `states` is the schema of the tables, in whose order their states are, `schema` that of the layout.
+    """
+    found = np.zeros((layout.size, len(logs)))
+    for place, scope in enumerate(own.scopes):
+        table = np.moveaxis(logs[:, own.offsets[place] : own.offsets[place + 1]].reshape(-1, *own.shapes[place]), 0, -1)
+        table = _in_order(table, scope, states, schema)
+        holder = min(
+            (number for number, wider in enumerate(layout.scopes) if set(scope) <= set(wider)),
+            key=lambda number: int(layout.offsets[number + 1] - layout.offsets[number]),
+        )
+        wider = layout.scopes[holder]
+        table = table.transpose(*sorted(range(len(scope)), key=lambda axis: wider.index(scope[axis])), len(scope))
+        shape = [size if variable in scope else 1 for variable, size in zip(wider, layout.shapes[holder], strict=True)]
+        cells = found[layout.offsets[holder] : layout.offsets[holder + 1]].reshape(*layout.shapes[holder], len(logs))
+        cells += table.reshape(*shape, len(logs))
+    return found
+
+
+def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schema) -> Vector:
+    """Put the states of every axis in the schema's order."""
+    for axis, variable in enumerate(scope):
+        own = states.states[variable]
+        if own != schema.states[variable]:
+            table = np.take(table, [own.index(state) for state in schema.states[variable]], axis=axis)
+    return table
+
+
+def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
+    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, held.schema
+
+    def effect(scope: Clique) -> dict[str, Any]:
+        found = held.effect(scope)
+
+        def table(values: Vector) -> Any:
+            return packed.add(_turned(values, scope, states, schema), np.float32)
+
+        return {
+            "scope": sorted(numbers[variable] for variable in scope),
+            "expected": table(found.expected),
+            "ratio": table(found.ratio),
+            "freedom": table(found.freedom),
+            "variance": float((found.noise * found.expected**2).flat[0]),
+            "weights": held.weights(scope).tolist(),
+        }
+
+    return {
+        "ranks": [states.variables.index(variable) for variable in schema.variables],
+        "streams": [_words(deviations.random_numbers(seed)) for seed in (0, 1)],
+        "scales": deviations.SCALES.tolist(),
+        "factors": deviations.FACTORS.tolist(),
+        "shares": deviations.SHARES.tolist(),
+        "higher": deviations.HIGHER,
+        "inside": held.inside.new.tolist(),
+        "outside": None if held.outside is None else held.outside.tolist(),
+        "told": held.told,
+        "families": [[numbers[variable] for variable in scope] for scope in held.scopes],
+        "effects": [effect(scope) for scope in held.measured()],
+    }
+
+
+def _corrections(held: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
+    """Return by what factors measured tables move the network's answers."""
+    return [
+        {
+            "scope": sorted(map(schema.variables.index, scope)),
+            "factors": packed.add(_turned(held.centre(scope), scope, held.schema, schema), np.float64),
+        }
+        for scope in held.measured()
+    ]
+
+
+def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:
+    """Put the axes of a table in the schema's order, and their states."""
+    order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
+    return _in_order(table, scope, states, schema).transpose(order)
+
+
+def _words(generator: np.random.Generator) -> list[str]:
+    """Return the state of the generator: numbers of 64 bits, which are texts because JavaScript would round them."""
+    state: NDArray[np.uint64] = generator.bit_generator.state["state"]["state"]
+    return [str(word) for word in state.tolist()]

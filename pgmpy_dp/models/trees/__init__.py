@@ -1,1 +1,0 @@
-"""Queries to networks by junction trees, and deviations of a release from a network."""
