@@ -1,8 +1,8 @@
-"""Base classes of estimators, whose `fit` takes the steps source, plan, measure, observe, read and finish.
+"""Estimators are data classes of parameters, fitted by one `run`: source, plan, measure and read.
 
-An estimator is a data class of its parameters. It defines the mechanism that it requests (`_plan`) and how it is fitted
-to the release (`_read`). Fitting a release costs nothing; fitting a private data set charges its ledger; for records
-with declared states, a private data set is created for this fit alone.
+An estimator defines two functions: `_plan(structure, public)` is the mechanism that it requests, and
+`_read(structure, release)` sets the fitted attributes. Fitting a release costs nothing; fitting a private data set
+charges its ledger; for records with declared states, a private data set is created for this fit alone.
 """
 
 from __future__ import annotations
@@ -17,33 +17,27 @@ from typing import Any, ClassVar, Self
 import networkx as nx
 from sklearn.base import clone
 
+from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote, quoted
 from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.steps import StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.estimators.sources import (
-    declared,
-    informed,
-    require_agreement,
-    require_variables,
-    together,
-    variables_of,
-)
+from pgmpy_dp.errors import Message, SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
-from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import found_states, joint_guarantee, several, warn_of_other_records
+from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_repeated, several, warn_of_other_records
 from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
 _SINGLE = {"None", "bool", "float", "int", "str"}
-_NEXT_SECTION = r"\n\n(?=\w+\n-{4,}\n)"
+NOISE = choice("auto", "laplace", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -109,37 +103,10 @@ class Plan:
         return Outlook.of(self.schema, noise, self.records, self.guarantee)
 
 
-def _described(doc: str, bases: Sequence[str]) -> str:
-    """Add the parameters and attributes of base classes to a docstring, except those that it describes itself."""
-    summary, *others = re.split(_NEXT_SECTION, doc)
-    sections = []
-    for title in ("Parameters", "Attributes"):
-        own, inherited = _entries(doc, title), dict[str, str]()
-        for base in reversed(bases):
-            inherited |= {name: entry for name, entry in _entries(base, title).items() if name not in own}
-        entries = inherited | own if title == "Parameters" else own | inherited
-        if entries:  # several names may have one entry
-            sections.append("\n".join([title, "-" * len(title), *dict.fromkeys(entries.values())]))
-    return "\n\n".join([summary, *sections, *(part for part in others if not part.startswith(("Param", "Attr")))])
-
-
-def _entries(doc: str, title: str) -> dict[str, str]:
-    """Parse a section of a docstring: the entry of each name."""
-    found = next((part for part in re.split(_NEXT_SECTION, doc) if part.startswith(f"{title}\n")), "")
-    entries = re.split(r"\n(?=\S)", found)[2:]
-    return {name: entry for entry in entries for name in entry.partition(" :")[0].partition("\n")[0].split(", ")}
-
-
 class Estimator:
-    """A data class of parameters, with constraints on some of them, and the steps of `fit`.
+    """A data class of parameters, with constraints on some of them, which `_run` fits.
 
-    Its representation shows numbers and names, but only the type of other parameters, which may contain records. A
-    class's docstring describes its own parameters and attributes; those of its base classes are added.
-
-    Attributes
-    ----------
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
+    Its representation shows numbers and names, but only the type of other parameters, which may contain records.
     """
 
     _repr_html_ = None
@@ -149,12 +116,7 @@ class Estimator:
     delta: float = 0.0  # for estimators without these parameters
     state_names: Any = None
     release_: Any
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if cls.__doc__:
-            bases = [inspect.cleandoc(base.__doc__ or "") for base in cls.__mro__[1:] if issubclass(base, Estimator)]
-            cls.__doc__ = _described(inspect.cleandoc(cls.__doc__), bases)
+    guarantee_: Guarantee
 
     def __post_init__(self) -> None:
         given = dict(vars(self))
@@ -164,11 +126,11 @@ class Estimator:
     def __sklearn_clone__(self) -> Any:
         """Make an unfitted copy, marked as a copy, which shares the ledger if there is one."""
         names = inspect.signature(type(self)).parameters
-        kept = {name: getattr(self, name) for name in names if name == "budget"}
-        copied = {name: clone(getattr(self, name), safe=False) for name in names if name not in kept}
-        found = type(self)(**copied, **kept)
-        vars(found)["_is_copy"] = True
-        return found
+        shared = {name: getattr(self, name) for name in names if name == "budget"}
+        cloned = {name: clone(getattr(self, name), safe=False) for name in names if name not in shared}
+        copy = type(self)(**cloned, **shared)
+        vars(copy)["_is_copy"] = True
+        return copy
 
     def __repr__(self) -> str:
         given = []
@@ -181,38 +143,31 @@ class Estimator:
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self)}
 
-    def _fit(self, model: Any, data: Any, public: Any = None) -> Self:
-        """Take all steps; nothing is charged before `_measure`."""
+    def _run(self, model: Any, data: Any, public: Any = None) -> Self:
+        """Fit: all that can be refused is refused before `_measure`, which charges."""
         self._check_parameters()
         if public is not None:
             require_informable(self)
         structure, before = self._structure(model), learned_graph(model)
-        found = self._source(structure, data, public)
-        self._found = found_states(found if isinstance(found, tuple) else (found,))
-        if isinstance(found, Wall):
-            found = self._measure(structure, found.after(before), public)
-        self._observe(structure, found)
-        self._finish(structure, found, self._read(structure, found))
-        if "guarantee_" in vars(self):
-            self.guarantee_: Guarantee = vars(self)["guarantee_"].after(before)
+        source = self._source(structure, data, public)
+        self._found = found_states(source if isinstance(source, tuple) else (source,))
+        measured = isinstance(source, Wall)
+        release = self._measure(structure, source.after(before), public) if measured else source
+        releases = [part for part in several(release) if isinstance(part, Release)]
+        warn_of_releases(releases)
+        self._read(structure, release)
+        if releases:
+            self.release_, self.guarantee_ = release, joint_guarantee(releases)
+        self.guarantee_ = self.guarantee_.after(before)
         return self
 
     def _check_parameters(self) -> None:
-        """Check the parameters, before the model and the records.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is a model or records, as in pgmpy's old style of constructing estimators. The message shows
-            only their type.
-        ValueError
-            If a parameter violates its constraint.
-        """
+        """Refuse parameters that violate a constraint, and models or records where pgmpy's old style had them."""
         name = type(self).__name__
         for parameter in inspect.signature(type(self)).parameters.values():
-            value, declared = getattr(self, parameter.name), set(re.findall(r"\w+", str(parameter.annotation)))
+            value, annotated = getattr(self, parameter.name), set(re.findall(r"\w+", str(parameter.annotation)))
             foreign = hasattr(value, "columns") or isinstance(value, (nx.Graph, Wall))
-            if foreign or (declared <= _SINGLE and not single(value)):
+            if foreign or (annotated <= _SINGLE and not single(value)):
                 raise TypeError(
                     f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with "
                     f"parameters alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
@@ -224,28 +179,20 @@ class Estimator:
         """Check the model, and return the structure that the other steps need."""
         return model
 
-    def _variables(self, structure: Any, data: Any) -> Sequence[str]:
+    def _variables(self, structure: Any, data: Any = None) -> Sequence[str]:
         """List the variables of the model or, without a network, of the data."""
         return variables_of(data, self.state_names)
 
     def _states(self, structure: Any) -> Mapping[str, Any] | Schema | None:
         """Return the declared states of the variables that records have."""
-        found: Mapping[str, Any] | Schema | None = self.state_names
-        return found
+        states: Mapping[str, Any] | Schema | None = self.state_names
+        return states
 
-    def _require_held(self, structure: Any, schema: Schema) -> None:
+    def _check_rules(self, structure: Any, schema: Schema) -> None:
         """Refuse a schema with rules that the fitted model would violate."""
 
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
-        """Return the release given to `fit`, joined with public tables, or else the source to measure.
-
-        Raises
-        ------
-        SchemaError
-            If a variable is not declared, a rule cannot be enforced, or a public table does not match the schema.
-        ValueError
-            If epsilon is given with a release, or missing without one.
-        """
+        """Return the release given to `fit`, joined with public tables, or else the source to measure."""
         raise NotImplementedError
 
     def _plan(self, structure: Any, public: Any) -> Any:
@@ -254,42 +201,22 @@ class Estimator:
 
     def _measure(self, structure: Any, source: Any, public: Any) -> Any:
         """Charge the source, and return its release, joined with public tables."""
-        self.release_ = informed(self._released(structure, source), public)
-        self.guarantee_ = self.release_.guarantee  # kept if `_read` fails, since they are paid for
+        return self._paid(source.release(self._plan(structure, source)), public)
+
+    def _paid(self, release: Any, public: Any) -> Any:
+        """Keep a release that was paid for, even if `_read` fails."""
+        self.release_ = informed(release, public)
+        self.guarantee_ = self.release_.guarantee
         return self.release_
 
-    def _released(self, structure: Any, source: Any) -> Any:
-        """Charge the source, and return what is drawn."""
-        return source.release(self._plan(structure, source))
-
-    def _observe(self, structure: Any, release: Any) -> None:
-        """Warn if releases are of different records, or contradict themselves or their rules."""
-        releases = several(release)
-        warn_of_other_records(releases)
-        warn_of_contradictions(releases)
-        warn_of_broken_rules(releases)
-
-    def _read(self, structure: Any, release: Any) -> Any:
-        """Compute the fitted model from the release."""
+    def _read(self, structure: Any, release: Any) -> None:
+        """Compute the fitted attributes from the release, and set them."""
         raise NotImplementedError
-
-    def _finish(self, structure: Any, release: Any, found: Any) -> None:
-        """Set the fitted attributes."""
-        self.release_ = release
-        self.guarantee_ = joint_guarantee(several(release))
 
 
 @dataclass(eq=False, repr=False)
 class PrivateEstimator(Estimator):
-    """Base class of estimators whose fit costs privacy.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        Privacy loss of the fit, for records or a private data set.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    """
+    """Base class of estimators whose fit costs privacy."""
 
     epsilon: float | None = None
     _: KW_ONLY
@@ -299,21 +226,21 @@ class PrivateEstimator(Estimator):
         data = together(data)
         variables = self._variables(structure, data)
         if isinstance(data, Release):
-            source: Any = informed(self._paid(data, variables), public)
+            self._check_release(data, variables)
+            source: Any = informed(data, public)
         else:
             source = self._dataset(data, variables, self._states(structure))
             if public is not None:
                 read_public_tables(public, source.schema)
-        self._require_held(structure, source.schema)
+        self._check_rules(structure, source.schema)
         return source
 
-    def _paid(self, release: Release, variables: Sequence[str]) -> Release:
+    def _check_release(self, release: Release, variables: Sequence[str]) -> None:
         """Refuse a release that this estimator cannot be fitted to."""
         if not release.cliques:
-            held = (
-                "draws of a network, and no tables to fit: read its mean()." if release.drawn else "no tables to fit."
-            )
-            raise TypeError(f"{type(release).__name__} hold {held}")
+            drawn = "draws of a network, and " if release.drawn else ""
+            advice = ": read its mean()" if release.drawn else ""
+            raise TypeError(f"{type(release).__name__} hold {drawn}no tables to fit{advice}.")
         if self.epsilon is not None:
             raise ValueError(
                 "A release is already paid for: leave epsilon out of the estimator, or hand it the data set."
@@ -322,7 +249,6 @@ class PrivateEstimator(Estimator):
             raise ValueError("These are exact counts, not a release: fit the records with NotPrivateMLE.")
         require_variables(release.schema, variables, "release")
         require_agreement(release, release.guarantee.neighbours, variables, self.neighbours, self.state_names)
-        return release
 
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
         """Return the data set given to `fit`, or create one from records for this fit alone."""
@@ -370,30 +296,13 @@ class PrivateEstimator(Estimator):
         variables = self._variables(structure, public)
         require_variables(public.schema, variables, "schema")
         require_agreement(public, public.neighbours, variables, self.neighbours, self._states(structure))
-        self._require_held(structure, public.schema)
+        self._check_rules(structure, public.schema)
         return public
 
 
 @dataclass(eq=False, repr=False)
 class TableEstimator(PrivateEstimator):
-    """Base class of estimators that measure noisy tables or are fitted to a release of them.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
-
-    Attributes
-    ----------
-    release_ : NoisyMarginals
-        The release that was measured or given.
-    """
+    """Base class of estimators that measure noisy tables or are fitted to a release of them."""
 
     delta: float = 0.0
     state_names: Mapping[str, Any] | Schema | None = None
@@ -405,16 +314,16 @@ class TableEstimator(PrivateEstimator):
         """The kind of noise, "laplace" or "gaussian"."""
         return noise_of(self.mechanism, self.delta)
 
-    def _plan(self, structure: Any, public: Any) -> Any:
-        cliques, weights = self._tables(structure, public.schema)
+    def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> NoisyTables:
+        """Return the measurement of tables with shares of the privacy loss."""
         return NoisyTables(cliques, self._price(), self.delta, self.mechanism, weights)
 
-    def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """Choose the tables and their shares of the privacy loss."""
-        raise NotImplementedError
 
-
-NOISE = choice("auto", "laplace", "gaussian")
+def warn_of_releases(releases: Sequence[Release]) -> None:
+    """Warn if releases are of different records, or contradict themselves or their rules."""
+    warn_of_other_records(releases)
+    warn_of_contradictions(releases)
+    warn_of_broken_rules(releases)
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:
@@ -464,3 +373,151 @@ def require_informable(estimator: Any) -> Any:
             "PrivateMLE or PosteriorMean."
         )
     return estimator
+
+
+def informed(release: Release, public: Any) -> Release:
+    """Join public tables to a release, if there are any.
+
+    Raises
+    ------
+    SchemaError, ValueError
+        If they do not match its schema.
+    TypeError
+        If it is not a release of tables.
+    """
+    if public is None:
+        return release
+    if isinstance(release, InformedMarginals):
+        return InformedMarginals(release.noisy, {**release.public, **public})
+    return InformedMarginals(release, public)  # type: ignore[arg-type]  # which it refuses if it is of another kind
+
+
+def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
+    """List the variables of a release, a data set or what is public of one, or those declared for records."""
+    if isinstance(data, Release):
+        return data.variables
+    states = data.schema if isinstance(data, (PrivateDataset, PublicTable)) else state_names
+    return tuple(states.variables if isinstance(states, Schema) else states or ())
+
+
+def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) -> None:
+    """Refuse a schema with rules, for estimators whose fitted models would silently violate them.
+
+    Raises
+    ------
+    SchemaError
+    """
+    own = schema.select([variable for variable in variables if variable in schema.states])
+    if own.rules:
+        raise SchemaError(
+            Message(
+                f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
+                f"{', '.join(map(repr, own.rules[0].variables))}",
+                "fit PairwiseMixture, which does, or declare a schema without them",
+                "use pgmpy-dp synthesize, which does, or a schema without them",
+            )
+        )
+
+
+def joined(data: Any) -> Any:
+    """Join releases of the same records with the same kind of noise; return other data unchanged.
+
+    Returns
+    -------
+    Release, or list of Release
+        Several if their noise is of several kinds, or if they include coefficients.
+
+    Raises
+    ------
+    TypeError
+        If a list contains releases and other objects.
+    SchemaError, ValueError
+        If they cannot be joined; see `NoisyMarginals.join`.
+    """
+    if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
+        return data
+    for part in data:
+        if not isinstance(part, Release):
+            raise TypeError(f"A list may hold releases only, got {type(part).__name__}.")
+    refuse_repeated(data)
+    found: dict[Any, Any] = {}
+    for place, part in enumerate(data):
+        tables = isinstance(part, (NoisyMarginals, InformedMarginals)) and part.guarantee.sampling_rate == 1
+        kind = part.guarantee.mechanism if tables else place
+        found[kind] = found[kind] + part if kind in found else part
+    return next(iter(found.values())) if len(found) == 1 else list(found.values())
+
+
+def together(data: Any) -> Any:
+    """Join several releases of the same records into one, and return other data unchanged.
+
+    Raises
+    ------
+    TypeError, SchemaError, ValueError
+        As in `joined`; also if the releases have noise of several kinds or include coefficients.
+    """
+    found = joined(data)
+    if isinstance(found, list) and isinstance(found[0], Release):
+        raise ValueError(
+            Message(
+                "Only noisy tables with noise of one kind, on all records, can be joined",
+                "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise",
+                "fit them with --estimator collective-em or posterior-mean, which take each with its own noise",
+            )
+        )
+    return found
+
+
+def require_agreement(
+    held: Release | PrivateDataset | PublicTable,
+    relation: str,
+    variables: Sequence[str],
+    neighbours: str | None,
+    state_names: Any,
+) -> None:
+    """Refuse options that contradict the data."""
+    require_same("neighbours", neighbours, relation)
+    if state_names is not None:
+        named = declared(state_names, variables)
+        for variable in variables:
+            if named.states[variable] != held.schema.states[variable]:
+                raise SchemaError(
+                    f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
+                    "state_names out."
+                )
+
+
+def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> None:
+    """Refuse an option that contradicts the data, unless it is None."""
+    if asked not in (None, held):
+        raise ValueError(f"The estimator asks for {name}={asked!r}, but the {holder} {held!r}: leave it out.")
+
+
+def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
+    """Return the schema of the model's variables, from a dict of states or a schema, in its order.
+
+    Raises
+    ------
+    SchemaError
+        If a variable has no declared states.
+    """
+    if state_names is None:
+        raise SchemaError(
+            "States must be declared, not read off private records: give state_names={variable: states} or a Schema."
+        )
+    schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
+    require_variables(schema, variables, "state_names")
+    return schema.select([variable for variable in schema.variables if variable in variables])
+
+
+def require_variables(schema: Schema, variables: Sequence[str], where: str) -> None:
+    """Refuse variables of a model that are not declared."""
+    missing = [variable for variable in variables if variable not in schema.states]
+    if missing:
+        names = ", ".join(repr(variable) for variable in missing)
+        close = closest(missing[0], schema.states)
+        meant = f" (did you mean {close!r}?)" if close else ""
+        raise SchemaError(
+            f"The model has variables that are not in the {where}: {names}{meant}. Declare their states, or leave "
+            "them out of the model."
+        )

@@ -11,11 +11,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from tqdm.auto import tqdm
 
-from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import callers_level
-from pgmpy_dp.estimators.base import PrivateEstimator
-from pgmpy_dp.estimators.sources import refuse_rules
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import number
@@ -30,33 +28,7 @@ DELAY, FORGETTING = number(least=1.0), number(above=0.0, most=1.0)
 
 @dataclass(eq=False, repr=False)
 class Iterated(PrivateEstimator):
-    """Base class of estimators whose steps take noisy sums over random samples of the records.
-
-    A subclass defines `_learner`, with the steps and the number of entries of their sums.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
-        `noise_multiplier` is charged.
-    delta : float
-        In (0, 1), since the noise is Gaussian.
-    steps : int
-        Number of noisy sums.
-    sampling_rate : float
-        Probability that a record is in a step's sample.
-    batch_size : int, optional
-        Size of a sample, instead of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
-        allows.
-
-    Attributes
-    ----------
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    """
+    """Base class of estimators whose steps, which `_learner` defines, take noisy sums over random samples."""
 
     epsilon: float | None = 1.0
     delta: float = 0.0
@@ -71,17 +43,10 @@ class Iterated(PrivateEstimator):
         if not self.delta:
             raise ValueError("Sums over samples have Gaussian noise, which needs a delta: give one, such as 1e-6.")
 
-    def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
-        if isinstance(data, Release):
-            raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
-        return super()._dataset(data, variables, state_names)
+    def _check_release(self, release: Release, variables: Sequence[str]) -> None:
+        raise TypeError("This estimator iterates over records: hand it the data set, not a release.")
 
-    def _source(self, structure: Any, data: Any, public: Any) -> Any:
-        dataset = self._dataset(data, self._variables(structure, data), self._states(structure))
-        self._require_held(structure, dataset.schema)
-        return dataset
-
-    def _require_held(self, structure: Any, schema: Schema) -> None:
+    def _check_rules(self, structure: Any, schema: Schema) -> None:
         refuse_rules(self, schema, self._variables(structure, schema))
 
     def _plan(self, structure: Any, public: Any) -> SampledSums:
@@ -91,17 +56,10 @@ class Iterated(PrivateEstimator):
         learner = self._learner(structure, source)
         return learner, source.begin(self._sums(learner))
 
-    def _observe(self, structure: Any, release: Any) -> None:
-        """Do nothing: each step checks its own sum."""
-
-    def _read(self, structure: Any, release: tuple[Learner, NoisySums]) -> Any:
+    def _read(self, structure: Any, release: tuple[Learner, NoisySums]) -> None:
         learner, sums = release
-        found, self.n_steps_ = run(sums, learner.steps(sums), type(self).__name__)
-        return found
-
-    def _finish(self, structure: Any, release: tuple[Learner, NoisySums], found: Any) -> None:
-        learner, sums = release
-        learner.finish(found)
+        learned, self.n_steps_ = take_steps(sums, learner.steps(sums), type(self).__name__)
+        learner.finish(learned)
         self.guarantee_, self.noise_multiplier_ = sums.guarantee, sums.noise_multiplier
 
     def _learner(self, structure: Any, public: Any) -> Learner:
@@ -142,7 +100,7 @@ def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
     return lambda step: (tau + step) ** -kappa if step else 1.0
 
 
-def run(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, int]:
+def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, int]:
     """Run all steps of a plan with a progress bar; on an interrupt, return what was learned.
 
     Returns
@@ -247,20 +205,7 @@ class Dirichlet:
 
 @dataclass(eq=False, repr=False)
 class ArrayEstimator(Iterated):
-    """Base class of iterative estimators of arrays.
-
-    Parameters
-    ----------
-    budget : PrivacyBudget, optional
-        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
-        `GridSearchCV`. Without it, each fit has its own budget.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined if the features have names.
-    """
+    """Base class of iterative estimators of arrays, with scikit-learn's interface."""
 
     _: KW_ONLY
     budget: PrivacyBudget | None = None
@@ -285,16 +230,13 @@ class ArrayEstimator(Iterated):
 
 
 @dataclass(eq=False, repr=False)
-class Components:
-    """The number of components comes first, as in scikit-learn."""
+class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """Base class of transformers that are fitted to private records and transform public ones.
+
+    Last among the bases, so that the number of components is the first parameter, as in scikit-learn.
+    """
 
     n_components: int = 10
-
-
-class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """Base class of transformers that are fitted to private records and transform public ones."""
-
-    components_: Any
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NoReturn:
         """Raise, since the same records would be private and public: call `fit`, then `transform` public records.
@@ -310,4 +252,5 @@ class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # ty
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+        fitted: Any = self
+        return int(fitted.components_.shape[0])

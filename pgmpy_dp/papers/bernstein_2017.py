@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from scipy.special import gammaln, xlogy
 from sklearn.exceptions import ConvergenceWarning
 
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.for_networks.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
@@ -48,7 +49,7 @@ from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular
 from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique
 
 __all__ = ["CGMEM", "NLBP", "cgm_em", "entropy", "log_density", "log_weight", "tables_noise"]
 
@@ -185,6 +186,26 @@ class CGMEM(NaiveMLE):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+    regularization : float, optional
+        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale divided by
+        the number of records. The paper does not say how it chose the weight.
+    projection : bool
+        Project each noisy marginal onto the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
+        the paper shows the effect.
+    max_iter : int
+        Largest number of iterations.
+    tolerance : float
+        Largest gradient component at which to stop.
     iterations : int
         Number of EM iterations.
     e_step : {"dual", "nlbp"}
@@ -205,6 +226,13 @@ class CGMEM(NaiveMLE):
     history_ : list of float
         Approximate log-likelihood of the noisy tables for each entry of `path_`, in nats, up to a constant. It does
         not decrease on a junction tree.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -245,29 +273,30 @@ class CGMEM(NaiveMLE):
     max_inner: int = 500
     total: float | None = None
 
-    def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
         if not isinstance(structure, DAG):
-            return super()._tables(structure, schema)
+            return super()._plan(structure, public)
         scopes = families(structure)
         if self.inference == "junction_tree":
-            require_exact(schema, scopes)
-        return scopes, shares(schema, scopes)
+            require_exact(public.schema, scopes)
+        return self._noisy_tables(scopes, shares(public.schema, scopes))
 
-    def _read(self, structure: Structure, release: Any) -> list[Any]:
+    def _read(self, structure: Structure, release: Any) -> None:
         if not isinstance(structure, DAG):
-            return super()._read(structure, release)
+            super()._read(structure, release)
+            return
         scopes, schema = families(structure), self._schema(structure, release)
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
         with np.errstate(divide="ignore"):
             start = engine.layout.flatten(np.log(table) for table in read_joint(release, scopes, None))
-        logs = self._run(engine, release, start, lambda counts: _log_cpds(engine.layout, counts))
+        logs = self._iterate(engine, release, start, lambda counts: _log_cpds(engine.layout, counts))
         tables = zip(scopes, engine.layout.split(np.exp(logs)), strict=True)
-        return [tabular_cpd(scope, table, schema.states) for scope, table in tables]
+        self._set_parameters([tabular_cpd(scope, table, schema.states) for scope, table in tables], schema)
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:
-        return self._run(engine, release, super()._maximise(engine, release))
+        return self._iterate(engine, release, super()._maximise(engine, release))
 
-    def _run(
+    def _iterate(
         self, engine: Engine, release: Any, start: Vector, m_step: Callable[[Vector], Vector] | None = None
     ) -> Vector:
         noise, total = tables_noise(engine.layout, release), float(self.total or release.total)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
@@ -19,7 +19,6 @@ from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
-from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -31,6 +30,16 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
     regularization : float, optional
         Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale divided by
         the number of records. The paper does not say how it chose the weight.
@@ -42,6 +51,16 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
         Largest number of iterations.
     tolerance : float
         Largest gradient component at which to stop.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Examples
     --------
@@ -73,13 +92,13 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     def _structure(self, model: Any) -> Structure:
         return tied_or(super()._structure(model), self)
 
-    def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
         if isinstance(structure, Tying):
-            return structure.plan(schema)
-        scopes = markov_scopes(structure, [rule.variables for rule in schema.rules])
-        return scopes, [1.0] * len(scopes)
+            return self._noisy_tables(*structure.plan(public.schema))
+        scopes = markov_scopes(structure, [rule.variables for rule in public.schema.rules])
+        return self._noisy_tables(scopes, [1.0] * len(scopes))
 
-    def _read(self, structure: Structure, release: Any) -> list[DiscreteFactor]:
+    def _read(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
         if isinstance(structure, Tying):
             engine: Any = structure.engine(schema, structure.name_schema(release.schema))
@@ -87,7 +106,7 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
         else:
             scopes = markov_scopes(structure, [*release.cliques, *(rule.variables for rule in schema.rules)])
             engine = build_engine(schema.cardinalities(), scopes, self.inference)
-        return self._factors(engine, self._maximise(engine, release), schema)
+        self._set_parameters(self._factors(engine, self._maximise(engine, release), schema), schema)
 
     def _maximise(self, engine: Engine, release: Any) -> Vector:
         own = [release.marginal(scope) for scope in engine.layout.scopes]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
@@ -23,28 +22,20 @@ from pgmpy_dp.schema import Schema
 
 @dataclass(eq=False, repr=False)
 class _DrawnRows(PriorEstimator, PrivateEstimator):
-    """Base of both estimators, with the mean of the draws as CPDs.
-
-    Parameters
-    ----------
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    """
+    """Base of both estimators, with the mean of the draws as CPDs."""
 
     _: KW_ONLY
     state_names: Mapping[str, Any] | Schema | None = None
 
-    def _source(self, structure: DAG, data: Any, public: Any) -> Any:
-        if isinstance(data, Release):
-            raise ValueError(
-                f"{type(self).__name__} draws from the posterior of records, not of a release: use "
-                "PrivateBayesianEstimator."
-            )
-        return super()._source(structure, data, public)
+    def _check_release(self, release: Release, variables: Sequence[str]) -> None:
+        raise ValueError(
+            f"{type(self).__name__} draws from the posterior of records, not of a release: use "
+            "PrivateBayesianEstimator."
+        )
 
-    def _read(self, structure: DAG, release: PosteriorDraws) -> list[TabularCPD]:
-        means = release.mean()
-        return [tabular_cpd(scope, means[scope], release.schema.states) for scope in families(structure)]
+    def _read(self, structure: DAG, release: PosteriorDraws) -> None:
+        means, schema = release.mean(), self._schema(structure, release)
+        self._set_parameters([tabular_cpd(scope, means[scope], schema.states) for scope in families(structure)], schema)
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +49,15 @@ class PosteriorSampler(_DrawnRows):
 
     Parameters
     ----------
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    prior_type : {"BDeu", "K2", "dirichlet"}
+    equivalent_sample_size : float or mapping of node to float
+        For "BDeu".
+    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
+        For "dirichlet". All must be positive.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
     epsilon : float
         Cost of one draw; with `split`, of all draws together.
     draws : int
@@ -70,6 +70,9 @@ class PosteriorSampler(_DrawnRows):
     parameters_ : list of TabularCPD
         The draw, or the mean of the draws.
     release_ : PosteriorDraws
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -123,6 +126,15 @@ class ExponentialMAP(_DrawnRows):
 
     Parameters
     ----------
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    prior_type : {"BDeu", "K2", "dirichlet"}
+    equivalent_sample_size : float or mapping of node to float
+        For "BDeu".
+    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
+        For "dirichlet". All must be positive.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
     epsilon : float
     floor : float
         Smallest probability in a row, less than one over the number of states of any node. It is public: choose it
@@ -132,6 +144,11 @@ class ExponentialMAP(_DrawnRows):
     ----------
     release_ : PosteriorDraws
         Its `power` is lam.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Notes
     -----

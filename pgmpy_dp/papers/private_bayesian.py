@@ -28,16 +28,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(eq=False, repr=False)
 class PriorEstimator(PrivateNetworkEstimator):
-    """Base class of estimators with Dirichlet priors on the rows of the CPDs.
-
-    Parameters
-    ----------
-    prior_type : {"BDeu", "K2", "dirichlet"}
-    equivalent_sample_size : float or mapping of node to float
-        For "BDeu".
-    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
-        For "dirichlet". All must be positive.
-    """
+    """Base class of estimators with Dirichlet priors on the rows of the CPDs."""
 
     _: KW_ONLY
     prior_type: str = "BDeu"
@@ -65,6 +56,19 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    prior_type : {"BDeu", "K2", "dirichlet"}
+    equivalent_sample_size : float or mapping of node to float
+        For "BDeu".
+    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
+        For "dirichlet". All must be positive.
     mechanism : {"auto", "laplace", "gaussian", "fourier"}
         Measurements of raw records. "laplace": a table for each family with Laplace noise of the same scale, whose
         cells are clamped between 0 and the number of records (Algorithm 1). "gaussian": the same with Gaussian noise.
@@ -82,6 +86,11 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
         Posterior means, in the order of the nodes.
     posterior_counts_ : dict of node to DataFrame
         Dirichlet parameters, with one row per state and one column per configuration of the parents.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -128,22 +137,19 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
 
     def _plan(self, structure: DAG, public: Any) -> Any:
         self._prior(structure, public.schema)  # refuse an invalid prior before charging
+        scopes = families(structure)
         if self.mechanism != "fourier":
-            return super()._plan(structure, public)
+            return self._noisy_tables(scopes, [1.0] * len(scopes))
         if checked_delta(self.delta, zero_allowed=True):
             raise ValueError(f"Fourier coefficients have Laplace noise, and no delta: leave out delta={self.delta!r}.")
-        return FourierCoefficients(families(structure), self._price())
+        return FourierCoefficients(scopes, self._price())
 
-    def _tables(self, structure: DAG, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        scopes = families(structure)
-        return scopes, [1.0] * len(scopes)
-
-    def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
+    def _read(self, structure: DAG, release: Any) -> None:
         scopes, schema = families(structure), self._schema(structure, release)
         prior, counts = self._prior(structure, schema), self._counts(release, scopes)
         posterior = self._posterior = {scope: prior[scope] + counts[scope] for scope in scopes}
         self.posterior_counts_ = {scope[0]: posterior_frame(scope, posterior[scope], schema) for scope in scopes}
-        return [posterior_means(scope, posterior[scope], schema) for scope in scopes]
+        self._set_parameters([posterior_means(scope, posterior[scope], schema) for scope in scopes], schema)
 
     def sample_cpds(self, n: int, seed: Any = None) -> list[DiscreteBayesianNetwork]:
         """Draw networks from the released posterior, at no privacy cost.

@@ -32,6 +32,22 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
+        `noise_multiplier` is charged.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        In (0, 1), since the noise is Gaussian.
+    steps : int
+        Number of noisy sums.
+    sampling_rate : float
+        Probability that a record is in a step's sample.
+    batch_size : int, optional
+        Size of a sample, instead of the rate, for neighbours "replace_one".
+    noise_multiplier : float, optional
+        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
+        allows.
     state_names : mapping of variable to states, or Schema
         Declared states; needed for raw records.
     statistic : {"gradient", "features"}
@@ -49,6 +65,17 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
         Inference of the network's marginals in each step. Tied parameters need a junction tree.
     cliques : sequence of tuples of str
         Cliques of the network that have log-potentials in addition to the edges.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
 
     Notes
     -----

@@ -13,8 +13,7 @@ from pgmpy.parameter_estimator.base import GaussianParameterEstimator
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.base import PrivateEstimator, refuse_weights, require_fitted
-from pgmpy_dp.estimators.sources import require_same
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_weights, require_fitted, require_same
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.posterior import total_epsilon
 from pgmpy_dp.release import RegressionDraws
@@ -32,6 +31,8 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
 
     Parameters
     ----------
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
     epsilon : float
         Largest cost of one draw; with `split`, of all draws together. The nodes share it equally, except that nodes
         whose untempered posterior costs less leave the rest to the others. If all cost less, only this is charged.
@@ -57,6 +58,8 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         The draw, or the mean of the draws.
     release_ : RegressionDraws
         Its `powers` are the powers of the nodes' likelihoods.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
 
     Notes
     -----
@@ -115,7 +118,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
             too long.
         """
         refuse_weights(self, sample_weight)
-        return self._fit(model, data)
+        return self._run(model, data)
 
     def _structure(self, model: Any) -> list[Clique]:
         if not isinstance(model, LinearGaussianBayesianNetwork):
@@ -130,16 +133,9 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         std, bound = (_by_node(name, getattr(self, name), nodes) for name in ("std", "coefficient_bound"))
         return PosteriorRegressions(structure, std, bound, each, self.prior_precision, self.draws)
 
-    def _read(self, structure: list[Clique], release: RegressionDraws) -> list[LinearGaussianCPD]:
+    def _read(self, structure: list[Clique], release: RegressionDraws) -> None:
         means = release.mean()
-        return [_cpd(family, means[family], release.std[family[0]]) for family in structure]
-
-    def _observe(self, structure: list[Clique], release: RegressionDraws) -> None:
-        """Do nothing: draws have no observations to check."""
-
-    def _finish(self, structure: list[Clique], release: RegressionDraws, found: list[LinearGaussianCPD]) -> None:
-        super()._finish(structure, release, found)
-        self.parameters_ = found
+        self.parameters_ = [_cpd(family, means[family], release.std[family[0]]) for family in structure]
         self._is_fitted = True
 
     def networks(self) -> list[LinearGaussianBayesianNetwork]:

@@ -24,7 +24,6 @@ from pgmpy_dp.estimators.iterated import (
     FORGETTING,
     ArrayEstimator,
     ArrayTransformer,
-    Components,
     Learner,
     learning_rate,
 )
@@ -36,7 +35,7 @@ _SWEEPS = 8
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
+class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: ignore[misc]
     """Private sigmoid belief network: binary variables with binary hidden causes.
 
     The hidden variables h are independent with p(h_k = 1) = sigmoid(b_k), and the observed ones are independent given h
@@ -45,6 +44,25 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
     Parameters
     ----------
+    epsilon : float, optional
+        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
+        `noise_multiplier` is charged.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        In (0, 1), since the noise is Gaussian.
+    steps : int
+        Number of noisy sums.
+    sampling_rate : float
+        Probability that a record is in a step's sample.
+    batch_size : int, optional
+        Size of a sample, instead of the rate, for neighbours "replace_one".
+    noise_multiplier : float, optional
+        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
+        allows.
+    budget : PrivacyBudget, optional
+        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
+        `GridSearchCV`. Without it, each fit has its own budget.
     n_components : int
         Number of hidden variables.
     clip_norm : float, optional
@@ -61,6 +79,14 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Weights: row k is the contribution of hidden variable k to the log-odds of the observed variables.
     intercept_ : ndarray of shape (n_features,)
     hidden_intercept_ : ndarray of shape (n_components,)
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Defined if the features have names.
 
     Notes
     -----
@@ -72,7 +98,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     A step releases the sums over records of (v_j - 1/2) (h, 1), of (h, 1), and, for every j, of the expected
     Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
     :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and
-    :mod:`pgmpy_dp.estimators.for_arrays.logistic_regression` for the posterior of the weights given the sums.
+    :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given the sums.
 
     Hidden variables are exchangeable: the public start determines their order.
 
@@ -123,7 +149,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         ValueError
             If an argument is out of range; nothing is charged.
         """
-        self._fit(None, X)
+        self._run(None, X)
         names = X.schema.variables if isinstance(X, PrivateDataset) else _names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)

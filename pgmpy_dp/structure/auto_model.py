@@ -13,14 +13,13 @@ import numpy as np
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.steps import Asking, Measure, Step, TablesInSteps
-from pgmpy_dp.estimators.base import Plan
+from pgmpy_dp.estimators.base import Plan, warn_of_releases
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 from pgmpy_dp.fitting.plans.pairs import favouring, plan_pairs
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
 from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.networks import PrivateBayesianNetwork
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
@@ -68,6 +67,8 @@ class AutoModel(StepwiseEstimator):
 
     Parameters
     ----------
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
     epsilon : float
         Privacy loss of all measurements.
     delta : float
@@ -88,6 +89,13 @@ class AutoModel(StepwiseEstimator):
     excess_ : float
         Nats per pair of variables by which the network predicts held-out noise worse than the mixture. Infinite if the
         schema has rules, which only a mixture can hold.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        All measured tables.
+    releases_ : tuple of NoisyMarginals
+        The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
+        joined releases count it once.
 
     Notes
     -----
@@ -218,19 +226,15 @@ class AutoModel(StepwiseEstimator):
     def _mixture(self, release: NoisyMarginals, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
 
-    def _observe(self, structure: None, release: Chosen) -> None:
-        if release.search is None:  # the network's fit does
-            super()._observe(structure, self.release_)
-
-    def _read(self, structure: None, release: Chosen) -> PrivateMixtureNetwork | PrivateBayesianNetwork:
+    def _read(self, structure: None, release: Chosen) -> None:
+        self.excess_ = release.excess
         if release.search is None:
+            warn_of_releases([self.release_])
             schema = self.release_.schema
             fit = self._mixture(self.release_, schema, self.members)
-            return PrivateMixtureNetwork.fitted(schema, fit, self.release_)
-        return network_of(release.search, self.release_)
-
-    def _finish(self, structure: None, release: Chosen, found: Any) -> None:
-        self.network_, self.excess_ = found, release.excess
+            self.network_: Any = PrivateMixtureNetwork.fitted(schema, fit, self.release_)
+        else:
+            self.network_ = network_of(release.search, self.release_)
         self.chosen_ = "mixture" if release.search is None else "network"
 
 

@@ -21,8 +21,7 @@ from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import deviations
 from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.base import PrivateEstimator, require_fitted
-from pgmpy_dp.estimators.sources import refuse_rules
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules, require_fitted
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Table
@@ -44,16 +43,7 @@ _STABLE = 0.75
 
 
 class StepwiseEstimator(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
-    """Base class of estimators whose earlier answers decide what is measured next, under one charge.
-
-    Attributes
-    ----------
-    release_ : NoisyMarginals
-        All measured tables.
-    releases_ : tuple of NoisyMarginals
-        The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
-        joined releases count it once.
-    """
+    """Base class of estimators whose earlier answers decide what is measured next, under one charge."""
 
     def fit(self, data: Any, y: None = None) -> Self:
         """Measure step by step, each as earlier answers suggest, and fit the model that is found.
@@ -76,7 +66,7 @@ class StepwiseEstimator(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
         ValueError
             If an argument is out of range.
         """
-        return self._fit(None, data)
+        return self._run(None, data)
 
     def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Any:
         found, self.guarantee_ = source.release(self._plan(structure, source))
@@ -116,6 +106,8 @@ class PrivateStructureSearch(StepwiseEstimator):
 
     Parameters
     ----------
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
     epsilon : float
         Privacy loss of the whole search, including the network's tables.
     delta : float
@@ -151,6 +143,13 @@ class PrivateStructureSearch(StepwiseEstimator):
         - cost: cost of those tables, in rho, or in epsilon if delta is 0;
         - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful"; missing and "not
           repeated" before `bootstrap`.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        All measured tables.
+    releases_ : tuple of NoisyMarginals
+        The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
+        joined releases count it once.
 
     Notes
     -----
@@ -210,23 +209,17 @@ class PrivateStructureSearch(StepwiseEstimator):
                 "HillClimbSearch(scoring_method=score).fit(score.data) with score = dp.NoisyScore(release)."
             )
         dataset = self._dataset(data, self._variables(structure, data), self.state_names)
-        self._require_held(structure, dataset.schema)
+        self._check_rules(structure, dataset.schema)
         return dataset
 
-    def _require_held(self, structure: None, schema: Schema) -> None:
+    def _check_rules(self, structure: None, schema: Schema) -> None:
         refuse_rules(self, schema, schema.variables)
 
     def _plan(self, structure: None, public: Any) -> TablesInSteps[Search]:
         return self._mechanism(public.schema, "Searching")
 
-    def _observe(self, structure: None, release: Search) -> None:
-        """The network's fit does."""
-
-    def _read(self, structure: None, release: Search) -> PrivateBayesianNetwork:
-        return network_of(release, release.release)
-
-    def _finish(self, structure: None, release: Search, found: PrivateBayesianNetwork) -> None:
-        self.network_ = found
+    def _read(self, structure: None, release: Search) -> None:
+        self.network_ = found = network_of(release, release.release)
         graph = FoundGraph()
         graph.add_nodes_from(found.nodes())
         graph.add_edges_from(found.edges())

@@ -32,21 +32,15 @@ from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments, NoisyMoments, row_products
 from pgmpy_dp.data.wall import require_public
+from pgmpy_dp.estimators.base import require_same
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, ArrayEstimator, Learner, learning_rate
-from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 
 @dataclass(eq=False, repr=False)
 class SupervisedEstimator(ArrayEstimator):
-    """Base class of estimators of a class or a target from features, `fit(X, y)`.
-
-    Parameters
-    ----------
-    bounds : pair of float or array of shape (d,)
-        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
-    """
+    """Base class of estimators of a class or a target from features, `fit(X, y)`."""
 
     _declared: ClassVar[str]  # the parameter that says what y may hold, and how it is written
     _example: ClassVar[str]
@@ -76,7 +70,7 @@ class SupervisedEstimator(ArrayEstimator):
         ValueError, TypeError
             If an argument is out of range or of the wrong kind; nothing is charged.
         """
-        return self._fit(None, (X, y))
+        return self._run(None, (X, y))
 
     def _source(self, structure: None, data: tuple[Any, Any], public: Any) -> PrivateFeatures:
         """Return the given data set, or create one for this fit alone."""
@@ -272,6 +266,25 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
 
     Parameters
     ----------
+    epsilon : float, optional
+        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
+        `noise_multiplier` is charged.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        In (0, 1), since the noise is Gaussian.
+    sampling_rate : float
+        Probability that a record is in a step's sample.
+    batch_size : int, optional
+        Size of a sample, instead of the rate, for neighbours "replace_one".
+    noise_multiplier : float, optional
+        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
+        allows.
+    budget : PrivacyBudget, optional
+        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
+        `GridSearchCV`. Without it, each fit has its own budget.
+    bounds : pair of float or array of shape (d,)
+        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
     classes : sequence
         Public classes, for raw records; which of them occur in the records is private.
     steps : int
@@ -296,6 +309,14 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     intercept_ : ndarray of shape (n_classes - 1,)
     covariance_ : ndarray of shape (n_classes - 1, d + 1, d + 1)
         Posterior covariances of each row of `coef_` followed by its intercept, including the uncertainty due to noise.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Defined if the features have names.
 
     Notes
     -----
@@ -305,8 +326,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     its class.
 
     The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and the docstring of the module for the posterior.
-    Probabilities are averages over the posterior (MacKay 1992).
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.for_arrays.polya_gamma`
+    for the posterior. Probabilities are averages over the posterior (MacKay 1992).
 
     Examples
     --------

@@ -18,18 +18,17 @@ from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.base import require_same
 from pgmpy_dp.estimators.iterated import (
     DELAY,
     FORGETTING,
     ArrayEstimator,
     ArrayTransformer,
-    Components,
     Dirichlet,
     Learner,
     conjugate_learner,
     learning_rate,
 )
-from pgmpy_dp.estimators.sources import require_same
 from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
 
@@ -41,7 +40,7 @@ _LENGTH = 500
 
 
 @dataclass(eq=False, repr=False)
-class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  # type: ignore[misc]
+class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: ignore[misc]
     """Topic model of private documents: variational Bayes with Gaussian noise on the topics' expected word counts.
 
     A step takes a random sample of the documents, infers the topics of each under the current model, and moves the
@@ -50,6 +49,23 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
 
     Parameters
     ----------
+    epsilon : float, optional
+        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
+        `noise_multiplier` is charged.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        In (0, 1), since the noise is Gaussian.
+    steps : int
+        Number of noisy sums.
+    batch_size : int, optional
+        Size of a sample, instead of the rate, for neighbours "replace_one".
+    noise_multiplier : float, optional
+        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
+        allows.
+    budget : PrivacyBudget, optional
+        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
+        `GridSearchCV`. Without it, each fit has its own budget.
     n_components : int
         Number of topics.
     sampling_rate : float
@@ -73,6 +89,12 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
     doc_topic_prior_, topic_word_prior_ : float
     feature_names_in_ : ndarray of str
         The public vocabulary, if the documents have one.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    noise_multiplier_ : float
+    n_steps_ : int
+        Steps taken; fewer than `steps` if the user interrupted.
+    n_features_in_ : int
 
     Notes
     -----
@@ -155,7 +177,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator, Components):  
         ValueError, TypeError
             If an argument is out of range; nothing is charged.
         """
-        self._fit(None, counts)
+        self._run(None, counts)
         if isinstance(counts, PrivateDocuments):
             self.feature_names_in_ = np.array(counts.vocabulary, dtype=object)
         return self

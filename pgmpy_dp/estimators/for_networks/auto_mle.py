@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import TabularCPD
 
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
-from pgmpy_dp.fitting.plans.allocation import Plan, PlannedAllocation, allocation_frame, first_plan
+from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.plans.planning import tested, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
@@ -20,7 +20,6 @@ from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.release.consistency import intersections
 from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.schema import Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -36,6 +35,22 @@ class AutoMLE(NetworkTableEstimator):
     shrunk as far as the other rows of their CPD are sparse, which the release shows too (an empirical Bayes estimate;
     see `pgmpy_dp.fitting.readings.shrinking`). This is near `PosteriorMean`, in a hundredth of its time.
 
+    Parameters
+    ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+    check : float
+        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
+        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
+
     Attributes
     ----------
     reading_ : {"inference", "family", "both"}
@@ -46,6 +61,13 @@ class AutoMLE(NetworkTableEstimator):
         and sampling, without tables that only test the network. NaN if its junction tree does not fit in memory.
     allocation_ : pandas.DataFrame
         See `PrivateMLE`.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -71,12 +93,14 @@ class AutoMLE(NetworkTableEstimator):
 
     _informable: ClassVar[bool] = True
 
-    def _tables(self, structure: DAG, schema: Schema) -> Plan:
+    def _plan(self, structure: DAG, public: Any) -> NoisyTables:
+        schema = public.schema
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)
-        return with_details(schema, *tested(structure, schema, cliques, weights, self.check, self._noise))
+        tables = tested(structure, schema, cliques, weights, self.check, self._noise)
+        return self._noisy_tables(*with_details(schema, *tables))
 
-    def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
+    def _read(self, structure: DAG, release: Any) -> None:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)
         read = dict(zip(scopes, read_joint(tables, scopes, "inverse_variance"), strict=True))
         self.squared_residual_, self.family_weight_ = math.nan, 1.0
@@ -89,5 +113,5 @@ class AutoMLE(NetworkTableEstimator):
                 read = {scope: (1.0 - weight) * shrunk[scope] + weight * read[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
         self.allocation_ = allocation_frame(structure, tables, "joint", None)
-        states = release.schema.states
-        return [tabular_cpd(scope, read[scope], states) for scope in scopes]
+        schema = self._schema(structure, release)
+        self._set_parameters([tabular_cpd(scope, read[scope], schema.states) for scope in scopes], schema)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import DiscreteFactor
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.estimators.base import joined
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator, Structure, tied_or
-from pgmpy_dp.estimators.sources import joined
 from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
@@ -39,6 +40,19 @@ class CollectiveEM(NetworkTableEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+    check : float
+        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
+        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
     inference : {"auto", "junction_tree", "loopy"}
         "auto" uses a junction tree if its tables fit in memory, otherwise loopy belief propagation, with a warning: it
         is approximate, and so is the partition function 1 of a fitted Markov network. "loopy" measures no pairs beside
@@ -56,6 +70,11 @@ class CollectiveEM(NetworkTableEstimator):
         Value of the objective, in nats, up to a constant.
     prior_scale_ : float
         For Markov networks, the scale of the prior.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -104,24 +123,30 @@ class CollectiveEM(NetworkTableEstimator):
     def _source(self, structure: Structure, data: Any, public: Any) -> Any:
         return self._several(structure, joined(data), public)
 
-    def _tables(self, structure: Structure, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        """Plan the tables; a requested junction tree that does not fit in memory is refused before the charge."""
+    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
+        schema = public.schema
         if isinstance(structure, Tying):
-            return structure.plan(schema)
+            return self._noisy_tables(*structure.plan(schema))
         check = 0.0 if self.inference == "loopy" else self.check  # the other pairs would close loops
         cliques, weights = plan_tables(structure, schema, check, self._noise)
         if self.inference == "junction_tree" and not isinstance(structure, DiscreteMarkovNetwork):
             scopes = families(structure)
             require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
-        return with_details(schema, cliques, weights)
+        return self._noisy_tables(*with_details(schema, cliques, weights))
 
-    def _read(self, structure: Structure, release: Any) -> list[Any]:
+    def _read(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
-        if isinstance(structure, Tying):
-            return self._read_tied(structure, release, schema)
-        if isinstance(structure, DiscreteMarkovNetwork):
-            return self._read_undirected(structure, release, schema)
-        scopes = families(structure)
+        read = (
+            self._read_tied
+            if isinstance(structure, Tying)
+            else self._read_undirected
+            if isinstance(structure, DiscreteMarkovNetwork)
+            else self._read_directed
+        )
+        self._set_parameters(read(structure, release, schema), schema)
+
+    def _read_directed(self, network: DAG, release: Any, schema: Schema) -> list[TabularCPD]:
+        scopes = families(network)
         fit = fit_releases(several(release), scopes, self.max_iter, self.inference)
         self._warn_unless(fit.finished)
         self.objective_ = fit.objective

@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.errors import Message, callers_level
-from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, refuse_weights
-from pgmpy_dp.estimators.sources import informed, refuse_rules
+from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
@@ -36,14 +35,7 @@ Structure: TypeAlias = DAG | DiscreteMarkovNetwork | Tying
 
 
 class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[misc]
-    """Base class of estimators of networks.
-
-    Attributes
-    ----------
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
-    """
+    """Base class of estimators of networks, with pgmpy's interface."""
 
     _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": False, "supports_weighted_data": False}
 
@@ -78,7 +70,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
             the error can be detected beforehand.
         """
         refuse_weights(self, sample_weight)
-        return self._fit(model, data, public)
+        return self._run(model, data, public)
 
     def _structure(self, model: Any) -> Any:
         kinds, name = self.get_tag("supported_model_types"), type(self).__name__
@@ -98,13 +90,13 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
             return super()._source(structure, data, public)
         refuse_repeated(data)
         for release in data:
-            self._paid(release, [node for node in self._variables(structure) if node in release.schema.states])
-        self._require_held(structure, agreed_schema(data, self._variables(structure)))
+            self._check_release(release, [node for node in self._variables(structure) if node in release.schema.states])
+        self._check_rules(structure, agreed_schema(data, self._variables(structure)))
         joint_guarantee(data)  # refuses guarantees that differ, before the fit
         place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
         return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
 
-    def _require_held(self, structure: Any, schema: Schema) -> None:
+    def _check_rules(self, structure: Any, schema: Schema) -> None:
         if isinstance(structure, Tying):
             refuse_rules(self, schema, structure.variables)
         else:
@@ -115,14 +107,11 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         schema = agreed_schema(several(release), self._variables(structure))
         return structure.node_schema(schema) if isinstance(structure, Tying) else schema
 
-    def _finish(self, structure: Any, release: Any, found: Any) -> None:
-        """Set the fitted attributes; `found` are the CPDs or factors."""
-        super()._finish(structure, release, found)
-        schema = self._schema(structure, release)
-        if schema.rules and isinstance(found[0], TabularCPD):
-            found = _ruled(found, schema)
-        self.parameters_, self.state_names_ = found, schema.state_names
-        self._is_fitted = True
+    def _set_parameters(self, parameters: Any, schema: Schema) -> None:
+        """Set the CPDs, by the schema's rules, or the factors."""
+        if schema.rules and isinstance(parameters[0], TabularCPD):
+            parameters = _ruled(parameters, schema)
+        self.parameters_, self.state_names_, self._is_fitted = parameters, schema.state_names, True
 
     def _factors(
         self, engine: Any, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
@@ -159,7 +148,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 
 
 class PrivateNetworkEstimator(NetworkEstimator):
-    """Base class of estimators of networks whose fit costs privacy, beside `PrivateEstimator`."""
+    """Base class of estimators of networks whose fit costs privacy."""
 
     def plan(self, model: Any, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
@@ -197,14 +186,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
 
 @dataclass(eq=False, repr=False)
 class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
-    """Base class of estimators that measure the tables of a network.
-
-    Parameters
-    ----------
-    check : float
-        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
-        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
-    """
+    """Base class of estimators that measure the tables of a network."""
 
     _: KW_ONLY
     check: float = CHECK

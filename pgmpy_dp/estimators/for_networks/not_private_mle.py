@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
+from pgmpy_dp.estimators.base import declared
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
-from pgmpy_dp.estimators.sources import declared
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Table
@@ -42,6 +42,14 @@ class NotPrivateMLE(NetworkEstimator):
         For Markov networks.
     max_iter : int
     tolerance : float
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Examples
     --------
@@ -89,14 +97,16 @@ class NotPrivateMLE(NetworkEstimator):
             cliques = list({frozenset(scope): scope for scope in families(structure)}.values())
         return exact_marginals(data, schema, cliques)
 
-    def _read(self, structure: Structure, release: Any) -> list[Any]:
+    def _read(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
         if isinstance(structure, DAG):
             held = {
                 frozenset(clique): Table(clique, table.astype(np.float64)) for clique, table in release.tables.items()
             }
             tables = {scope: held[frozenset(scope)].margin(scope).values for scope in families(structure)}
-            return [tabular_cpd(scope, conditional(table), schema.states) for scope, table in tables.items()]
+            cpds = [tabular_cpd(scope, conditional(table), schema.states) for scope, table in tables.items()]
+            self._set_parameters(cpds, schema)
+            return
         if isinstance(structure, Tying):
             engine: Any = structure.engine(schema, structure.name_schema(release.schema))
             release = structure.tables(release)
@@ -105,8 +115,9 @@ class NotPrivateMLE(NetworkEstimator):
         marginals = engine.layout.flatten(release.tables[scope] / release.total for scope in engine.layout.scopes)
         fit = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
         self._warn_unless(fit.converged)
-        return self._factors(engine, fit.potentials, schema)
+        self._set_parameters(self._factors(engine, fit.potentials, schema), schema)
 
-    def _finish(self, structure: Structure, release: Any, found: list[Any]) -> None:
-        super()._finish(structure, release, found)
+    def _run(self, model: Any, data: Any, public: Any = None) -> Self:
+        super()._run(model, data, public)
         del self.release_  # exact counts are not released
+        return self

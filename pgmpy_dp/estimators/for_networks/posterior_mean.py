@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
@@ -20,7 +21,6 @@ from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release.kinds import several
-from pgmpy_dp.schema import Clique, Schema
 
 _REGULARIZATION = 1e-9
 
@@ -36,6 +36,19 @@ class PosteriorMean(NetworkTableEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+    check : float
+        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
+        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
     draws : int
         Number of networks to draw.
 
@@ -44,6 +57,11 @@ class PosteriorMean(NetworkTableEstimator):
     posterior_ : PosteriorNetworks
         The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` computes its bounds.
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Examples
     --------
@@ -72,13 +90,14 @@ class PosteriorMean(NetworkTableEstimator):
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
         return self._several(structure, data, public)
 
-    def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+    def _plan(self, structure: Any, public: Any) -> NoisyTables:
+        schema = public.schema
         cliques, weights = plan_tables(structure, schema, self.check, self._noise)
         undirected = isinstance(structure, DiscreteMarkovNetwork)
         require_exact(schema, [*([] if undirected else families(structure)), *cliques])
-        return with_details(schema, cliques, weights)
+        return self._noisy_tables(*with_details(schema, cliques, weights))
 
-    def _read(self, structure: Any, release: Any) -> list[Any]:
+    def _read(self, structure: Any, release: Any) -> None:
         self.posterior_, mean = draw_mean(structure, several(release), self.draws)
         if self.posterior_.poor:
             which = f"the mean of one probability {self.posterior_.poor}"
@@ -90,9 +109,8 @@ class PosteriorMean(NetworkTableEstimator):
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)
             potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
-            return self._factors(tree, potentials, schema)
-        tables = layout.tables(mean)
-        return [tabular_cpd(scope, conditional(tables[scope]), schema.states) for scope in layout.scopes]
-
-    def _schema(self, structure: Any, release: Any) -> Schema:
-        return self.posterior_.schema
+            parameters: list[Any] = self._factors(tree, potentials, schema)
+        else:
+            tables = layout.tables(mean).items()
+            parameters = [tabular_cpd(scope, conditional(table), schema.states) for scope, table in tables]
+        self._set_parameters(parameters, schema)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pandas as pd
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import TabularCPD
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
@@ -54,6 +53,19 @@ class PrivateMLE(NetworkTableEstimator):
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
+    check : float
+        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
+        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
     allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
         The measured tables and their shares of the budget. Each family that is not contained in another has its own
         table. Shares depend on the square root of the number of cells (`SizeAllocation`, the default), are equal
@@ -81,6 +93,11 @@ class PrivateMLE(NetworkTableEstimator):
         `height` (the longest path to a leaf) and `out_degree`; for a data-dependent allocation the `sensitivity`, the
         `weight` W_i and `dbar`, the mean error of its parameters times the epsilon; the `epsilon` of its tables (not
         for Gaussian noise), and their `share` of the budget. Families with a common table repeat its values.
+    release_ : NoisyMarginals
+        The release that was measured or given.
+    parameters_ : list of TabularCPD or DiscreteFactor
+        CPDs in the order of the model's nodes, or factors with partition function 1.
+    state_names_ : dict of variable to list
 
     Notes
     -----
@@ -136,7 +153,7 @@ class PrivateMLE(NetworkTableEstimator):
         self.stage1_release_: NoisyMarginals | None = None
         return super()._source(structure, data, public)
 
-    def _tables(self, structure: DAG, schema: Schema) -> Plan:
+    def _first_tables(self, structure: DAG, schema: Schema) -> Plan:
         """Choose the tables of the first stage, and check that they can be made consistent."""
         allocation = resolve_allocation(self.allocation, self.tables)
         cliques, weights = first_plan(structure, schema, allocation, self.tables, self._noise)
@@ -154,15 +171,14 @@ class PrivateMLE(NetworkTableEstimator):
                 "A data-dependent allocation decides the noise from a first release: it has no plan before that. "
                 'Plan allocation="size" for comparison.'
             )
-        planned: NoisyTables = super()._plan(structure, public)
-        return planned
+        return self._noisy_tables(*self._first_tables(structure, public.schema))
 
-    def _released(self, structure: DAG, source: Any) -> Any:
+    def _measure(self, structure: DAG, source: Any, public: Any) -> Any:
         allocation = resolve_allocation(self.allocation, self.tables)
         if not isinstance(allocation, DataDependentAllocation):
-            return super()._released(structure, source)
+            return super()._measure(structure, source, public)
         self.stage1_release_, self._features, second = self._measure_in_two_stages(source, structure, allocation)
-        return second
+        return self._paid(second, public)
 
     def _measure_in_two_stages(
         self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation
@@ -174,7 +190,7 @@ class PrivateMLE(NetworkTableEstimator):
         information on stage I, so the guarantee of its release covers both.
         """
         schema, scopes = dataset.schema, families(network)
-        cliques, weights = self._tables(network, schema)
+        cliques, weights = self._first_tables(network, schema)
         if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
             raise ValueError(
                 f"Stage I on a sample is priced for records added or removed, and the data has "
@@ -190,12 +206,13 @@ class PrivateMLE(NetworkTableEstimator):
         cliques, weights = second_plan(schema, scopes, features, self.tables)
         return first, features, part.after(first).measure(cliques, whole - beginning, weights=weights)
 
-    def _read(self, structure: DAG, release: Any) -> list[TabularCPD]:
+    def _read(self, structure: DAG, release: Any) -> None:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)
         rows = self._rows(tables, scopes)
         self.allocation_ = allocation_frame(structure, tables, self.tables, self.__dict__.pop("_features", None))
-        states = release.schema.states
-        return [tabular_cpd(scope, table, states) for scope, table in zip(scopes, rows, strict=True)]
+        schema = self._schema(structure, release)
+        cpds = [tabular_cpd(scope, table, schema.states) for scope, table in zip(scopes, rows, strict=True)]
+        self._set_parameters(cpds, schema)
 
     def _rows(self, release: ReleasedTables, scopes: Sequence[Clique]) -> list[Vector]:
         """Estimate P(node | parents) of each family."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,16 +10,16 @@ from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
-from pgmpy_dp.estimators.sources import require_same, together
+from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
 from pgmpy_dp.fitting.plans.pairs import plan_households
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
 from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
+from pgmpy_dp.schema import HouseholdSchema
 
 
 @dataclass(eq=False, repr=False)
@@ -30,6 +30,12 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
     schema : HouseholdSchema, optional
         Required for tables and for a release; `PrivateHouseholds` have their own.
     components, members : int
@@ -43,6 +49,10 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     network_ : PrivateHouseholdNetwork
     penalty_ : float
         See :class:`~pgmpy_dp.PairwiseMixture`.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
 
     Notes
     -----
@@ -114,7 +124,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             If an argument is out of range.
         """
         own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
-        return self._fit(own, data if persons is None else (data, persons))
+        return self._run(own, data if persons is None else (data, persons))
 
     def plan(self, schema: HouseholdSchema | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
@@ -149,7 +159,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             raise ValueError("Persons go with a table of households only: leave them out.")
         held = together(data)
         if isinstance(held, Release):
-            self._paid(held, structure.joined.variables)
+            self._check_release(held, structure.joined.variables)
             require_read(held, structure)
             return held
         self._price()
@@ -162,10 +172,10 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         homes, persons = data
         return PrivateHouseholds(homes, persons, structure, self._budget(), self.neighbours or "add_remove")
 
-    def _tables(self, structure: HouseholdSchema, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
-        return plan_households(structure)
+    def _plan(self, structure: HouseholdSchema, public: Any) -> NoisyTables:
+        return self._noisy_tables(*plan_households(structure))
 
-    def _read(self, structure: HouseholdSchema, release: Any) -> PrivateHouseholdNetwork:
+    def _read(self, structure: HouseholdSchema, release: Any) -> None:
         options = {"components": self.components, "members": self.members, "steps": self._steps}
         fit = fit_of_release(release, structure.joined, **options)
         self.penalty_ = fit.penalty
@@ -174,11 +184,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             for clique, table, deviation in release.tables_of(release.variables)
             if clique in structure.together
         }
-        return PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)
-
-    def _finish(self, structure: HouseholdSchema, release: Any, found: PrivateHouseholdNetwork) -> None:
-        super()._finish(structure, release, found)
-        self.network_ = found
+        self.network_ = PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)
 
 
 def require_read(release: Release, schema: HouseholdSchema) -> None:

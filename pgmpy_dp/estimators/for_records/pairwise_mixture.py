@@ -57,6 +57,14 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    epsilon : float, optional
+        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
+    neighbours : {"add_remove", "replace_one"}, optional
+        For raw records; "add_remove" by default. A private data set has its own.
+    delta : float
+        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    state_names : mapping of variable to states, or Schema
+        Declared states; needed for raw records.
     components : int
         Number of components of each member; reduced to a quarter if that predicts the thinned release better.
     members : int
@@ -89,6 +97,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     network_ : PrivateMixtureNetwork
     penalty_ : float
         Penalty on dependence within a component, chosen by thinning the release.
+    guarantee_ : Guarantee
+        The guarantee for the records behind the fit.
+    release_ : NoisyMarginals
+        The release that was measured or given.
 
     Notes
     -----
@@ -183,7 +195,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             If a release lacks a table of some pair of variables.
         """
         self.__dict__["_informed"] = public is not None
-        return self._fit(None, data, public)
+        return self._run(None, data, public)
 
     def plan(self, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
@@ -212,13 +224,13 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
                 )
             )
 
-    def _paid(self, release: Release, variables: Sequence[str]) -> Release:
+    def _check_release(self, release: Release, variables: Sequence[str]) -> None:
         if self.stages == 2 or self.target is not None or self.records is not None or self.measure != "tables":
             raise ValueError(
                 "A release is measured already: leave out stages, target and records, and also measure, since they say "
                 "what to measure."
             )
-        return super()._paid(release, variables)
+        super()._check_release(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
         """Plan residuals of all pairs; or tables in stages, single variables and then what their total suggests."""
@@ -301,17 +313,13 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             )
         return self.measure == "residuals" or (not needed and residuals_pay(public.schema))
 
-    def _read(self, structure: None, release: Any) -> PrivateMixtureNetwork:
+    def _read(self, structure: None, release: Any) -> None:
         release = require_mixture_release(release)
         schema = release.schema.select(fitted_variables(release, self.pooled))
         warn_of_unmeasured(release, schema)
         fit = self._fitted(release, schema, self.members)
         self.penalty_ = fit.penalty
-        return PrivateMixtureNetwork.fitted(schema, fit, release)
-
-    def _finish(self, structure: None, release: Any, found: PrivateMixtureNetwork) -> None:
-        super()._finish(structure, release, found)
-        self.network_ = found
+        self.network_ = PrivateMixtureNetwork.fitted(schema, fit, release)
 
     def _fitted(self, release: MixtureRelease, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
