@@ -9,58 +9,11 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["BudgetExceededError", "LedgerError", "Message", "ReleaseFormatError", "SchemaError"]
+__all__ = ["BudgetExceededError", "LedgerError", "ReleaseFormatError", "SchemaError"]
 
 
-# Advice where no network can help, in Python and for the command line.
-MIXTURE = ("fit PairwiseMixture, which needs no network", "use pgmpy-dp synthesize, which needs no network")
-
-
-class Message(str):
-    """The text of an error or a warning: a fact, and advice in Python or, as `shell`, for the command line.
-
-    Parameters
-    ----------
-    fact : str
-    python : str
-        What to do about it in Python. The fact and the advice are joined by a colon.
-    shell : str
-        What to do about it at the command line. It is left out where no command can help.
-    parameter : str
-        Name at the start of the fact that is an option of commands.
-
-    Attributes
-    ----------
-    shell : str
-        The fact with the advice for the command line.
-
-    Examples
-    --------
-    >>> message = Message("delta needs other noise", 'use mechanism="gaussian"', "add --mechanism gaussian", "delta")
-    >>> print(message)
-    delta needs other noise: use mechanism="gaussian".
-    >>> print(message.shell)
-    --delta needs other noise: add --mechanism gaussian.
-    """
-
-    shell: str
-
-    def __new__(cls, fact: str, python: str = "", shell: str = "", parameter: str = "") -> Message:
-        """Join the fact with each advice."""
-        message = super().__new__(cls, _sentence(fact, python))
-        option = "--" + parameter.replace("_", "-") if parameter.isidentifier() else parameter
-        message.shell = _sentence(option + fact.removeprefix(parameter), shell)
-        return message
-
-
-def _sentence(fact: str, advice: str) -> str:
-    return f"{fact}: {advice}." if advice else fact if fact.endswith(".") else f"{fact}."
-
-
-def in_shell_words(error: BaseException) -> str:
-    """Return the message of an error or a warning with the advice for the command line."""
-    message = error.args[0] if len(error.args) == 1 else None
-    return message.shell if isinstance(message, Message) else str(error)
+MIXTURE = "fit PairwiseMixture, which needs no network"
+"""Advice where no network can help."""
 
 
 def callers_level() -> int:

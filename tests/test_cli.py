@@ -22,7 +22,6 @@ import pgmpy_dp as dp
 from pgmpy_dp import demo
 from pgmpy_dp.cli import main
 from pgmpy_dp.cli.shared.structures import edge_lines, read_structure
-from pgmpy_dp.errors import Message
 from pgmpy_dp.exports import load_network, save_network
 from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.privacy.noise import laplace_variance
@@ -621,13 +620,13 @@ def test_json_and_records_that_are_printed_move_no_cursor_and_read_back_as_the_s
 
 def test_warnings_of_the_library_are_said_safely(asia, monkeypatch):
     def warning(*_):
-        warnings.warn(Message("of \x1b[2J", "leave out\nmax_rows=...", "leave out\n--max-rows"), stacklevel=1)
+        warnings.warn("of \x1b[2J: leave\njson out.", stacklevel=1)
         raise ValueError("no")
 
     release()
     monkeypatch.setattr(dp.NoisyMarginals, "load", warning)
     monkeypatch.setattr("pgmpy_dp.release.Release.load", warning)
-    assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J: leave out --max-rows.\nError: no\n"
+    assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J: leave json out.\nError: no\n"
 
 
 def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
@@ -1051,7 +1050,7 @@ def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(t
     call = ["fit", "release.zip", "--model", "edges.txt", "--out", "fitted.zip"]
     said = refused(*call)
     assert "no table that holds" in said
-    assert "or fit by --estimator collective-em" in said
+    assert "or fit with --estimator collective-em" in said
     run(*call, "--estimator", "collective-em")
 
 

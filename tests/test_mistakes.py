@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.cli.shared.files import FileOf
+from pgmpy_dp.cli.shared.wording import in_command_words
 
 SECRET = "Xylophone-4711"
 # What a shell cannot run: calls, arguments and classes of Python, and the messages of its own library.
@@ -122,7 +123,7 @@ COMMANDS = [
     (swapped(RELEASE, ("--epsilon 1", "--epsilon nan")), "--epsilon must be"),
     (swapped(RELEASE, ("--epsilon 1", "--epsilon 3")), "does not fit in the privacy budget"),
     (swapped(RELEASE, ("--epsilon 1", "--epsilon 1,5")), "'1,5' is not a valid float"),
-    (f"{RELEASE} --delta 1e-6 --mechanism laplace", "add --mechanism gaussian"),
+    (f"{RELEASE} --delta 1e-6 --mechanism laplace", "use --mechanism gaussian"),
     (f"{RELEASE} --mechanism gaussian", "--mechanism gaussian needs a --delta"),
     (f"{RELEASE} --mechanism gaussian --delta 1e-6", "delta"),
     (f"{RELEASE} --max-rows 2", "name the column that identifies units, --unit"),
@@ -328,16 +329,23 @@ def test_a_warning_finds_a_caller_without_a_module():
 
 
 def test_a_message_that_names_a_call_of_python_has_words_for_the_command_line():
-    """`Message` holds both; a text alone is printed as it is."""
-    shown = {
-        place: "".join(
-            part.value for part in ast.walk(text) if isinstance(part, ast.Constant) and part.value is str(part.value)
-        )
-        for place, text in told()
-        if isinstance(text, ast.Constant | ast.JoinedStr)
-    }
+    shown = {place: in_command_words(text) for place, text in texts_told()}
     assert len(shown) > 200
     assert {place: text for place, text in shown.items() if re.search(r"\bdp\.|\w\(", text)} == {}
+
+
+def texts_told():
+    """Yield each message with stand-ins for what is filled in."""
+    for place, text in told():
+        if isinstance(text, ast.Constant | ast.JoinedStr):
+            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+            yield place, "".join(_part(part) for part in parts)
+
+
+def _part(part):
+    if isinstance(part, ast.FormattedValue):
+        return "'x'" if part.conversion == ord("r") else "x"
+    return str(part.value)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.steps import StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
@@ -410,12 +410,9 @@ def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) ->
     own = schema.select([variable for variable in variables if variable in schema.states])
     if own.rules:
         raise SchemaError(
-            Message(
-                f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
-                f"{', '.join(map(repr, own.rules[0].variables))}",
-                "fit PairwiseMixture, which does, or declare a schema without them",
-                "use pgmpy-dp synthesize, which does, or a schema without them",
-            )
+            f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
+            f"{', '.join(map(repr, own.rules[0].variables))}: "
+            "fit PairwiseMixture, which does, or declare a schema without them."
         )
 
 
@@ -459,11 +456,8 @@ def together(data: Any) -> Any:
     found = joined(data)
     if isinstance(found, list) and isinstance(found[0], Release):
         raise ValueError(
-            Message(
-                "Only noisy tables with noise of one kind, on all records, can be joined",
-                "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise",
-                "fit them with --estimator collective-em or posterior-mean, which take each with its own noise",
-            )
+            "Only noisy tables with noise of one kind, on all records, can be joined: "
+            "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise."
         )
     return found
 

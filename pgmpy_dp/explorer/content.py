@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import stats
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
@@ -205,11 +204,8 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
         tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=min(_MOST_CELLS, _MOST_WORK / networks))
     except TreeTooLargeError as error:
         raise TreeTooLargeError(
-            Message(
-                f"The network is too large for a page: {error}",
-                "fit PairwiseMixture, which answers without a tree, or draw fewer networks by sample_draws",
-                "fit --estimator mixture, which answers without a tree",
-            )
+            f"The network is too large for a page: {error}: "
+            "fit PairwiseMixture, which answers without a tree, or draw fewer networks by sample_draws."
         ) from error
     layout, cells = tree.layout, sum(schema.cardinalities().values())
     joined: nx.Graph = nx.empty_graph(len(schema.variables))

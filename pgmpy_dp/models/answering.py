@@ -23,7 +23,6 @@ from pgmpy_dp.schema import Schema
 
 # Advice for a model without a release, in Python and on the command line.
 ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))"
-NAME_RELEASE = "name the release it was fitted to by --release"
 
 # Records. A bound closer than this to 0 or 1 is set to 0 or 1, since counts are integers.
 _HALF = 0.5

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pgmpy_dp import _late
-from pgmpy_dp.errors import Message, SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError, callers_level
 from pgmpy_dp.fitting.checks.likeness import unlike
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.answering import (
     ATTACH_RELEASE,
-    NAME_RELEASE,
     Answering,
     BoundedAnswer,
     Uncertain,
@@ -64,16 +63,13 @@ if TYPE_CHECKING:
     from pgmpy_dp.explorer import ExplorerPage
     from pgmpy_dp.fitting.checks.misfit import FitCheck
 
-_NO_RELEASE = Message(
-    "The network has no release, or was changed since it was fitted", f"fit it, or {ATTACH_RELEASE}", NAME_RELEASE
-)
+_NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
 
 
-_UNTOLD = Message(
+_UNTOLD = (
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell",
-    "plan_measurements(..., check=0.15) measures such pairs",
-    "pgmpy-dp release --check 0.15 measures such pairs",
+    "its structure is right, and otherwise the release cannot tell: "
+    "plan_measurements(..., check=0.15) measures such pairs."
 )
 
 
@@ -660,11 +656,8 @@ class Model(ABC):
         schemas = self._declared()
         if numbers != "states" and not schemas:
             raise ValueError(
-                Message(
-                    "The network has no release, which states the edges of its bins",
-                    f'use numbers="states", or {ATTACH_RELEASE}',
-                    f"use --numbers states, or {NAME_RELEASE}",
-                )
+                "The network has no release, which states the edges of its bins: "
+                f'use numbers="states", or {ATTACH_RELEASE}.'
             )
         return schemas, require_numbers(self._bins(), numbers)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_density
 from pgmpy_dp.inference.tables.layout import Vector
@@ -277,11 +277,8 @@ def require_scale(variable: str, bins: Bins) -> None:
     """
     if np.isfinite(bins.edges).sum() < 2:
         raise SchemaError(
-            Message(
-                f"Variable {variable!r} has fewer than two finite edges: the range of its numbers is unknown",
-                'declare more edges, or use numbers="states"',
-                "declare more edges, or use --numbers states",
-            )
+            f"Variable {variable!r} has fewer than two finite edges: the range of its numbers is unknown: "
+            'declare more edges, or use numbers="states".'
         )
 
 
@@ -377,11 +374,8 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
             require_scale(variable, declared)
         elif numbers == "midpoint" and not np.isfinite(declared.edges).all():
             raise SchemaError(
-                Message(
-                    f"Variable {variable!r} has an open bin, which has no middle",
-                    'declare finite edges, or use numbers="drawn"',
-                    "declare finite edges, or use --numbers drawn",
-                )
+                f"Variable {variable!r} has an open bin, which has no middle: "
+                'declare finite edges, or use numbers="drawn".'
             )
     return numbers  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixes_slowly
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.inference.distribution import GivenOthers
@@ -226,6 +226,6 @@ def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Sche
     return answers
 
 
-def slowly(mean: str, draws: int) -> Message:
+def slowly(mean: str, draws: int) -> str:
     """Build the message that a mean is uncertain after this many draws, with the call that draws more."""
-    return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds", f"--draws {4 * draws}")
+    return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds")

@@ -21,14 +21,14 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import MIXTURE, Message, ReleaseFormatError, SchemaError, callers_level
+from pgmpy_dp.errors import MIXTURE, ReleaseFormatError, SchemaError, callers_level
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
-from pgmpy_dp.models.answering import NAME_RELEASE, named_evidence
+from pgmpy_dp.models.answering import ATTACH_RELEASE, named_evidence
 from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, places
@@ -370,7 +370,7 @@ class PrivateNetwork(Model, Provenance):
     def _total(self) -> float:
         if getattr(self, "release_", None) is None:
             fact = "The network has no release, which tells the number of records"
-            raise ValueError(Message(fact, "give n_samples", f"give --rows, or {NAME_RELEASE}"))
+            raise ValueError(f"{fact}: give n_samples, or {ATTACH_RELEASE}.")
         return agreed_total(self._releases())[0]
 
     @property
@@ -651,17 +651,16 @@ class PrivateNetwork(Model, Provenance):
         check = vars(self).get("_check")
         if check is not None and check.fails and "_warned" not in vars(self):
             self._warned = True
-            advice = "add edges where {} finds it, {}or {}"
-            own = "fit by {}, which reads each family from its own table, " if self._told_by_families() else ""
-            python = advice.format("check_fit()", own.format("PrivateMLE()"), MIXTURE[0])
-            shell = advice.format("pgmpy-dp check", own.format("--estimator private-mle"), MIXTURE[1])
+            families = self._told_by_families()
+            own = "fit by PrivateMLE(), which reads each family from its own table, " if families else ""
             worst = f": {check.worst(1)[0]}" if check.worst() else ""
             fact = (
                 f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
                 f"expected){worst}. Parameters, files and synthetic records may be far off; answers about variables "
                 "that were measured together follow the release, and bounds allow for what else it tells"
             )
-            warnings.warn(Message(fact, python, shell), stacklevel=callers_level())
+            advice = f"add edges where check_fit() finds it, {own}or {MIXTURE}"
+            warnings.warn(f"{fact}: {advice}.", stacklevel=callers_level())
 
     def _told_by_families(self) -> bool:
         """Return whether every family has its own table, and CPDs from these would differ from the network's."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.errors import MIXTURE, Message, callers_level
+from pgmpy_dp.errors import MIXTURE, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
@@ -65,11 +65,8 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
     found = [clique for clique in public if frozenset(clique) & nodes in lost]
     if found:
         warnings.warn(
-            Message(
-                f"The fit leaves out the public {', '.join(map(str, found))}: the network does not join its variables, "
-                "and a tree that does is too large",
-                *(f"add edges there, or {advice}" for advice in MIXTURE),
-            ),
+            f"The fit leaves out the public {', '.join(map(str, found))}: the network does not join its variables, and "
+            f"a tree that does is too large: add edges there, or {MIXTURE}.",
             stacklevel=callers_level(),
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.errors import MIXTURE, Message, SchemaError
+from pgmpy_dp.errors import MIXTURE, SchemaError
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.factors import Network, families
@@ -137,10 +137,7 @@ def _spread(table: Mask, variables: Clique, wanted: Clique) -> Mask:
 
 
 def _not_held(variables: Clique, pair: Sequence[str]) -> SchemaError:
-    add = f"add an edge between {pair[0]!r} and {pair[-1]!r}, or"
     return SchemaError(
-        Message(
-            f"The network cannot hold the rule about {', '.join(map(repr, variables))}, which must all be neighbours",
-            *(f"{add} {advice}" for advice in MIXTURE),
-        )
+        f"The network cannot hold the rule about {', '.join(map(repr, variables))}, which must all be neighbours: add "
+        f"an edge between {pair[0]!r} and {pair[-1]!r}, or {MIXTURE}."
     )

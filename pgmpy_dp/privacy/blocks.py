@@ -27,7 +27,6 @@ from functools import lru_cache
 
 from scipy.special import log_ndtr
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, number, rounded_down
 from pgmpy_dp.privacy.noise import table_sensitivity
 
@@ -228,10 +227,10 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
 
 
 def _too_large(epsilon: float) -> ValueError:
-    problem = f"epsilon={epsilon:.3g} is too large for the price of a block"
-    return ValueError(Message(problem, 'lower it, or use mechanism="gaussian"', "lower it"))
+    return ValueError(
+        f'epsilon={epsilon:.3g} is too large for the price of a block: lower it, or use mechanism="gaussian".'
+    )
 
 
 def _refused(problem: str, change: str) -> ValueError:
-    python, shell = (f"{change}, or {words}" for words in ('use mechanism="gaussian"', "add --mechanism gaussian"))
-    return ValueError(Message(problem, python, shell))
+    return ValueError(f'{problem}: {change}, or use mechanism="gaussian".')

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._notebooks import bar, table
-from pgmpy_dp.errors import BudgetExceededError, LedgerError, Message
+from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy import accounting
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Approx, Cost, Pure, Zcdp
@@ -225,11 +225,8 @@ class PrivacyBudget:
             raise ValueError(f"A ledger takes a Cost with a loss that was not paid before, got {type(cost).__name__}.")
         if not isinstance(cost.loss, Pure) and not self.delta:
             raise ValueError(
-                Message(
-                    f"The {cost.mechanism} mechanism needs a delta, and this budget has none",
-                    "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism",
-                    "make a ledger with one by pgmpy-dp ledger create --delta, or take --mechanism laplace",
-                )
+                f"The {cost.mechanism} mechanism needs a delta, and this budget has none: "
+                "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
         with self._ledger.held() as history:
             account = self._replay(history)

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.errors import Message
-
 # A constraint takes a parameter's name and value, and raises a ValueError that says what is allowed.
 Constraint = Callable[[str, Any], object]
 
@@ -22,7 +20,7 @@ _EXACT = re.compile(r"[0-9]{1,1300}(/[1-9][0-9]{0,1299})?", re.ASCII)
 
 
 def _wrong(name: str, problem: str) -> ValueError:
-    return ValueError(Message(f"{name} {problem}", parameter=name))
+    return ValueError(f"{name} {problem}.")
 
 
 def exact_positive(name: str, value: Any) -> Fraction:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import decimal
 from fractions import Fraction
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 
 _DIGITS = 60
@@ -19,9 +18,7 @@ def sampling_fraction(rate: object) -> Fraction:
     """Return a sampling rate as the exact fraction of its decimal text; ValueError unless in (0, 1]."""
     exact = exact_positive("sampling_rate", rate)
     if exact > 1:
-        raise ValueError(
-            Message(f"sampling_rate must be greater than 0 and at most 1, got {rate!r}", parameter="sampling_rate")
-        )
+        raise ValueError(f"sampling_rate must be greater than 0 and at most 1, got {rate!r}.")
     return exact
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.columns import Codes, Positions, column_reader, objects, read_columns, settled, variable_codes
@@ -52,9 +52,7 @@ _PROBLEMS = {
 
 _OTHER_FORMAT = (
     "the header must name it letter by letter; if the file has another delimiter, or blanks beside it, use "
-    "CsvFile(path, delimiter=..., strip=True)",
-    "the header must name it letter by letter; if the file has another delimiter, or blanks beside it, add "
-    "--delimiter or --strip",
+    "CsvFile(path, delimiter=..., strip=True)"
 )
 
 
@@ -251,19 +249,12 @@ def _require_format(names: Sequence[str], asked: Sequence[str], file: CsvFile) -
         split = {name.strip(" ") for name in header.split(delimiter)}
         if delimiter != file.delimiter and {*asked} <= split:
             raise SchemaError(
-                Message(
-                    f"{file.path}: its header is split at {delimiter!r}, and {file.delimiter!r} is declared",
-                    f"use Schema(..., csv=CsvFormat({delimiter!r})), or CsvFile(path, {delimiter!r})",
-                    f"add --delimiter {'' if delimiter.isprintable() else '$'}{delimiter!r}",
-                )
+                f"{file.path}: its header is split at {delimiter!r}, and {file.delimiter!r} is declared: "
+                f"use Schema(..., csv=CsvFormat({delimiter!r})), or CsvFile(path, {delimiter!r})."
             )
     if {*asked} <= {name.encode("utf-8", "surrogateescape").decode("cp1252", "replace") for name in names}:
         raise SchemaError(
-            Message(
-                f"{file.path}: its header is not in {file.encoding}",
-                "use Schema(..., csv=CsvFormat(encoding='cp1252'))",
-                "add --encoding cp1252",
-            )
+            f"{file.path}: its header is not in {file.encoding}: use Schema(..., csv=CsvFormat(encoding='cp1252'))."
         )
 
 

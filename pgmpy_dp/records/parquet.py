@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import local_days
 from pgmpy_dp.records.engines import (
     DUCKDB_FAMILIES,
@@ -239,11 +239,8 @@ def _files(folder: Path) -> list[Path]:
 def _refuse_converted(path: str, column: str) -> None:
     again = "write the file again with dates, or times of microseconds"
     raise SchemaError(
-        Message(
-            f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is read",
-            f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')",
-            again,
-        )
+        f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is read: "
+        f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')."
     )
 
 
@@ -255,7 +252,7 @@ def _require_known(zone: str | None, path: str, column: str) -> None:
         problem = f"{path}: the column {column!r} has times in a zone that is not known here"
     else:
         return
-    raise SchemaError(Message(problem, *2 * ("write the file again with dates, or with times in another zone",)))
+    raise SchemaError(f"{problem}: write the file again with dates, or with times in another zone.")
 
 
 def _layout(connection: Any, file: Path) -> Layout:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Found
 from pgmpy_dp.records.csv_file import CsvFile
 from pgmpy_dp.schema import CsvFormat, Schema
@@ -38,30 +38,30 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
 
 def unknown_ending(path: Path, read: str) -> ValueError:
     """Refuse a file whose ending is none of those that are read; `read` says which are."""
-    return ValueError(Message(f"{path}: {read}", "read others into a frame", "convert it"))
+    return ValueError(f"{path}: {read}: read others into a frame.")
 
 
 def require_columns(
     names: list[Any],
     variables: Iterable[str],
     what: str = "Variable",
-    advice: tuple[str, str] = ("rename the column, or declare the name it has",) * 2,
+    advice: str = "rename the column, or declare the name it has",
 ) -> list[int]:
     """Return the places of the variables' columns; refuse records without exactly one for each.
 
     Other names of columns are not shown: they are values of a record where a file without a header was read. Nor does a
     record that resembles some names show: that a name differs in case or blanks is said only where all variables have a
-    name, as in a header. `advice` says what helps in Python and in the shell if a column is missing.
+    name, as in a header. `advice` says what helps if a column is missing.
     """
     asked = list(variables)
     for variable in asked:
         if names.count(variable) > 1:
-            twice = f"{what} {variable!r} is the name of more than one column of the records"
-            raise SchemaError(Message(twice, *2 * ("rename or drop the others",)))
+            twice = "is the name of more than one column of the records: rename or drop the others."
+            raise SchemaError(f"{what} {variable!r} {twice}")
         if variable not in names:
             near = {*map(_folded, asked)} <= {_folded(name) for name in names if isinstance(name, str)}
             is_near = ". One has this name in another case or with blanks beside it" if near else ""
-            raise SchemaError(Message(f"{what} {variable!r} has no column in the records{is_near}", *advice))
+            raise SchemaError(f"{what} {variable!r} has no column in the records{is_near}: {advice}.")
     return [names.index(variable) for variable in asked]
 
 
@@ -131,10 +131,4 @@ def _refusal(
         if names
     ]
     also = f". The same goes for {' and '.join(others)}" if others else ""
-    return SchemaError(
-        Message(
-            problem,
-            f"{declare}Schema(..., {role}={{{variable!r}: {state!r}}}){also}",
-            f"{declare}--{role} {variable}={state}{also}",
-        )
-    )
+    return SchemaError(f"{problem}: {declare}Schema(..., {role}={{{variable!r}: {state!r}}}){also}.")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, NoiseSource
 from pgmpy_dp.records.ids import number_ids
@@ -54,13 +54,10 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
         max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
     if column is None:
         if max_rows is not None:
-            column_of = "name the column that identifies units, "
-            problem = "max_rows bounds the rows of a unit"
-            raise ValueError(Message(problem, f"{column_of}unit=...", f"{column_of}--unit", parameter="max_rows"))
+            raise ValueError("max_rows bounds the rows of a unit: name the column that identifies units, unit=...")
         return None
     if not isinstance(column, str) or not column or column == "record":
-        problem = f"unit must name a column of the records, and not 'record', got {column!r}"
-        raise ValueError(Message(problem, parameter="unit"))
+        raise ValueError(f"unit must name a column of the records, and not 'record', got {column!r}.")
     return Unit(column, max_rows, noise.keys)
 
 
@@ -68,11 +65,8 @@ def require_single_records(unit: Unit | None) -> None:
     """Raise if there are units, for mechanisms whose sensitivity is that of one record."""
     if unit is not None:
         raise ValueError(
-            Message(
-                f"This mechanism protects single records, not all rows of one {unit.column}",
-                "use measure(), which does, or leave unit out",
-                "use pgmpy-dp release, which does, or leave --unit out",
-            )
+            f"This mechanism protects single records, not all rows of one {unit.column}: "
+            "use measure(), which does, or leave unit out."
         )
 
 

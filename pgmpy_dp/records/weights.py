@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.checks import number as require_number
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import as_float, written_number
@@ -87,15 +86,11 @@ def checked_weights(column: Any, largest: Any) -> Weights | None:
     if column is None and largest is None:
         return None
     if not isinstance(column, str) or not column:
-        problem = f"weights must name the column of the records that holds them, got {column!r}"
-        raise ValueError(Message(problem, parameter="weights"))
+        raise ValueError(f"weights must name the column of the records that holds them, got {column!r}.")
     if largest is None:
         raise ValueError(
-            Message(
-                "Weights need a public largest weight, to which noise is scaled; larger ones are clipped",
-                "give largest_weight=",
-                "give --largest-weight",
-            )
+            "Weights need a public largest weight, to which noise is scaled; larger ones are clipped: "
+            "give largest_weight."
         )
     require_number(least=1e-100, most=1e100)("largest_weight", largest)
     return Weights(column, float(largest))
@@ -105,9 +100,6 @@ def require_unweighted(weights: Weights | None) -> None:
     """Raise if there are weights, for mechanisms that count every record alike."""
     if weights is not None:
         raise ValueError(
-            Message(
-                f"This mechanism counts every record alike, and these have weights in {weights.column!r}",
-                "use measure(), which weighs them, or leave weights out",
-                "use pgmpy-dp release, which weighs them, or leave --weights out",
-            )
+            f"This mechanism counts every record alike, and these have weights in {weights.column!r}: "
+            "use measure(), which weighs them, or leave weights out."
         )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release.informed_marginals import InformedMarginals, ReleasedTables
@@ -117,10 +116,7 @@ def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
         common |= {clique & other for other in sets[:number]} | {clique & other for other in common}
         if len(common) > MAX_INTERSECTIONS:
             raise ValueError(
-                Message(
-                    f"The tables overlap in more than {MAX_INTERSECTIONS:,} ways, too many for mutual consistency",
-                    "use PrivateMLE with consistency=None or 'inference', or CollectiveEM",
-                    "fit by --estimator collective-em",
-                )
+                f"The tables overlap in more than {MAX_INTERSECTIONS:,} ways, too many for mutual consistency: "
+                "use PrivateMLE with consistency=None or 'inference', or CollectiveEM."
             )
     return sorted(common, key=lambda held: (len(held), sorted(held)))

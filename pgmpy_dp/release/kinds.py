@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.errors import Message, ReleaseFormatError, callers_level
+from pgmpy_dp.errors import ReleaseFormatError, callers_level
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.table import Vector, pooled
@@ -264,12 +264,8 @@ def warn_of_other_records(releases: Sequence[Release]) -> None:
         apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, LEAST_VARIANCE)
         if apart > max(law.most(_LEVEL) for law in (one.law, other.law)) * math.sqrt(variance):
             warnings.warn(
-                Message(
-                    f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "
-                    "which noise does not explain",
-                    "unite releases of different records by union",
-                    "unite releases of different records by `pgmpy-dp union`",
-                ),
+                f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "
+                "which noise does not explain: unite releases of different records by union.",
                 stacklevel=callers_level(),
             )
 

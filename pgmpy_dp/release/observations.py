@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.tables.table import Table, Vector, pooled
@@ -170,11 +169,8 @@ def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
     holding = [held for held in measured if wanted <= set(held)]
     if not holding:
         raise ValueError(
-            Message(
-                f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}",
-                "measure one, or fit with CollectiveEM, which infers what was not measured",
-                "measure one, or fit by --estimator collective-em, which infers what was not measured",
-            )
+            f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}: "
+            "measure one, or fit with CollectiveEM, which infers what was not measured."
         )
     return holding
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, Noise, end_to_end
 from pgmpy_dp.inference.tables.table import Table, Vector
@@ -125,11 +125,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     def __post_init__(self) -> None:
         if not isinstance(self.parts, Mapping) or len(self.parts) < 2:
             raise ValueError(
-                Message(
-                    "A union needs two releases or more, each with a name",
-                    'write union({"north": north, "south": south})',
-                    "name two release files or more",
-                )
+                'A union needs two releases or more, each with a name: write union({"north": north, "south": south}).'
             )
         for name, part in self.parts.items():
             if not isinstance(part, NoisyMarginals):
@@ -453,19 +449,12 @@ def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Sche
             schema = schema.join(part.schema)
         except SchemaError as error:
             raise SchemaError(
-                Message(
-                    f"{first[0]} and {name}: {str(error).removesuffix('.')}",
-                    "measure all by one schema, as dp.agree finds it",
-                    "measure all by one schema",
-                )
+                f"{first[0]} and {name}: {str(error).removesuffix('.')}: "
+                "measure all by one schema, as dp.agree finds it."
             ) from error
     if variable in schema.states or variable in schema.bounds:
         raise SchemaError(
-            Message(
-                f"The releases have a variable {variable!r} already",
-                "give the new one another name by variable=...",
-                "give the new one another name by --as",
-            )
+            f"The releases have a variable {variable!r} already: give the new one another name by variable=..."
         )
     return Schema({variable: list(parts)}).join(schema)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.states import State
 
@@ -46,11 +46,8 @@ def details_of(
             continue
         if (name := variable + IN_DETAIL) in states:
             raise SchemaError(
-                Message(
-                    f"The name {name!r} is that of the finer histogram of {variable!r}",
-                    f"rename the variable, or declare Bins(..., detail=0) for {variable!r}",
-                    f"rename the variable, or write detail=0 for {variable!r} in the dictionary",
-                )
+                f"The name {name!r} is that of the finer histogram of {variable!r}: "
+                f"rename the variable, or declare Bins(..., detail=0) for {variable!r}."
             )
         owners = np.searchsorted(own.edges, own.fine.edges[:-1], side="right") - 1
         others = [states[variable].index(role[variable]) for role in roles if variable in role]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
-from pgmpy_dp.errors import MIXTURE, Message, SchemaError
+from pgmpy_dp.errors import MIXTURE, SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
@@ -240,11 +240,8 @@ class Dependency:
         )
         if fine.size * coarse.size > _MOST_CELLS:
             raise SchemaError(
-                Message(
-                    f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than "
-                    f"{_MOST_CELLS:,} cells. Networks need that table where the two are neighbours",
-                    *MIXTURE,
-                )
+                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MOST_CELLS:,} "
+                f"cells. Networks need that table where the two are neighbours: {MIXTURE}."
             )
         found: NDArray[np.bool_] = fine[:, None] == coarse
         return found

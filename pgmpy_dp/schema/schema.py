@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._files import parse_json
 from pgmpy_dp._names import closest, printable
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned
 from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_guarantee
 from pgmpy_dp.schema.csv_format import CsvFormat
@@ -144,8 +144,7 @@ class Schema:
         if bounds is not None and not isinstance(bounds, Mapping):
             raise SchemaError(f"bounds needs a dict of variable -> (low, high), got {type(bounds).__name__}.")
         if not variables and not bounds:
-            write = "write Schema({'smoke': ['yes', 'no']})", "declare one, such as smoke with the states yes|no"
-            raise SchemaError(Message("The schema declares no variable", *write))
+            raise SchemaError("The schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
         names = {name: checked_name(name) for name in variables}
         states: dict[str, tuple[State, ...]] = {}
         bins: dict[str, Bins] = {}

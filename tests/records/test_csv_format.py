@@ -295,11 +295,11 @@ def test_a_refusal_names_the_format_where_the_header_or_the_schema_shows_it(tmp_
     path.write_text("größe;income\nklein;1\n", encoding="utf-8")
     with pytest.raises(dp.SchemaError, match="the cause may be another encoding than utf-8, to be declared"):
         counts(path, declared)
-    for delimiter, option in (("\t", r"$'\t'"), ("|", "'|'")):
+    for delimiter in ("\t", "|"):
         path.write_text(f"größe{delimiter}income\n", encoding="utf-8")
         with pytest.raises(dp.SchemaError, match="its header is split at") as refused:
             counts(path, declared)
-        assert refused.value.args[0].shell.endswith(f"add --delimiter {option}.")
+        assert f"use Schema(..., csv=CsvFormat({delimiter!r}))" in str(refused.value)
     path.write_text("größe;income\ngroß;1.5\n", encoding="utf-8")
     with pytest.raises(dp.SchemaError, match="'income' has values") as refused:
         counts(dp.CsvFile(path, ";", decimal=","), declared)

@@ -30,21 +30,13 @@ from pgmpy_dp.cli.shared.common import (
 )
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
+from pgmpy_dp.cli.shared.wording import METHODS
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
     from pgmpy_dp.schema import Schema
 
-METHODS = {
-    "auto": "AutoMLE",
-    "collective-em": "CollectiveEM",
-    "private-mle": "PrivateMLE",
-    "private-bayesian": "papers.PrivateBayesianEstimator",
-    "posterior-mean": "PosteriorMean",
-    "naive-mle": "papers.NaiveMLE",
-    "mixture": "PairwiseMixture",
-}
 _READINGS = {
     None: "",
     "inference": ": all tables inform every CPD",

@@ -14,7 +14,7 @@ import click
 
 from pgmpy_dp._names import printable, suggestion
 from pgmpy_dp.cli.shared.files import require_writable
-from pgmpy_dp.errors import in_shell_words
+from pgmpy_dp.cli.shared.wording import in_command_words
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy.guarantee import Guarantee
@@ -51,7 +51,7 @@ def one_line(error: BaseException) -> str:
     """Put the message of an error or a warning on one line, with its advice for the command line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return " ".join(in_shell_words(error).split())
+    return " ".join(in_command_words(str(error)).split())
 
 
 def as_json_text(data: Any, **options: Any) -> str:

@@ -43,7 +43,7 @@ import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Approx
 from pgmpy_dp.privacy.noise import NoiseSource, laplace_scale, least_threshold, table_sensitivity
@@ -66,12 +66,9 @@ class PartitionSelection:
         schema.require([(variable,)])
         if variable not in schema.undiscovered:
             raise SchemaError(
-                Message(
-                    f"Variable {variable!r} has public states",
-                    "to discover states, declare none and a state for all other values, "
-                    f"Schema({{{variable!r}: []}}, other={{{variable!r}: 'other'}})",
-                    "to discover states, declare none in its dictionary and a state for all other values as other",
-                )
+                f"Variable {variable!r} has public states: "
+                "to discover states, declare none and a state for all others, "
+                f"Schema({{{variable!r}: []}}, other={{{variable!r}: 'other'}})."
             )
         if any(variable in rule.variables for rule in schema.rules):
             raise SchemaError(
@@ -80,11 +77,7 @@ class PartitionSelection:
             )
         if public.unit is not None and public.unit.max_rows is None:
             raise ValueError(
-                Message(
-                    "States are discovered among rows",
-                    "limit the rows per unit, PrivateDataset(..., max_rows=...)",
-                    "limit the rows per unit, --max-rows",
-                )
+                "States are discovered among rows: limit the rows per unit, PrivateDataset(..., max_rows=...)."
             )
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         # Rows count alike, whatever they weigh.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.errors import Message, SchemaError
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import NoiseSource, selection_scale
@@ -63,17 +63,11 @@ def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
     """Return the edges of a variable's bins; SchemaError if it has none, ValueError if they are too few."""
     schema.require([(variable,)])
     if variable not in schema.bins:
-        raise SchemaError(
-            Message(
-                f"Variable {variable!r} has no bins",
-                "declare fine public ones, Bins(range(0, 121))",
-                "declare fine public ones in its dictionary, edges 0|1|...|120",
-            )
-        )
+        raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
     edges = schema.bins[variable].edges
     if type(parts) is not int or not 2 <= parts < len(edges):
-        problem = f"parts must be a whole number from 2 to {len(edges) - 1}, the number of fine bins, got {parts!r}"
-        raise ValueError(Message(problem, parameter="parts"))
+        most = len(edges) - 1
+        raise ValueError(f"parts must be a whole number from 2 to {most}, the number of fine bins, got {parts!r}.")
     return edges
 
 

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.errors import Message
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
@@ -154,11 +153,7 @@ def _released(
 def _laplace(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
     if checked_delta(delta, zero_allowed=True):
         raise ValueError(
-            Message(
-                f"The Laplace mechanism has no delta, got delta={delta!r}",
-                'leave it out, or use mechanism="gaussian"',
-                "leave --delta out, or add --mechanism gaussian",
-            )
+            f'The Laplace mechanism has no delta, got delta={delta!r}: leave delta out, or use mechanism="gaussian".'
         )
     one = table_sensitivity(public.neighbours, "l1", public.contribution)
     return Pure(paid), {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
@@ -178,11 +173,8 @@ def _gaussian_block(public: PublicTable, shares: Shares, paid: Fraction, epsilon
     delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
-            Message(
-                "Blocks are priced for single records of equal weight, and these have weights, or units of several",
-                'use mechanism="gaussian"',
-                "add --mechanism gaussian",
-            )
+            "Blocks are priced for single records of equal weight, and these have weights, or units of several: "
+            'use mechanism="gaussian".'
         )
     relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
     scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
@@ -195,11 +187,8 @@ _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussi
 def delta_within(public: PublicTable, delta: float) -> float:
     if delta == 0:
         raise ValueError(
-            Message(
-                "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as "
-                "1e-9. The budget needs a delta too",
-                parameter="delta",
-            )
+            "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as "
+            "1e-9. The budget needs a delta too."
         )
     delta = checked_delta(delta, zero_allowed=False)
     if delta > public.budget.delta > 0:
@@ -242,18 +231,10 @@ def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Frac
     rate = Fraction(str(float(sampling_fraction(sampling_rate))))
     if rate < 1 and neighbours != "add_remove":
         raise ValueError(
-            Message(
-                "Samples are priced for neighbours that add or remove a record only",
-                "leave sampling_rate at 1",
-                "leave --sampling-rate out",
-            )
+            "Samples are priced for neighbours that add or remove a record only: leave sampling_rate at 1."
         )
     if rate < 1 and mechanism != "laplace":
         raise ValueError(
-            Message(
-                f"Samples are priced for the Laplace mechanism, not for {mechanism!r}",
-                "leave sampling_rate at 1",
-                "leave --sampling-rate out",
-            )
+            f"Samples are priced for the Laplace mechanism, not for {mechanism!r}: leave sampling_rate at 1."
         )
     return rate

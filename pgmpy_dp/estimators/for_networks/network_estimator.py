@@ -14,7 +14,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.readings.undirected import Tying
@@ -137,10 +137,9 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         """Warn that a fit did not converge: it is private, but may be inaccurate."""
         if not converged:
             warnings.warn(
-                Message(
-                    f"{what} of {type(self).__name__} did not converge, so the network may be far from the release",
-                    "raise max_iter, or use inference='junction_tree' where it fits in memory",
-                    "see what --estimator auto gives",
+                (
+                    f"{what} of {type(self).__name__} did not converge, so the network may be far from the release: "
+                    "raise max_iter, or use inference='junction_tree' where it fits in memory."
                 ),
                 ConvergenceWarning,
                 stacklevel=callers_level(),

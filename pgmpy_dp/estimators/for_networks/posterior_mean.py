@@ -102,9 +102,7 @@ class PosteriorMean(NetworkTableEstimator):
         if self.posterior_.poor:
             which = f"the mean of one probability {self.posterior_.poor}"
             more = f"{type(self).__name__}(draws={4 * self.draws})"
-            warnings.warn(
-                mixes_slowly(which, more, "pgmpy-dp query --draws, or --estimator auto"), stacklevel=callers_level()
-            )
+            warnings.warn(mixes_slowly(which, more), stacklevel=callers_level())
         schema, layout = self.posterior_.schema, self.posterior_.layout
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)

@@ -12,7 +12,6 @@ from pgmpy.base import DAG
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
@@ -35,10 +34,9 @@ from pgmpy_dp.release.consistency import WEIGHTS, intersections
 from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.schema import Clique, Schema
 
-NOT_TABLES = Message(
-    "A family is read from a table whose cells have independent noise, and coefficients do not",
-    "fit it with CollectiveEM or PrivateBayesianEstimator",
-    "fit it by --estimator collective-em or private-bayesian",
+NOT_TABLES = (
+    "A family is read from a table whose cells have independent noise, and coefficients do not: "
+    "fit it with CollectiveEM or PrivateBayesianEstimator."
 )
 
 

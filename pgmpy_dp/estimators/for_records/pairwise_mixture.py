@@ -13,7 +13,6 @@ from pgmpy_dp.data.mechanisms.mechanism import PublicTable
 from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.errors import Message
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
@@ -217,11 +216,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         super()._check_parameters()
         if self.epsilon is not None and self.stages == 2 and self._noise != "gaussian":
             raise ValueError(
-                Message(
-                    "Two stages are priced for Gaussian noise",
-                    "give a delta, such as 1e-9, or leave stages at 1",
-                    "give a --delta, such as 1e-9, or leave --stages out",
-                )
+                "Two stages are priced for Gaussian noise: give a delta, such as 1e-9, or leave stages at 1."
             )
 
     def _check_release(self, release: Release, variables: Sequence[str]) -> None:
@@ -304,13 +299,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         }
         needed = [reason for reason, holds in reasons.items() if holds]
         if self.measure == "residuals" and needed:
-            raise ValueError(
-                Message(
-                    f"Residuals are not measured with {needed[0]}",
-                    'take measure="auto", or leave measure out',
-                    "take --measure auto, or leave --measure out",
-                )
-            )
+            raise ValueError(f'Residuals are not measured with {needed[0]}: take measure="auto", or leave measure out.')
         return self.measure == "residuals" or (not needed and residuals_pay(public.schema))
 
     def _read(self, structure: None, release: Any) -> None:

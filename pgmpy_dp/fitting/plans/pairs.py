@@ -44,7 +44,7 @@ _SPREAD, _CUT = 0.7, 1.7
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
 # Advice where a release lacks pairs, in Python and for the command line.
-PLAN_PAIRS = "measure the tables of plan_pairs(schema)", "measure the tables that pgmpy-dp plan --pairs writes"
+PLAN_PAIRS = "measure the tables of plan_pairs(schema)"
 
 
 def plan_pairs(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.collective.duals import LinearMap
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, SampledNoise, end_to_end
@@ -231,11 +230,8 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
     size = tree_cells(cards, scopes)
     if size > MAX_TABLE_CELLS:
         raise TreeTooLargeError(
-            Message(
-                f"The junction tree of the network has {size:,} table cells, more than {MAX_TABLE_CELLS:,}",
-                "use PrivateMLE(consistency=None), which needs none",
-                "fit by --estimator private-mle",
-            )
+            f"The junction tree of the network has {size:,} table cells, more than {MAX_TABLE_CELLS:,}: "
+            "use PrivateMLE(consistency=None), which needs none."
         )
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from pgmpy_dp.errors import Message, callers_level
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
@@ -35,10 +35,10 @@ def require_mixture_release(release: Release) -> MixtureRelease:
         For other kinds, and for residuals of a schema with dependencies or hierarchies, which join states.
     """
     if not isinstance(release, MixtureRelease):
-        raise ValueError(Message("A mixture is fitted to noisy tables", *PLAN_PAIRS))
+        raise ValueError(f"A mixture is fitted to noisy tables: {PLAN_PAIRS}.")
     structure = release.schema.structure
     if isinstance(release, NoisyResiduals) and (structure.dependent or structure.refined):
-        raise ValueError(Message("A mixture is not fitted to residuals under dependencies or hierarchies", *PLAN_PAIRS))
+        raise ValueError(f"A mixture is not fitted to residuals under dependencies or hierarchies: {PLAN_PAIRS}.")
     return release
 
 
@@ -98,11 +98,8 @@ def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
         first, second = missing[0]
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
         warnings.warn(
-            Message(
-                f"The release holds no table of {first!r} with {second!r}{others}. How they depend on each other is a "
-                "guess, which bounds do not cover",
-                *PLAN_PAIRS,
-            ),
+            f"The release holds no table of {first!r} with {second!r}{others}. How they depend on each other is a "
+            f"guess, which bounds do not cover: {PLAN_PAIRS}.",
             stacklevel=callers_level(),
         )
 
@@ -130,12 +127,9 @@ def fitted_variables(release: MixtureRelease, pooled: bool) -> list[str]:
     lacking = [variable for variable in release.variables if variable not in measured]
     if lacking:
         raise ValueError(
-            Message(
-                f"A mixture tells the releases of a union apart by what all measured, and some lack "
-                f"{', '.join(map(repr, lacking))}",
-                "give pooled=True, or fit a network by CollectiveEM",
-                "fit with --pooled, or a network by --estimator collective-em",
-            )
+            f"A mixture tells the releases of a union apart by what all measured, and some lack "
+            f"{', '.join(map(repr, lacking))}: "
+            "give pooled=True, or fit a network by CollectiveEM."
         )
     left = [clique[1:] for clique in release.cliques if clique not in release.tables]
     if left:

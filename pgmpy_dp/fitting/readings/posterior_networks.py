@@ -14,7 +14,6 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy.sparse.linalg import LinearOperator, cg
 
-from pgmpy_dp.errors import Message
 from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
@@ -44,11 +43,10 @@ _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 _MOST_WORK = 700_000
 
 
-def mixes_slowly(mean: str, python: str, shell: str) -> Message:
+def mixes_slowly(mean: str, advice: str) -> str:
     """Return a warning that a mean is uncertain since the chain has few effective draws."""
-    fact = f"The chain that draws networks mixes slowly: {mean}"
     families = "measure tables that hold the network's families, if they were not"
-    return Message(fact, f"draw more by {python}; {families}", f"draw more by {shell}; {families}")
+    return f"The chain that draws networks mixes slowly: {mean}: draw more by {advice}; {families}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp._files import parse_json, replacing, require_known
-from pgmpy_dp.errors import Message, ReleaseFormatError
+from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.fitting.readings.mixture_fits import MixtureRelease, rules_of
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
@@ -44,10 +44,8 @@ def write_model(
     if suffix not in (".json", SUFFIX):
         level = "persons." if form == HOUSEHOLDS else ""
         raise ValueError(
-            Message(
-                f"{path}: a mixture is saved as .json or {SUFFIX}",
-                f"{level}to_bayesian_network().save(...) writes it as a network in other formats",
-            )
+            f"{path}: a mixture is saved as .json or {SUFFIX}: "
+            f"{level}to_bayesian_network().save(...) writes it as a network in other formats."
         )
     content = {
         "format": form,

@@ -1,0 +1,82 @@
+"""The library speaks Python; commands put its messages into their own words: a parameter becomes an option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import click
+
+METHODS = {
+    "auto": "AutoMLE",
+    "collective-em": "CollectiveEM",
+    "private-mle": "PrivateMLE",
+    "private-bayesian": "papers.PrivateBayesianEstimator",
+    "posterior-mean": "PosteriorMean",
+    "naive-mle": "papers.NaiveMLE",
+    "mixture": "PairwiseMixture",
+}
+"""Estimators by their names in `pgmpy-dp fit --estimator`."""
+
+# Python's way out as a pattern, and the command's.
+_WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"fit PairwiseMixture, which answers without a tree, or draw .* by sample_draws",
+     "fit --estimator mixture, which answers without a tree"),
+    (r"fit PairwiseMixture", "use pgmpy-dp synthesize"),
+    (r"PrivateMLE with consistency=None or 'inference', or CollectiveEM", "CollectiveEM"),
+    (r"raise max_iter, or use inference='junction_tree' where it fits in memory", "see what AutoMLE gives"),
+    (r"attach the release it was fitted to by network.attach_release\(.*?\)\)",
+     "name the release it was fitted to by --release"),
+    (r"make it PrivacyBudget\(epsilon, delta=1e-6\)", "make a ledger with one by pgmpy-dp ledger create --delta"),
+    (r'write union\(.*?\)', "name two release files or more"),
+    (r"write Schema\(\{'smoke': \['yes', 'no'\]\}\)", "declare one, such as smoke with the states yes|no"),
+    (r"declare none and (a state for all others), Schema\(.*?\)", r"declare none in its dictionary and \1 as other"),
+    (r"Bins\(range\(0, 121\)\)", "edges 0|1|...|120 in its dictionary"),
+    (r"declare Bins\(\.\.\., detail=0\) for ('.*?')", r"write detail=0 for \1 in the dictionary"),
+    (r"Schema\(\.\.\., (\w+)=\{(['\"])(.*?)\2: (['\"])(.*?)\4\}\)", r"--\1 \3=\5"),
+    (r"use Schema\(\.\.\., csv=CsvFormat\('(\\?)(.*?)'\)\), or CsvFile\(.*?\)",
+     lambda found: f"add --delimiter {'$' if found[1] else ''}'{found[1]}{found[2]}'"),
+    (r"use Schema\(\.\.\., csv=CsvFormat\(encoding='(.*?)'\)\)", r"add --encoding \1"),
+    (r"use CsvFile\(path, delimiter=\.\.\., strip=True\)", "add --delimiter or --strip"),
+    (r", as dp\.agree finds it|, such as by pyarrow\.parquet\.\w+\(.*?\)|: \S*to_bayesian_network\(\).*formats", ""),
+    (r"read others into a frame", "convert it"),
+    (r"plan_measurements\(\.\.\., check=(\S+?)\)", r"pgmpy-dp release --check \1"),
+    (r"tables of plan_pairs\(schema\)", "tables that pgmpy-dp plan --pairs writes"),
+    (r"use measure\(\)", "use pgmpy-dp release"),
+    (r"(?:network\.)?check_fit\(\)", "pgmpy-dp check"),
+    (r"give n_samples", "give --rows"),
+    (r"draw more by PosteriorMean\(draws=\d+\)", "draw more by pgmpy-dp query --draws, or --estimator auto"),
+    (r"sample_draws\(draws=(\d+)\)", r"--draws \1"),
+    (r"PrivateDataset\(\.\.\., (\w+=\S+)\)", r"\1"),
+    *((rf"\b{name.split('.')[-1]}(?:\(.*?\))?(?!\w| of)", f"--estimator {own}") for own, name in METHODS.items()),
+)  # fmt: skip
+
+
+def in_command_words(message: str, command: click.Command | None = None) -> str:
+    """Put a message of the library into the words of a command, whose options are its parameters.
+
+    Examples
+    --------
+    >>> command = click.Command("release", params=[click.Option(["--delta"]), click.Option(["--mechanism"])])
+    >>> in_command_words('delta needs other noise: leave it out, or use mechanism="gaussian".', command)
+    '--delta needs other noise: leave it out, or use --mechanism gaussian.'
+    """
+    context = click.get_current_context(silent=True)
+    command = command or (None if context is None else context.command)
+    named = [(p.name, p.opts[0]) for p in (command.params if command else ()) if isinstance(p, click.Option)]
+    options = {option.lstrip("-").replace("-", "_"): option for _, option in named} | dict(named)
+    message = re.sub(r"(?<==\.\.\.)\Z", ".", message)
+    for python, shell in _WAYS:
+        message = re.sub(python, shell, message)
+    if "mechanism" in options:
+        message = message.replace("use the Laplace mechanism", "take --mechanism laplace")
+
+    def option(found: re.Match[str]) -> str:
+        before, name, value = found[1], found[2], found[3] if found.re.groups > 2 else ""
+        if name not in options:
+            return found[0]
+        return f"{before}{options[name]} {value}".rstrip()
+
+    message = re.sub(r"(?<![\w-])()(\w+)=(?:\"(\w+)\"|\.\.\.|True)", option, message)
+    message = re.sub(r"\b(leave |give (?:a )?)(\w+)", option, message)
+    return re.sub(r"\A()(\w+)(?= (?:must|is|needs|bounds) )", option, message)
