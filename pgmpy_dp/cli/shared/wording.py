@@ -72,7 +72,7 @@ def in_command_words(message: str, command: click.Command | None = None) -> str:
         message = message.replace("use the Laplace mechanism", "take --mechanism laplace")
 
     def option(found: re.Match[str]) -> str:
-        before, name, value = found[1], found[2], found[3] if found.re.groups > 2 else ""
+        before, name, value = found[1], found[2], (found[3] or "") if found.re.groups > 2 else ""
         if name not in options:
             return found[0]
         return f"{before}{options[name]} {value}".rstrip()
