@@ -10,11 +10,13 @@ from typing import Any
 import pandas as pd
 
 import pgmpy_dp
-from pgmpy_dp.papers.experiments import load
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent))
 from drawings import draw_all  # noqa: E402
+
+from experiments.catalogue import load  # noqa: E402
 
 draw_all()
 # Files of the project and the tutorials are pages too; Sphinx reads what lies in its own folder.

@@ -10,10 +10,13 @@ import sys
 import zipfile
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
 # Before numpy is loaded, here and in the processes that tests start: of several threads of BLAS on the cores of two
 # processes of tests, each waits for the others many times as long as it works.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+sys.path.append(str(Path(__file__).parents[1]))  # for `experiments`, behind an installed package
 
 import pytest
 from filelock import FileLock

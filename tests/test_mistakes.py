@@ -276,7 +276,7 @@ def test_every_file_of_a_command_is_declared_as_read_or_written():
         for parameter in command.params
         if isinstance(parameter.type, click.Path) and not isinstance(parameter.type, FileOf)
     }
-    assert others == {(("demo",), "out"), (("reproduce",), "out"), (("ledger", "create"), "path")}
+    assert others == {(("demo",), "out"), (("ledger", "create"), "path")}
     assert all(
         any(parameter.name == "force" for parameter in command.params)
         for _, command in commands()

@@ -44,7 +44,8 @@ def test_tutorial_runs(path, tmp_path, kernel):
     work = tmp_path / "work"
     work.mkdir()
     notebook = read(path)
-    afresh = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {work}")  # no name of another tutorial is left
+    afresh = f"%reset -f\n%cd -q {work}\nimport sys; sys.path.append({str(FOLDER.parent)!r})"  # no name is left
+    afresh = nbformat.v4.new_code_cell(afresh)
     client = NotebookClient(nbformat.v4.new_notebook(cells=[afresh, *notebook.cells]), km=kernel, timeout=300)
     client.execute(cleanup_kc=False)  # raises CellExecutionError, with the traceback
     client.kc.stop_channels()

@@ -11,7 +11,7 @@ from pgmpy_dp import __version__
 from pgmpy_dp.cli.analyst.fitted import check, fit, query, sample
 from pgmpy_dp.cli.analyst.reporting import explore, report
 from pgmpy_dp.cli.analyst.uniting import union
-from pgmpy_dp.cli.examples import demo, reproduce
+from pgmpy_dp.cli.examples import demo
 from pgmpy_dp.cli.owner.discovering import bins, states
 from pgmpy_dp.cli.owner.draft import schema
 from pgmpy_dp.cli.owner.ledgers import ledger
@@ -49,6 +49,6 @@ def main() -> None:
 for command in (
     *(schema, ledger, bins, states, plan, plan_accuracy, release, probe, structure, synthesize, households),
     *(inspect, union, fit, check, query, sample, report, explore),
-    *(demo, reproduce),
+    demo,
 ):
     main.add_command(command)

@@ -1,6 +1,5 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .collective.closest import ClosestMarginals, closest_marginals
 from .collective.counts_behind import NLBP, CollectiveMarginals
 from .collective.duals import counts_by_dual
 from .collective.noise_laws import GaussianNoise, LaplaceNoise, SmoothedLaplaceNoise
@@ -18,7 +17,6 @@ __all__ = [
     "NLBP",
     "AnswerTooLargeError",
     "Calibration",
-    "ClosestMarginals",
     "CollectiveMarginals",
     "FactorGraph",
     "GaussianNoise",
@@ -32,7 +30,6 @@ __all__ = [
     "Table",
     "TreeTooLargeError",
     "build_engine",
-    "closest_marginals",
     "counts_by_dual",
     "disagreement",
     "draw_records",

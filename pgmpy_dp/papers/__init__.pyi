@@ -15,9 +15,27 @@ from .chowdhury_2020 import (
 from .foulds_2020 import calibrate, price, printed_epsilon, printed_topics
 from .linear_regression import PrivateLinearRegression
 from .naive_mle import NaiveMLE
+from .posterior_bounds import (
+    StochasticLipschitz,
+    count_error_bound,
+    divergence_bound,
+    exponential_map_failure,
+    fourier_marginal_bound,
+    joint_stochastic_lipschitz,
+    posterior_divergence,
+    stochastic_lipschitz_bound,
+)
 from .posterior_sampling import ExponentialMAP, PosteriorSampler
 from .private_bayesian import PrivateBayesianEstimator
 from .private_sgd import PrivateSGD
+from .query_errors import (
+    conditional_errors,
+    inference_error_bounds,
+    map_agreement,
+    marginal_errors,
+    mu_score,
+    parameter_errors,
+)
 from .regression_sampling import LinearPosteriorSampler
 from .sigmoid_belief_network import PrivateSigmoidBeliefNetwork
 from .zhang_2016 import (
@@ -63,21 +81,35 @@ __all__ = [
     "PrivateSigmoidBeliefNetwork",
     "RegressionDraws",
     "SizeAllocation",
+    "StochasticLipschitz",
     "UniformAllocation",
     "calibrate",
     "cgm_em",
     "compute_parameters",
+    "conditional_errors",
+    "count_error_bound",
     "data_dependent",
+    "divergence_bound",
     "entropy",
+    "exponential_map_failure",
+    "fourier_marginal_bound",
     "independent",
+    "inference_error_bounds",
+    "joint_stochastic_lipschitz",
     "laskey_sensitivities",
     "log_density",
     "log_weight",
+    "map_agreement",
+    "marginal_errors",
+    "mu_score",
     "mutual_consistency",
+    "parameter_errors",
+    "posterior_divergence",
     "price",
     "printed_epsilon",
     "printed_increment",
     "printed_sensitivity",
     "printed_topics",
+    "stochastic_lipschitz_bound",
     "tables_noise",
 ]

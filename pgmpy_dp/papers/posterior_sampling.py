@@ -153,7 +153,7 @@ class ExponentialMAP(_DrawnRows):
     Notes
     -----
     The log-likelihood of the draw is within 2 t nats of the largest, except with a probability of at most
-    exp(-lam t) / prior(log-likelihood within t of the largest): see `pgmpy_dp.evaluation.exponential_map_failure`.
+    exp(-lam t) / prior(log-likelihood within t of the largest): see `pgmpy_dp.papers.exponential_map_failure`.
 
     Examples
     --------

@@ -54,7 +54,6 @@ ALLOWED = {
     "models/deviations.py": "draws of what a release leaves open of answers",
     "fitting/readings/mixture_fits.py": "generators of fits and of simulated releases, with given seeds",
     "models/mixtures/household_network.py": "the generator of synthetic households",
-    "papers/experiments/coverage.py": "queries about a made-up or public network",
     "estimators/for_networks/private_vb.py": "a public random start, before any record is seen",
     "papers/sigmoid_belief_network.py": "likewise, and synthetic records from released weights",
     "estimators/for_arrays/private_lda.py": "likewise",
@@ -67,14 +66,7 @@ ALLOWED = {
     "inference/collective/noise_laws.py": "noise of a simulation, the law of what a release misses",
     "inference/trees/triangulation.py": "a local search over a public graph",
     "papers/foulds_2020.py": "a public random start, as the paper's",
-    "papers/experiments/vips_logistic.py": "made-up features and classes",
-    "papers/experiments/vips_sbn.py": "made-up records, an order of public ones, and a public random start",
-    "papers/experiments/populations.py": "made-up records of the papers' experiments",
-    "papers/experiments/bayes_naive.py": "posterior draws of made-up records, said to be not private",
-    "papers/experiments/cgm_divergence.py": "output perturbation of fits to made-up records",
-    "papers/experiments/peer_comparisons.py": "made-up tables to time with",
     "evaluation/example_networks.py": "made-up networks",
-    "papers/experiments/protocol.py": "made-up graphs of the papers' experiments",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
 # Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_sampling.py

@@ -13,6 +13,7 @@ that in truth have less than .002 given the parents.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -28,7 +29,9 @@ from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, ordered_table, tabular_cpd
-from pgmpy_dp.papers.experiments.drawing import styles
+
+sys.path.append(str(Path(__file__).parents[2]))
+from experiments.drawing import styles
 
 
 def mle(**options):

@@ -7,7 +7,9 @@ python tests/benchmarks/interval_coverage.py [--networks asia,alarm] [--epsilons
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,9 @@ from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.papers.experiments.coverage import coverage_study, posterior_engine
+
+sys.path.append(str(Path(__file__).parents[2]))
+from experiments.coverage import coverage_study, posterior_engine
 
 
 def bootstrap(basic):

@@ -24,7 +24,9 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from pgmpy_dp.inference import JunctionTree, build_engine
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.papers.experiments.peer_comparisons import example_network
+
+sys.path.append(str(Path(__file__).parents[2]))
+from experiments.peer_comparisons import example_network
 
 RECORDS = 10_000
 

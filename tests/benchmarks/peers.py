@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import os
 import sys
+from pathlib import Path
 
-from pgmpy_dp.papers.experiments.peer_comparisons import CASES, calibration, fresh_process, near_optimum, table_cells
+sys.path.append(str(Path(__file__).parents[2]))
+from experiments.peer_comparisons import CASES, calibration, fresh_process, near_optimum, table_cells
 
 
 def show(what, comparison) -> None:

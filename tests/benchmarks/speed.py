@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
@@ -19,8 +20,10 @@ from pgmpy_dp.evaluation import bnlearn_network, kl_divergence, random_markov_ne
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import families, log_linear
-from pgmpy_dp.papers.experiments.protocol import erdos_renyi, third_order_chain
 from pgmpy_dp.privacy import OPENDP_NOISE
+
+sys.path.append(str(Path(__file__).parents[2]))
+from experiments.protocol import erdos_renyi, third_order_chain
 
 IMPORT = """
 import resource, time, warnings

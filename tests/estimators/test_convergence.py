@@ -11,8 +11,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.exceptions import ConvergenceWarning
 
 import pgmpy_dp as dp
+from experiments.protocol import third_order_chain
 from pgmpy_dp.evaluation import random_markov_network
-from pgmpy_dp.papers.experiments.protocol import third_order_chain
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from experiments.coverage import coverage_study, random_queries
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.networks import load_network
-from pgmpy_dp.papers.experiments.coverage import coverage_study, random_queries
 
 EDGES = [("a", "c"), ("b", "c"), ("c", "d")]
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y", "z"]}

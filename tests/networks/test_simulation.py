@@ -10,12 +10,12 @@ from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from experiments.peer_comparisons import example_network
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.trees import factor_graph as engine
 from pgmpy_dp.models.numbers import WithinBins, decoded, shape_of
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.papers.experiments.peer_comparisons import example_network
 
 
 def test_families_of_alarm_have_their_exact_frequencies():

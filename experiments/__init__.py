@@ -1,0 +1,1 @@
+"""The papers' experiments, run from a checkout: `python -m experiments --help`."""
