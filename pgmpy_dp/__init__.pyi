@@ -27,20 +27,14 @@ from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load
 from .networks.elimination import VariableElimination
+from .observed.informed_marginals import InformedMarginals
+from .observed.partially_pooled_marginals import PartiallyPooledMarginals
+from .observed.public_tables import PublicTable
+from .observed.united_marginals import UnitedMarginals, union
 from .papers.bernstein_2017 import CGMEM, NLBP
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
-from .release import (
-    DiscoveredStates,
-    Guarantee,
-    InformedMarginals,
-    NoisyMarginals,
-    NoisyResiduals,
-    PartiallyPooledMarginals,
-    PublicTable,
-    UnitedMarginals,
-    union,
-)
+from .release import DiscoveredStates, Guarantee, NoisyMarginals, NoisyResiduals
 from .schema import Allowed, Bins, CsvFormat, DateBins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
 from .structure import AutoModel, NoisyScore, PrivateStructureSearch
 

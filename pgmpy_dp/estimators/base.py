@@ -28,12 +28,13 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
+from pgmpy_dp.observed.informed_marginals import InformedMarginals
+from pgmpy_dp.observed.public_tables import read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
-from pgmpy_dp.release import InformedMarginals, NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_repeated, several, warn_of_other_records
-from pgmpy_dp.release.public_tables import read_public_tables
 from pgmpy_dp.schema import Clique, Schema
 
 _SINGLE = {"None", "bool", "float", "int", "str"}

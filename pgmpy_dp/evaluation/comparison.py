@@ -12,9 +12,9 @@ import pandas as pd
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.records.frames import labelled
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -21,7 +21,7 @@ from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
 from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers
-from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 _NAMES = {"f8": "Float64Array", "f4": "Float32Array", "i4": "Int32Array", "i2": "Int16Array", "u2": "Uint16Array"}

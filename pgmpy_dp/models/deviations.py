@@ -44,10 +44,9 @@ from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.layout import Layout, Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.observed.reading import first_containing, joined_pairs, least_noisy
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import first_holding, least_noisy
-from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique, Schema
 
 # Grid of scales of effects: standard deviations of a cell's log ratio to the network's.
@@ -276,7 +275,7 @@ class Deviations:
         return any(own.issuperset(scope) for own in self.scopes)
 
     def _held(self, scope: Clique) -> bool:
-        return first_holding(self._releases, scope) is not None
+        return first_containing(self._releases, scope) is not None
 
     def weights(self, scope: Clique) -> Vector:
         """Return the probability of each scale of the effects in a measured table."""

@@ -52,9 +52,10 @@ from pgmpy_dp.models.questions import (
     numbers_of_states,
     record_codes,
 )
+from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import UnitedMarginals
-from pgmpy_dp.release.kinds import detail_of, least_noisy, several
+from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Bins, Schema
 
 if TYPE_CHECKING:
@@ -645,7 +646,7 @@ class Model(ABC):
         law: Law = GaussianNoise
         with suppress(ValueError):  # without a release, the probabilities are all that is known
             total = self._total()
-            detail, laws = detail_of(self._releases(), variable), {release.law for release in self._releases()}
+            detail, laws = detail_of(self._releases(), variable), {law_of(release) for release in self._releases()}
             law = LaplaceNoise if LaplaceNoise in laws else GaussianNoise
             deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
         own = tuple(chances.get(label, 0.0) for label in bins.labels)

@@ -20,8 +20,8 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import agreed_total
+from pgmpy_dp.observed.reading import joined_pairs
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.observations import joined_pairs
 from pgmpy_dp.schema import Clique, Schema
 
 # Shares of the privacy loss.

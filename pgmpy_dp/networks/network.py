@@ -38,11 +38,12 @@ from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import agreed_schema, agreed_total
+from pgmpy_dp.observed.reading import first_containing
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
-from pgmpy_dp.release.kinds import first_holding, found_states, joint_guarantee, refuse_exact, several
+from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_exact, several
 from pgmpy_dp.schema import Schema
 
 Table = TypeVar("Table", DiscreteFactor, TabularCPD)
@@ -355,7 +356,7 @@ class PrivateNetwork(Model, Provenance):
     def _unknown_effects(self, asked: Sequence[str], given: Mapping[str, Any]) -> float:
         deviations = self._drawn_answers().deviations["records"]
         measured = [release.as_measured for release in self._releases()]
-        if deviations.outside is None or first_holding(measured, (*asked, *given)) is not None:
+        if deviations.outside is None or first_containing(measured, (*asked, *given)) is not None:
             return 0.0
 
         def scale(weights: Vector) -> float:
@@ -363,7 +364,7 @@ class PrivateNetwork(Model, Provenance):
             return float(weights @ np.sqrt(SCALES)) ** 2
 
         pairs = [(variable, other) for variable in asked for other in given]
-        unknown = [pair for pair in pairs if first_holding(measured, pair) is None]
+        unknown = [pair for pair in pairs if first_containing(measured, pair) is None]
         scales = [scale(deviations.inside.new if deviations.joins(pair) else deviations.outside) for pair in unknown]
         return math.hypot(*scales, math.sqrt(len(given) - 1) * HIGHER * scale(deviations.outside))
 

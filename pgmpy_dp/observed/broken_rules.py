@@ -11,8 +11,8 @@ import numpy as np
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.inference.collective.noise_laws import Law
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.reading import first_containing, law_of
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.schema import Clique, Dependency, Rule
 
 # Probability of a false warning from noise alone, over all rules and cells together.
@@ -55,7 +55,7 @@ def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Ve
         structure = release.schema.structure
         routes: dict[str, Any] = {v: structure.dependent.get(v, (v, None)) for v in rule.variables}
         roots = tuple(dict.fromkeys(root for root, _ in routes.values()))
-        law = release.law
+        law = law_of(release)
         if _measured(release, rule.variables):
             table, variance = release.marginal(rule.variables)
             forbidden = table[~rule.allowed(release.schema.states)]
@@ -79,4 +79,4 @@ def _tests(rule: Rule, releases: Sequence[Release]) -> Iterator[tuple[Vector, Ve
 
 
 def _measured(release: Release, variables: Clique) -> bool:
-    return first_holding([release], variables) is not None
+    return first_containing([release], variables) is not None

@@ -13,8 +13,10 @@ from pgmpy_dp.errors import MIXTURE, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.release import InformedMarginals, Release
-from pgmpy_dp.release.observations import LEAST_VARIANCE
+from pgmpy_dp.observed.informed_marginals import InformedMarginals
+from pgmpy_dp.observed.reading import law_of
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.tables import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Probability of a false warning from errors alone, over all cells together.
@@ -92,7 +94,7 @@ def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, La
             own, spread = _summed(clique, names, counts, errors)
             spread = spread + variance + _chance(own, total, release.total_variance)
             text = f"the public table of {clique} by the noisy one of {', '.join(names)}"
-            yield text, np.abs(own - measured), np.sqrt(spread), release.law
+            yield text, np.abs(own - measured), np.sqrt(spread), law_of(release)
     for first, second in combinations(public, 2):
         names = tuple(variable for variable in first if variable in second)
         if names:

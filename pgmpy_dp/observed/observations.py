@@ -18,9 +18,10 @@ from pgmpy_dp.inference.collective.noise_laws import end_to_end
 from pgmpy_dp.inference.tables.layout import Layout, Vector
 from pgmpy_dp.inference.tables.table import pooled
 from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
+from pgmpy_dp.observed.reading import observe, observed_parts
 from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.observations import LEAST_VARIANCE, observed_parts
+from pgmpy_dp.release.tables import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -65,7 +66,7 @@ class Observations(LinearObservations):
         names: dict[frozenset[str], Clique] = {}
         for release in releases:
             measured = {variable for clique in release.cliques for variable in clique}
-            part = release.observe([variable for variable in variables if variable in measured])
+            part = observe(release, [variable for variable in variables if variable in measured])
             cliques = tuple(names.setdefault(frozenset(clique), clique) for clique in part.cliques)
             parts.append(part.ordered(cliques, schema.cardinalities()))
         kept = chosen([clique for part in parts for clique in part.cliques])

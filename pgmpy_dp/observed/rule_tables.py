@@ -17,7 +17,7 @@ from pgmpy_dp.errors import MIXTURE, SchemaError
 from pgmpy_dp.inference import TreeTooLargeError, build_engine
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.observed.factors import Network, families
-from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 Mask = NDArray[np.bool_]

@@ -46,6 +46,7 @@ from pgmpy_dp.inference import (
 from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
+from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
@@ -324,7 +325,7 @@ def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> Lapl
         clique = own[frozenset(scope)]
         observed.append(np.transpose(release.tables[clique], [clique.index(variable) for variable in scope]))
         variances.append(release.variances[clique])
-    return release.law(layout.flatten(observed).astype(np.float64), layout.per_cell(variances))
+    return law_of(release)(layout.flatten(observed).astype(np.float64), layout.per_cell(variances))
 
 
 def _log_cpds(layout: Layout, counts: Vector) -> Vector:

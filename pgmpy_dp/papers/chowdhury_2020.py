@@ -30,11 +30,11 @@ from pgmpy_dp.fitting.plans.allocation import (
     structure_features,
 )
 from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.observed.consistency import make_consistent, mutual_consistency
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.release.consistency import make_consistent, mutual_consistency
 from pgmpy_dp.schema import Clique, Schema
 
 __all__ = [

@@ -96,7 +96,7 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
     -----
     Sensitivity: in Algorithm 1 a record is counted once in each of the |I| families. Adding a record changes the counts
     by |I| in L1 norm, and replacing one by 2 |I|, for any numbers of states (Lemma 1). Every cell therefore has noise
-    of scale |I| / epsilon or 2 |I| / epsilon. For Algorithm 2 see `pgmpy_dp.privacy.fourier`.
+    of scale |I| / epsilon or 2 |I| / epsilon. For Algorithm 2 see `pgmpy_dp.release.contrasts`.
 
     The increment is often many times the number of records: consistency has a price, as the paper says. For a more
     accurate fit to a release of coefficients use `CollectiveEM`.

@@ -23,11 +23,11 @@ from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
-from pgmpy_dp.privacy.fourier import contrasts, fourier_sensitivity
 from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.release.contrasts import contrasts, fourier_sensitivity
 from pgmpy_dp.schema import Clique
 
 __all__ = [

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.coefficients import Coefficients
-from pgmpy_dp.release.consistency import mutual_consistency
 from pgmpy_dp.release.discovered import DiscoveredStates
 from pgmpy_dp.release.draws import PosteriorDraws, RegressionDraws
-from pgmpy_dp.release.informed_marginals import InformedMarginals
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.release.noisy_coefficients import NoisyCoefficients
 from pgmpy_dp.release.noisy_residuals import NoisyResiduals
-from pgmpy_dp.release.partially_pooled_marginals import PartiallyPooledMarginals
-from pgmpy_dp.release.public_tables import PublicTable
-from pgmpy_dp.release.united_marginals import UnitedMarginals, union
 
 __all__ = [
     "Coefficients",
     "DiscoveredStates",
     "Guarantee",
-    "InformedMarginals",
     "NoisyCoefficients",
     "NoisyMarginals",
     "NoisyResiduals",
-    "PartiallyPooledMarginals",
     "PosteriorDraws",
-    "PublicTable",
     "RegressionDraws",
     "Release",
-    "UnitedMarginals",
-    "mutual_consistency",
-    "union",
 ]

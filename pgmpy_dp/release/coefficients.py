@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.privacy.fourier import MAX_STATES, Floats, coefficient_weights, contrasts
+from pgmpy_dp.release.contrasts import MAX_STATES, Floats, coefficient_weights, contrasts
+from pgmpy_dp.release.tables import margin
 from pgmpy_dp.schema import Clique, Schema
 
 MAX_COEFFICIENTS = 2**22
@@ -91,7 +91,7 @@ class Coefficients:
     schema : Schema
     cliques : tuple of tuples of str
     values : mapping of subset to ndarray of float64
-        Sum over records of the product of integer contrasts (`pgmpy_dp.privacy.fourier.contrasts`), with one axis per
+        Sum over records of the product of integer contrasts (`pgmpy_dp.release.contrasts.contrasts`), with one axis per
         variable in schema order and one entry less than states; the empty subset has the number of records.
 
     Examples
@@ -122,7 +122,7 @@ class Coefficients:
         for axis, variable in enumerate(ordered):
             inverse = contrasts(self.schema.cardinality(variable)).inverse
             full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(Table(tuple(ordered), full).margin(clique).values)
+        return np.ascontiguousarray(margin(tuple(ordered), full, clique))
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:

@@ -94,7 +94,8 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         threshold = entry(contents, "threshold", int)
         return Contents(cls.kind, cls.drawn, {}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
 
-    def _refusal(self) -> TypeError:
+    def refusal(self) -> TypeError:
+        """Return the error of whoever asks for tables."""
         return TypeError("DiscoveredStates contain states of a variable, not tables.")
 
     def __repr__(self) -> str:

@@ -5,33 +5,40 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import reduce
 from itertools import combinations
 from operator import or_
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from pgmpy_dp import _late
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, callers_level
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import Law
-from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
 from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.observations import LEAST_VARIANCE, noise_law
+from pgmpy_dp.release.tables import LEAST_VARIANCE, Floats, noise_law
 from pgmpy_dp.schema import Clique, Schema
 
 # Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones.
 _LEVEL = 1e-7
+# Standard deviations that noise exceeds with that probability.
+_FARTHEST = {"laplace": math.log(0.5 / _LEVEL) / math.sqrt(2), "gaussian": NormalDist().inv_cdf(1 - _LEVEL)}
 # Ends of names of files that are not releases.
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
+# Kinds of files that hold releases as they are read together, by the public names of what reads them.
+_READINGS = {
+    "united_tables": "UnitedMarginals",
+    "partially_pooled_tables": "PartiallyPooledMarginals",
+    "informed_tables": "InformedMarginals",
+}
 
 
 class Release:
@@ -129,14 +136,14 @@ class Release:
         return release
 
     @property
-    def law(self) -> Law:
-        """Distribution of the noise in the measurements."""
+    def law(self) -> str:
+        """The distribution of the noise in the measurements: "laplace" or "gaussian"."""
         return noise_law(self.guarantee)
 
     @property
     def total(self) -> float:
         """The number of records, estimated if it is private; at least 1."""
-        raise self._refusal()
+        raise self.refusal()
 
     @property
     def total_weight(self) -> float:
@@ -146,13 +153,13 @@ class Release:
     @property
     def total_variance(self) -> float:
         """The variance of `total` before its floor of 1; 0 if the number is public."""
-        raise self._refusal()
+        raise self.refusal()
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""
-        raise self._refusal()
+        raise self.refusal()
 
-    def marginal(self, clique: Clique) -> tuple[Vector, float]:
+    def marginal(self, clique: Clique) -> tuple[Floats, float]:
         """Return the least noisy table of a clique, and the noise variance of its cells.
 
         Raises
@@ -160,17 +167,7 @@ class Release:
         ValueError
             If no measured clique contains it.
         """
-        raise self._refusal()
-
-    def observe(self, variables: Sequence[str]) -> LinearObservations:
-        """Return noisy linear observations of the marginals of these variables.
-
-        Raises
-        ------
-        ValueError
-            If the release contains no observation of a variable.
-        """
-        raise self._refusal()
+        raise self.refusal()
 
     @property
     def copy(self) -> NoReturn:
@@ -188,7 +185,8 @@ class Release:
         kind = self.kind.replace("_", " ")
         return table(f"A release of {kind}. {self.guarantee.sentence()}", ["table", "cells", "noise in a cell"], rows)
 
-    def _refusal(self) -> TypeError:
+    def refusal(self) -> TypeError:
+        """Return the error of whoever asks for tables where there are none."""
         return TypeError(f"{type(self).__name__} contain draws of a network, not tables.")
 
     def contents(self) -> dict[str, Any]:
@@ -227,7 +225,8 @@ def _plain(value: Any) -> Any:
 
 def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     """Interpret a descriptor by the rules of its kind."""
-    kind = KINDS.get(name := entry(contents, "kind", str))
+    name = entry(contents, "kind", str)
+    kind: type[Release] | None = _late.public(_READINGS[name]) if name in _READINGS else KINDS.get(name)
     if kind is None:
         raise ValueError(f"unknown kind of release {name!r}.")
     expected = {"format_version", "kind", "schema", "guarantee"} | kind.properties
@@ -262,7 +261,7 @@ def warn_of_other_records(releases: Sequence[Release]) -> None:
     """Warn about releases that are read together and count different numbers of records, far beyond their noise."""
     for one, other in combinations(releases, 2):
         apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, LEAST_VARIANCE)
-        if apart > max(law.most(_LEVEL) for law in (one.law, other.law)) * math.sqrt(variance):
+        if apart > max(_FARTHEST[one.law], _FARTHEST[other.law]) * math.sqrt(variance):
             warnings.warn(
                 f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "
                 "which noise does not explain: unite releases of different records by union.",
@@ -274,39 +273,3 @@ def refuse_exact(release: Release) -> None:
     """Raise if a release is exact counts."""
     if release.guarantee.mechanism == "none":
         raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
-
-
-def first_holding(releases: Sequence[Release], clique: Clique) -> Release | None:
-    """Return the first release with a measured clique that contains this one, or None."""
-    return next(_holding(releases, clique), None)
-
-
-def least_noisy(releases: Sequence[Release], clique: Clique) -> tuple[Vector, float]:
-    """Return the least noisy table of a clique, and its variance, from the releases that contain the clique."""
-    return min((release.marginal(clique) for release in _holding(releases, clique)), key=lambda table: table[1])
-
-
-def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, ...], float] | None:
-    """Pool the finer histograms of a number in the releases, without its states that are no numbers.
-
-    Returns
-    -------
-    (shares, deviation) or None
-        Noisy shares of the records, and the standard deviation of their noise.
-    """
-    found = [
-        (table[: len(detail.bins.labels)] / release.total, (release.total / release.noise(clique)[1]) ** 2)
-        for release in releases
-        for clique, table in release.details.items()
-        for detail in [release.schema.details[clique[0]]]
-        if detail.variable == variable
-    ]
-    if not found:
-        return None
-    shares, precision = pooled(*zip(*found, strict=True))
-    return tuple(shares.tolist()), float(precision**-0.5)
-
-
-def _holding(releases: Sequence[Release], clique: Clique) -> Iterator[Release]:
-    wanted = set(clique)
-    return (r for r in releases if any(wanted <= set(measured) for measured in r.cliques))

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.table import Table, thinned
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
@@ -21,8 +20,8 @@ from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release, warn_of_other_records
-from pgmpy_dp.release.observations import IndependentTables, noise_law, pooled_counts
 from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array
+from pgmpy_dp.release.tables import IndependentTables, margin, pooled_counts
 from pgmpy_dp.schema import Clique, Schema
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
@@ -209,8 +208,8 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         for clique, table in other.measured.items():
             mine = own.setdefault(frozenset(clique), clique)
             if mine in tables:
-                its, both = Table(clique, table).margin(mine).values, (scales[mine], other.scales[clique])
-                tables[mine], scales[mine] = pooled_counts((tables[mine], its), both, noise_law(guarantee), self._parts)
+                its, both = margin(clique, table, mine), (scales[mine], other.scales[clique])
+                tables[mine], scales[mine] = pooled_counts((tables[mine], its), both, self.law, self._parts)
             else:
                 tables[mine], scales[mine] = table, other.scales[clique]
         among = dict(self.chosen_among)
@@ -223,9 +222,10 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
 
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
-        """Split into two releases of the same counts; see :func:`~pgmpy_dp.inference.tables.table.thinned`.
+        """Split into two releases of the same counts, whose noise is independent if it is Gaussian, else uncorrelated.
 
-        What is fitted to the first can be judged by how it predicts the second. Counts are rounded.
+        Normal noise of `share` times a table's deviation is added for one, and subtracted, divided by share^2, for the
+        other. What is fitted to the first can be judged by how it predicts the second. Counts are rounded.
 
         Parameters
         ----------
@@ -233,7 +233,10 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
             Positive; the larger, the noisier the first and the less noisy the second.
         generator : numpy.random.Generator
         """
-        halves = {c: thinned(t, self.variances[c] ** 0.5, share, generator) for c, t in self.measured.items()}
+        halves = {}
+        for clique, table in self.measured.items():
+            noise = self.variances[clique] ** 0.5 * generator.standard_normal(table.shape)
+            halves[clique] = table + share * noise, table - noise / share
         one, other = (
             replace(
                 self,
@@ -278,7 +281,7 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
         for clique, table in self.tables.items():
             weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
             ordered = sorted(clique, key=place.__getitem__)
-            full = transform(Table(clique, table).margin(ordered).values, schema.shape(ordered))
+            full = transform(margin(clique, table, ordered), schema.shape(ordered))
             for subset in downward_closure(schema, [clique]):
                 part = weight * full[subset_index(ordered, subset)]
                 sums[subset] = sums.get(subset, 0.0) + part

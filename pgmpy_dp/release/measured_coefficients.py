@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, reduce
-from itertools import combinations
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.privacy.fourier import Floats, coefficient_weights, contrasts
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Measurements
 from pgmpy_dp.release.coefficients import Coefficients, downward_closure
+from pgmpy_dp.release.contrasts import Floats, coefficient_weights, contrasts
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.observations import holding_cliques, maximal, observed_parts
 from pgmpy_dp.release.promises import checked_total, frozen_array
+from pgmpy_dp.release.tables import holding_cliques
 from pgmpy_dp.schema import Clique, Schema
-
-# Largest number of entries of the matrix of all coefficients, which then takes about 0.8 GB.
-MAX_ENTRIES = 2**26
 
 
 class MeasuredCoefficients(Release):
@@ -100,66 +94,6 @@ class MeasuredCoefficients(Release):
         """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
         holding_cliques(self.cliques, clique)
         return self.table(clique), self.variance(clique)
-
-    def observe(self, variables: Sequence[str]) -> LinearObservations:
-        """Observe the coefficients of all sets of these variables, with contrasts of mean square 1.
-
-        Each is a function of the smallest measured clique that contains its set. The coefficient of the empty set, the
-        number of records, is observed separately.
-
-        Raises ValueError if the release contains no observation of a variable, or too many coefficients to fit.
-        """
-        from scipy import sparse  # slow to import, and only fits need it
-
-        measured = maximal(observed_parts(self.cliques, variables).values())
-        schema = self.schema
-        place = {variable: number for number, variable in enumerate(schema.variables)}
-        holder: dict[Clique, Clique] = {}
-        for clique in sorted(measured, key=schema.cells):
-            varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__)
-            for size in range(1, len(varied) + 1):
-                for subset in combinations(varied, size):
-                    holder.setdefault(subset, clique)
-        functions = {
-            v: sparse.csr_array(contrasts(schema.cardinality(v)).scaled) for clique in measured for v in clique
-        }
-
-        def rows(subset: Clique, clique: Clique) -> list[Any]:
-            return [functions[v][1:] if v in subset else functions[v][:1] for v in clique]
-
-        # Python's integers, since the number of entries may exceed 64 bits.
-        entries = sum(reduce(lambda n, part: n * int(part.nnz), rows(s, c), 1) for s, c in holder.items())
-        if entries > MAX_ENTRIES:
-            raise ValueError(
-                f"The coefficients of the release are sums of {entries:,} table cells in all, more than "
-                f"{MAX_ENTRIES:,}: use PrivateBayesianEstimator, or measure smaller cliques."
-            )
-        blocks: dict[Clique, list[Any]] = {clique: [] for clique in measured}
-        observed: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
-        variance: dict[Clique, list[Vector]] = {clique: [] for clique in measured}
-        for subset, clique in holder.items():
-            blocks[clique].append(reduce(lambda a, b: sparse.kron(a, b, format="csr"), rows(subset, clique)))
-            # Rows follow the clique's order of axes, coefficients that of the schema.
-            order = [subset.index(v) for v in clique if v in subset]
-            weights = coefficient_weights([schema.cardinality(v) for v in subset])
-            observed[clique].append((weights * self._coefficients.values[subset]).transpose(order).ravel())
-            variance[clique].append((weights**2 * self.noise_variances[subset]).transpose(order).ravel())
-        cells = [schema.cells(clique) for clique in measured]
-        diagonal = [
-            sparse.vstack(blocks[clique], format="csr") if blocks[clique] else sparse.csr_array((0, size))
-            for clique, size in zip(measured, cells, strict=True)
-        ]
-        matrix = sparse.csr_array(sparse.block_diag(diagonal, format="csr"))
-        owners = np.repeat(np.arange(len(measured)), [block.shape[0] for block in diagonal])
-        noisy = [
-            np.concatenate([part for clique in measured for part in parts[clique]]) for parts in (observed, variance)
-        ]
-        if self.public_total is None:  # the sum of any table
-            sums = sparse.csr_array((np.arange(sum(cells)) < cells[0]).astype(np.float64)[None, :])
-            matrix = sparse.csr_array(sparse.vstack([matrix, sums]))
-            owners = np.append(owners, -1)
-            noisy = [np.append(own, value) for own, value in zip(noisy, (self.total, self.total_variance), strict=True)]
-        return LinearObservations(measured, self.law(*noisy), owners, matrix)
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""

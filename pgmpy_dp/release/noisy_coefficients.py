@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.checks import checked_number
-from pgmpy_dp.privacy.fourier import Floats, fourier_sensitivity
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
+from pgmpy_dp.release.contrasts import Floats, fourier_sensitivity
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
     checked_coefficients,
@@ -47,7 +47,7 @@ class NoisyCoefficients(
         ``replace_one`` without the empty subset, whose coefficient is the public number of records.
     scale : float
         Noise scale b of the coefficients with contrasts of mean square 1, in records; an integer coefficient of weight
-        w has discrete Laplace noise of scale b / w (`pgmpy_dp.privacy.fourier.coefficient_weights`).
+        w has discrete Laplace noise of scale b / w (`pgmpy_dp.release.contrasts.coefficient_weights`).
     guarantee : Guarantee
     public_total : int or None
         The number of records if it is public (``replace_one``), else None.

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.privacy.blocks import LEAST_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import checked_number, decimal_above
-from pgmpy_dp.privacy.fourier import Floats, contrasts, residual_sensitivity
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.privacy.noise import MAX_SCALE
 from pgmpy_dp.release.archive import Contents
 from pgmpy_dp.release.coefficients import noise_scales, places
+from pgmpy_dp.release.contrasts import Floats, contrasts, residual_sensitivity
 from pgmpy_dp.release.descriptor import entry
 from pgmpy_dp.release.measured_coefficients import (
     MeasuredCoefficients,
@@ -30,8 +30,8 @@ from pgmpy_dp.release.measured_coefficients import (
     stated_cliques,
     stated_subsets,
 )
-from pgmpy_dp.release.observations import holding_cliques
 from pgmpy_dp.release.promises import check_gaussian
+from pgmpy_dp.release.tables import holding_cliques
 from pgmpy_dp.schema import Clique, Schema
 
 _MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22

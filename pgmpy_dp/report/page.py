@@ -29,9 +29,9 @@ from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.networks.network import PrivateNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.observed.reading import detail_of, law_of
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.kinds import detail_of
 from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
 from pgmpy_dp.report.tables import (
     MarginalNoise,
@@ -258,7 +258,7 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
     deviation = marginal.deviation * release.total
     detail = detail_of([release], marginal.variable)
     own = tuple(shares.tolist())
-    shape = shape_of(bins, own, deviation, release.total, detail, release.law)  # type: ignore[arg-type]  # hashable
+    shape = shape_of(bins, own, deviation, release.total, detail, law_of(release))  # type: ignore[arg-type]  # hashable
     mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
     said = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
     why = shape.untold

@@ -13,8 +13,8 @@ from pgmpy_dp.evaluation import compare
 from pgmpy_dp.fitting.plans.outlook import LEVELS, Outlook, TableNoise, noise_level
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.observed.reading import first_containing, law_of
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.kinds import first_holding
 from pgmpy_dp.report.network_drawing import shortened
 from pgmpy_dp.schema import Clique
 
@@ -64,7 +64,7 @@ class ReleasedTable(TableNoise):
 
 def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan) -> ReleasedTable | None:
     """Return the noise of a clique's least noisy table; None if no measured clique contains it."""
-    if first_holding([release], clique) is None:
+    if first_containing([release], clique) is None:
         return None
     counts, variance = release.marginal(clique)
     deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
@@ -150,10 +150,9 @@ class PairMap:
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
     """Compare a model with every table of the release, worst first."""
     found = compare(release, network)
+    kurtosis = law_of(release).kurtosis
     return [
-        TableFit(
-            clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), release.law.kurtosis)
-        )
+        TableFit(clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), kurtosis))
         for clique, error, noise, excess in found[["error", "noise", "excess"]].itertuples(name=None)
     ]
 

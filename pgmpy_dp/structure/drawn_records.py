@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.release.informed_marginals import ReleasedTables
+from pgmpy_dp.observed.informed_marginals import ReleasedTables
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents
 
@@ -32,7 +33,7 @@ def penalty(release: ReleasedTables, variables: Sequence[str]) -> float:
     The former is the price of BIC. As for the latter, a table of K cells whose noise has variance v raises the
     likelihood of N records by about v K / (2 N) for every parameter that is read from it, if its cells are alike.
     """
-    total, seen = release.total, release.observe(variables)
+    total, seen = release.total, observe(release, variables)
     noise = np.bincount(seen.owners, seen.noise.variance) / total  # summed over the cells of each table
     return 0.5 * (math.log(max(total, 2.0)) + float(noise.mean()))
 

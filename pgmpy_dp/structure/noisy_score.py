@@ -11,9 +11,9 @@ from pgmpy.structure_score import BaseStructureScore
 from pgmpy_dp.estimators.base import together
 from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
+from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty, positions
 
 _RECORDS = 200_000

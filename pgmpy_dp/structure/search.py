@@ -21,10 +21,10 @@ from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.structure.climbing import Parents, climb, reachable
 from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty

@@ -25,7 +25,7 @@ from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.privacy.fourier import residual_sensitivity
+from pgmpy_dp.release.contrasts import residual_sensitivity
 from pgmpy_dp.structure.search import Round, Steps
 
 BOTH = ("add_remove", "replace_one")

@@ -28,7 +28,7 @@ from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, family, log_linear, tabular_cpd
-from pgmpy_dp.release.observations import maximal
+from pgmpy_dp.observed.reading import maximal
 
 
 def without(truth: DiscreteBayesianNetwork, edge: tuple[str, str]) -> DiscreteBayesianNetwork:

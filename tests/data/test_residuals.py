@@ -12,6 +12,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import GaussianNoise
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy.blocks import discrete_gaussian_epsilon
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "one": ["only"]})
@@ -95,4 +96,4 @@ def test_a_variable_of_one_state_adds_nothing():
 
 def test_residuals_are_observed_with_the_noise_that_they_have():
     _, residuals, _ = measured(RECORDS, "replace_one")
-    assert isinstance(residuals.observe(["a", "b"]).noise, GaussianNoise)
+    assert isinstance(observe(residuals, ["a", "b"]).noise, GaussianNoise)

@@ -18,6 +18,7 @@ from pgmpy_dp.fitting.readings.directed import Problem
 from pgmpy_dp.inference import JunctionTree, Layout
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.reading import observe
 
 RELEASES = ["laplace", "fourier"]
 EDGES = [("smoke", "lung"), ("site", "lung")]
@@ -176,17 +177,17 @@ def test_observations_of_coefficients_are_linear_in_the_counts(small):
     schema, records = small
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1e9), noise=dp.SimulatedNoise(0))
     noisy = data.measure_coefficients([("lung", "site", "smoke"), ("site",)], 1e6)
-    own, seen = noisy.schema.select(["site", "lung", "smoke"]), noisy.observe(["site", "lung", "smoke"])
+    own, seen = noisy.schema.select(["site", "lung", "smoke"]), observe(noisy, ["site", "lung", "smoke"])
     assert own.variables == ("site", "lung", "smoke")
     counts = dp.exact_marginals(records, schema, seen.cliques)
     flat = np.concatenate([counts.tables[clique].ravel() for clique in seen.cliques]).astype(float)
     np.testing.assert_allclose(seen.expected(flat), seen.noise.observed, atol=1e-3)
     assert seen.owners.tolist() == [0] * 11 + [-1]  # at last the number of records
     np.testing.assert_allclose(seen.expected_squares(flat), 4000 * np.ones(12), rtol=0.75)
-    rough = data.measure_coefficients([("lung", "site", "smoke")], 1e-3).observe(["site", "lung", "smoke"])
+    rough = observe(data.measure_coefficients([("lung", "site", "smoke")], 1e-3), ["site", "lung", "smoke"])
     # Of three states the spread is 1.932 = sqrt(3 / 2) + sqrt(1 / 2): the sensitivity is 2 * 2 * (1 + 1.932).
     np.testing.assert_allclose(rough.noise.variance, 2 * (4 * (1 + np.sqrt(1.5) + np.sqrt(0.5)) / 1e-3) ** 2, rtol=1e-3)
-    part = noisy.observe(["lung", "smoke"])  # the marginal of a clique that holds more
+    part = observe(noisy, ["lung", "smoke"])  # the marginal of a clique that holds more
     assert part.cliques == (("lung", "smoke"),)
     assert part.owners.size == 4
 

@@ -16,9 +16,10 @@ import pgmpy_dp as dp
 from pgmpy_dp import papers
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.observed.factors import families
-from pgmpy_dp.privacy.fourier import fourier_sensitivity
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.release import coefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales
+from pgmpy_dp.release.contrasts import fourier_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
 CLIQUES = [("b", "a"), ("c", "b"), ("d", "c")]
@@ -128,7 +129,7 @@ def test_noise_has_the_stated_variance():
 def test_coefficients_and_a_private_number_of_records_are_observed_as_sums_of_cells(neighbours):
     """The exact counts are within eight deviations of what was observed, each row in the table that it belongs to."""
     noisy = dataset(neighbours=neighbours).measure_coefficients(CLIQUES, 40.0)
-    seen = noisy.observe(SCHEMA.variables)
+    seen = observe(noisy, SCHEMA.variables)
     exact = dp.exact_marginals(records(300), SCHEMA, seen.cliques).tables
     errors = seen.expected(np.concatenate([exact[clique].ravel() for clique in seen.cliques])) - seen.noise.observed
     assert (np.abs(errors) <= 8 * np.sqrt(seen.noise.variance)).all()

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy.cost import Cost
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
@@ -73,7 +74,7 @@ def test_draws_are_fitted_by_nothing():
         with pytest.raises(TypeError, match="draws of a network"):
             network.fit(release, estimator=estimator)
     with pytest.raises(TypeError, match="not tables"):
-        release.observe(["a"])
+        observe(release, ["a"])
 
 
 def rewritten(path, release, change=None, csv=None):

@@ -13,7 +13,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import GaussianNoise, LaplaceNoise
-from pgmpy_dp.release.observations import pooled_counts
+from pgmpy_dp.release.tables import pooled_counts
 
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"]}
 SCHEMA = dp.Schema(STATES)
@@ -85,7 +85,7 @@ def test_no_noise_is_understated(scales, kind, seed):
     draw = getattr(dp.SimulatedNoise(seed), f"discrete_{kind}")
     zeros = np.zeros(4000, dtype=np.int64)
     law = LaplaceNoise if kind == "laplace" else GaussianNoise
-    table, scale = pooled_counts((draw(zeros, scales[0]), draw(zeros, scales[1])), scales, law)
+    table, scale = pooled_counts((draw(zeros, scales[0]), draw(zeros, scales[1])), scales, kind)
     said = law.unit * scale**2
     assert table.var() < 1.15 * said + 0.02
     assert table.var() > 0.85 * said - 0.35  # noise of whole numbers is less than its scale says where it is small

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.noise import gaussian_variance, laplace_variance
 from pgmpy_dp.release import Guarantee, NoisyMarginals
@@ -147,7 +148,7 @@ def test_variances_are_those_of_the_discrete_noise():
 
 
 def test_tables_of_the_same_variables_are_observed_as_their_mean_by_precision():
-    seen = release().observe(["b"])
+    seen = observe(release(), ["b"])
     precisions = np.array([1 / (3 * laplace_variance(4.0)), 1 / laplace_variance(2.0)])
     assert (seen.cliques, seen.owners.tolist()) == ((("b",),), [0, 0])
     assert seen.noise.observed == pytest.approx(np.average([[4, 27], [20, 13]], axis=0, weights=precisions))
@@ -156,14 +157,14 @@ def test_tables_of_the_same_variables_are_observed_as_their_mean_by_precision():
 
 def test_exact_tables_of_the_same_variables_are_observed_as_they_are():
     tables = {("b", "a"): np.array([[1, 2, 3], [4, 5, 6]]), ("b",): np.array([6, 15])}
-    seen = release(guarantee=EXACT, tables=tables, scales=dict.fromkeys(TABLES, 0.0)).observe(["b"])
+    seen = observe(release(guarantee=EXACT, tables=tables, scales=dict.fromkeys(TABLES, 0.0)), ["b"])
     assert seen.noise.observed.tolist() == [6.0, 15.0]
     assert ((seen.noise.variance > 0) & (seen.noise.variance <= 0.25)).all()
 
 
 def test_observations_know_the_table_they_are_of():
     seen = release(tables={("b",): np.array([20, 13]), ("a",): np.array([5, 6, 7])}, scales={("b",): 4.0, ("a",): 4.0})
-    assert seen.observe(["a", "b"]).owners.tolist() == [0, 0, 1, 1, 1]
+    assert observe(seen, ["a", "b"]).owners.tolist() == [0, 0, 1, 1, 1]
 
 
 def test_private_total_weights_each_sum_by_its_variance():

@@ -14,8 +14,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import residuals
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.privacy.cost import Approx, Cost
-from pgmpy_dp.privacy.fourier import _replacement_bound, residual_sensitivity
 from pgmpy_dp.release import Guarantee, Release, noisy_residuals
+from pgmpy_dp.release.contrasts import _replacement_bound, residual_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
 SCALES = {(): 9.0, ("a",): 4.0, ("b",): 7.0, ("c",): 5.0, ("b", "a"): 3.0, ("b", "c"): 6.0, ("d", "c"): 5.0}

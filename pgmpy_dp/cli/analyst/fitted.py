@@ -107,8 +107,8 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     import pgmpy_dp as dp
     from pgmpy_dp.cli.shared.structures import left_out, read_structure
     from pgmpy_dp.models.formats.formats import SUFFIXES, save_network
-    from pgmpy_dp.release import UnitedMarginals
-    from pgmpy_dp.release.informed_marginals import ReleasedTables
+    from pgmpy_dp.observed.informed_marginals import ReleasedTables
+    from pgmpy_dp.observed.united_marginals import UnitedMarginals
 
     with noted() as notes, stages(4) as begin:
         begin("Reading the release")
@@ -164,7 +164,9 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
 
 def _read(path: Path, pooled: bool, partial: bool) -> Any:
     """Read a release, and let the parts of a union borrow from each other if wanted."""
-    from pgmpy_dp.release import PartiallyPooledMarginals, Release, UnitedMarginals
+    from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals
+    from pgmpy_dp.observed.united_marginals import UnitedMarginals
+    from pgmpy_dp.release import Release
 
     noisy = Release.load(path)
     if (pooled or partial) and not isinstance(noisy, UnitedMarginals):

@@ -75,7 +75,8 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     """
     quiet()
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
+    from pgmpy_dp.observed.united_marginals import UnitedMarginals
+    from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.report import write_report
     from pgmpy_dp.report.tables import table_fits
 

@@ -175,7 +175,8 @@ def _planned_residuals(
 
 def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
     """Describe the guarantee and contents of a release as lines; `held` is its description for JSON."""
-    from pgmpy_dp.release import DiscoveredStates, UnitedMarginals
+    from pgmpy_dp.observed.united_marginals import UnitedMarginals
+    from pgmpy_dp.release import DiscoveredStates
 
     guarantee = noisy.guarantee
     head = [guarantee.sentence(), guarantee.origin]
@@ -221,7 +222,8 @@ def _cautions(noisy: Release) -> list[str]:
 def describe(noisy: Release) -> dict[str, Any]:
     """Describe a release, for JSON."""
     from pgmpy_dp.fitting.plans.outlook import Outlook
-    from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
+    from pgmpy_dp.observed.united_marginals import UnitedMarginals
+    from pgmpy_dp.release import NoisyMarginals
 
     held = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:

@@ -2,7 +2,7 @@
 
 Sensitivity. Integer coefficients d get independent discrete Laplace noise of scales b / w, with public weights w. They
 cost at most the largest change of sum |d| w / b, which is the L1 sensitivity of c = w d divided by b: see
-:func:`~pgmpy_dp.privacy.fourier.fourier_sensitivity`.
+:func:`~pgmpy_dp.release.contrasts.fourier_sensitivity`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
-from pgmpy_dp.privacy.fourier import fourier_sensitivity
 from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import downward_closure, noise_scales, places, subset_index, transform
+from pgmpy_dp.release.contrasts import fourier_sensitivity
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -7,7 +7,7 @@ standard deviation s. Integer contrasts of length |v| are counted, in fixed frac
 Gaussian noise of |v| s.
 
 Sensitivity and price. The change of all coefficients by one record, each divided by its noise, has the squared L2 norm
-of :func:`~pgmpy_dp.privacy.fourier.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
+of :func:`~pgmpy_dp.release.contrasts.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
 (epsilon, delta) block is :func:`~pgmpy_dp.privacy.blocks.discrete_gaussian_epsilon`.
 """
 

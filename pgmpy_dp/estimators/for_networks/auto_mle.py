@@ -17,9 +17,9 @@ from pgmpy_dp.fitting.plans.planning import tested, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
 from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.observed.consistency import intersections
 from pgmpy_dp.observed.factors import families, tabular_cpd
-from pgmpy_dp.release.consistency import intersections
-from pgmpy_dp.release.informed_marginals import require_tables
+from pgmpy_dp.observed.informed_marginals import require_tables
 
 
 @dataclass(eq=False, repr=False)

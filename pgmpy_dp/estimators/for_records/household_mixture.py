@@ -16,9 +16,9 @@ from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, 
 from pgmpy_dp.fitting.plans.pairs import plan_households
 from pgmpy_dp.fitting.readings.mixture_fits import fit_of_release
 from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
+from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.privacy.checks import Constraint, whole
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.informed_marginals import require_tables
 from pgmpy_dp.schema import HouseholdSchema
 
 

@@ -23,9 +23,9 @@ from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees.tree_sampling import counted, sample_counts
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import Observations, agreed_schema
+from pgmpy_dp.observed.reading import observed_parts
 from pgmpy_dp.observed.testing_tables import first_tests, telling, tree_cells
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.observations import observed_parts
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.

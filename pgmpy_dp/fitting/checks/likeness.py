@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.fitting.checks.misfit import LEVEL
 from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.release import NoisyMarginals, UnitedMarginals
-from pgmpy_dp.release.observations import LEAST_VARIANCE
+from pgmpy_dp.observed.reading import law_of
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
+from pgmpy_dp.release import NoisyMarginals
+from pgmpy_dp.release.tables import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Simulated unions of like releases for the null distribution of a table, whose mean and variance are used.
@@ -33,7 +35,8 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
 
     Examples
     --------
-    >>> from pgmpy_dp.release import Guarantee, union as united
+    >>> from pgmpy_dp.observed.united_marginals import union as united
+    >>> from pgmpy_dp.release import Guarantee
     >>> from pgmpy_dp.schema import Schema
     >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
     >>> parts = {
@@ -68,7 +71,7 @@ def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generat
     means = np.array([part.total for part, _, _ in held])[:, None] * shares
     drawn = generator.poisson(means, (_DRAWS, *means.shape)).astype(np.float64)
     for number, (part, table, _) in enumerate(held):
-        noise = part.law(np.zeros(table.size), np.full(table.size, variance[number, 0]))
+        noise = law_of(part)(np.zeros(table.size), np.full(table.size, variance[number, 0]))
         drawn[:, number] += noise.draw(_DRAWS, generator)
     null = _statistic(drawn, variance)
     center, spread = float(null.mean()), float(null.var())

@@ -20,11 +20,11 @@ from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.observed.factors import families
+from pgmpy_dp.observed.informed_marginals import ReleasedTables
+from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
 from pgmpy_dp.privacy.sampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.observations import maximal
 from pgmpy_dp.schema import Clique, Schema
 
 SENSITIVITIES = ("paper", "covary")  # kinds, in the sense of Laskey (1995)

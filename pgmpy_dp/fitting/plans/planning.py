@@ -31,10 +31,10 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
+from pgmpy_dp.observed.reading import joined_pairs, maximal
 from pgmpy_dp.privacy.checks import choice, exact_positive, number
 from pgmpy_dp.privacy.guarantee import Learned, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.observations import joined_pairs, maximal
 from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
 
 # Share of the budget for such pairs.

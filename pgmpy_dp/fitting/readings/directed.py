@@ -17,14 +17,15 @@ from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
+from pgmpy_dp.observed.consistency import consistency_weights, make_consistent, mutual_consistency
 from pgmpy_dp.observed.factors import conditional
+from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.observations import Observations, observed_of, sampling_variance
+from pgmpy_dp.observed.reading import first_containing, law_of, with_noise
 from pgmpy_dp.observed.testing_tables import telling, tree_cells
-from pgmpy_dp.release import Release, UnitedMarginals
-from pgmpy_dp.release.consistency import consistency_weights, make_consistent, mutual_consistency
-from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import LEAST_VARIANCE
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.tables import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Default number of iterations of the last round. Bayesian networks end after tens, Markov networks after hundreds.
@@ -251,11 +252,11 @@ def _pseudo_counts(families: Layout) -> Vector:
 
 def _start(seen: Observations, family: Clique) -> LaplaceNoise | GaussianNoise:
     """Return the family's own noisy table; if it was not measured, a flat one whose noise is as large as itself."""
-    release = first_holding(seen.releases, family)
+    release = first_containing(seen.releases, family)
     if release is not None:
-        return release.law(*release.marginal(family))
+        return law_of(release)(*release.marginal(family))
     shape = seen.schema.shape(family)
-    return seen.releases[0].law(np.full(shape, seen.total / np.prod(shape)), seen.total**2)
+    return law_of(seen.releases[0])(np.full(shape, seen.total / np.prod(shape)), seen.total**2)
 
 
 def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
@@ -272,7 +273,8 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     Raises ValueError if the release lacks a family.
     """
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    found, strata = [release.with_noise(scope, tables) for scope in scopes], [release.strata(scope) for scope in scopes]
+    found = [with_noise(release, scope, tables) for scope in scopes]
+    strata = [release.strata(scope) for scope in scopes]
     parts: list[Any] = []
     totals: list[float] = []
     pseudo: list[float] = []

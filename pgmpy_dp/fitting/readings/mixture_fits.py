@@ -13,10 +13,10 @@ from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
+from pgmpy_dp.observed.informed_marginals import ReleasedTables
+from pgmpy_dp.observed.reading import joined_pairs
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
-from pgmpy_dp.release.informed_marginals import ReleasedTables
-from pgmpy_dp.release.observations import joined_pairs
-from pgmpy_dp.release.united_marginals import UnitedMarginals
 from pgmpy_dp.schema import Schema
 
 _SEED = 0

@@ -26,12 +26,14 @@ from pgmpy_dp.inference.tables.rows import Rows
 from pgmpy_dp.inference.trees.tree_sampling import counted
 from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
 from pgmpy_dp.observed.observations import Observations, agreed_schema
+from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals
+from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.privacy.checks import choice
-from pgmpy_dp.release import PartiallyPooledMarginals, Release
-from pgmpy_dp.release.kinds import first_holding, refuse_exact, refuse_repeated
-from pgmpy_dp.release.observations import LEAST_VARIANCE, maximal
+from pgmpy_dp.release import Release
+from pgmpy_dp.release.kinds import refuse_exact, refuse_repeated
+from pgmpy_dp.release.tables import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of records simulated to find how sampling changes the counts of a Markov network; scaled to the actual number.
@@ -324,7 +326,7 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     """Return logarithms of the families' rows from the first release that contains them, bounded away from zero."""
     rows = []
     for scope in scopes:
-        holding = first_holding(releases, scope)
+        holding = first_containing(releases, scope)
         table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else holding.marginal(scope)
         positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
         rows.append(np.log(positive / positive.sum(axis=0)).ravel())

@@ -24,11 +24,11 @@ from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside
+from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.informed_marginals import require_tables
-from pgmpy_dp.release.kinds import first_holding
-from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, maximal
+from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables
 from pgmpy_dp.schema import Clique, Schema
 
 # Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
@@ -359,7 +359,7 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
 
     If several releases contain a table, the first one's is used.
     """
-    sources = {scope: first_holding(releases, scope) for scope in scopes}
+    sources = {scope: first_containing(releases, scope) for scope in scopes}
     held = {scope: source for scope, source in sources.items() if source is not None}
     if not held:
         return np.zeros(engine.layout.size)

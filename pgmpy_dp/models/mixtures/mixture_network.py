@@ -33,8 +33,9 @@ from pgmpy_dp.models.mixtures.mixture_files import (
 )
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee, UnitedMarginals
+from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ class PrivateMixtureNetwork(Model):
         Examples
         --------
         >>> import numpy as np
-        >>> from pgmpy_dp.release import Guarantee, UnitedMarginals
+        >>> from pgmpy_dp.observed.united_marginals import UnitedMarginals
+        >>> from pgmpy_dp.release import Guarantee
         >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
         >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
         >>> schema = Schema({"lung": ["no", "yes"], "bronc": ["no", "yes"]})

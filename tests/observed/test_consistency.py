@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
-from pgmpy_dp.release.consistency import intersections, make_consistent
+from pgmpy_dp.observed.consistency import intersections, make_consistent
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 2}
 SCHEMA = dp.Schema({variable: range(card) for variable, card in CARDS.items()})

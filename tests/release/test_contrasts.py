@@ -12,13 +12,13 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
 from pgmpy_dp.papers import printed_sensitivity
-from pgmpy_dp.privacy.fourier import (
+from pgmpy_dp.release.coefficients import downward_closure
+from pgmpy_dp.release.contrasts import (
     Contrasts,
     coefficient_weights,
     contrasts,
     fourier_sensitivity,
 )
-from pgmpy_dp.release.coefficients import downward_closure
 
 
 def helmert(states):

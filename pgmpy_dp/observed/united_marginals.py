@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, Noise, end_to_end
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Noise, end_to_end
 from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.observed.reading import law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import checked_guarantee, checked_schema, entry
 from pgmpy_dp.release.kinds import Release, joint_guarantee, refuse_repeated
 from pgmpy_dp.release.marginals import NoisyMarginals
-from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, observed_parts
+from pgmpy_dp.release.tables import LEAST_VARIANCE, UNIT_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
 # Excess kurtosis of a sum of Laplace noise from which it is nearer to that of Laplace noise, 3, than of Gaussian, 0.
@@ -168,10 +169,9 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return sum(part.total_variance for part in self.parts.values())
 
     @property
-    def law(self) -> Law:
+    def law(self) -> str:
         """Distribution of the noise in sums over the parts, and in all tables if the parts have the same."""
-        laws = {part.law for part in self.parts.values()}
-        return LaplaceNoise if laws == {LaplaceNoise} else GaussianNoise
+        return "laplace" if {part.law for part in self.parts.values()} == {"laplace"} else "gaussian"
 
     @property
     def cliques(self) -> tuple[Clique, ...]:  # type: ignore[override]
@@ -228,9 +228,10 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
     @property
     def scales(self) -> Mapping[Clique, float]:
         """The scale of noise of `law` with the mean variance of a table."""
-        return {clique: (variance / self.law.unit) ** 0.5 for clique, variance in self.variances.items()}
+        return {clique: (variance / UNIT_VARIANCE[self.law]) ** 0.5 for clique, variance in self.variances.items()}
 
-    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+    def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        """Return the noise variance of the cells of a table's margin, one by one."""
         each = np.array([part.variances[own] for part, own in self._complete[measured[1:]]])
         full = np.broadcast_to(each.reshape(-1, *[1] * (len(measured) - 1)), self.schema.shape(measured))
         return Table(measured, full).margin(clique).values
@@ -239,7 +240,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         """Return the scale and standard deviation of the noise in a cell; the mean over the parts that measured it."""
         if clique in self.details:
             deviation = sum(part.variances[clique] for part in self.parts.values()) ** 0.5
-            return deviation / self.law.unit**0.5, deviation
+            return deviation / UNIT_VARIANCE[self.law] ** 0.5, deviation
         held = [part.noise(own) for part, own in filter(None, self._measured[clique[1:]])]
         scale, deviation = np.sqrt(np.mean(np.square(held), axis=0)).tolist()
         return scale, deviation
@@ -277,7 +278,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         factor = self.total / seen
         return factor**2 * variance + (factor - 1.0) * self.total / cells
 
-    def observe(self, variables: Sequence[str]) -> LinearObservations:
+    def observations(self, variables: Sequence[str]) -> LinearObservations:
         """Return noisy observations of the marginals of these variables, with the noise of each part.
 
         With the new variable, the parts' numbers of records are observed too: tables with many cells of little more
@@ -292,7 +293,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         found: dict[Clique, dict[int, Noise]] = {}
         for number, part in enumerate(parts):
             own = [variable for variable in others if variable in part.variables]
-            seen = part.observe(own) if own else None
+            seen = observe(part, own) if own else None
             for place, clique in enumerate(seen.cliques if seen is not None else ()):
                 name = names.setdefault(frozenset(clique), clique)
                 noise = seen.noise.take(np.flatnonzero(seen.owners == place))  # type: ignore[union-attr]
@@ -303,7 +304,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
             return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
-        totals: Noise = self.law(self.totals, self._total_variances)
+        totals: Noise = law_of(self)(self.totals, self._total_variances)
         found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
         cliques = tuple((self.variable, *name) for name in found)
         slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
@@ -328,7 +329,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         """List the tables of these variables; without the new variable among them, sums over the parts."""
         if self.variable in variables:
             return super().tables_of(variables)
-        seen = self.observe(variables)
+        seen = observe(self, variables)
         found = []
         for place, clique in enumerate(seen.cliques):
             noise = seen.noise.take(np.flatnonzero(seen.owners == place))
@@ -380,7 +381,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         each = np.array([noise.variance for noise in held.values()])
         variance = each.sum(axis=0)
         kurtosis = 3.0 * np.square(each).sum() / np.square(variance).sum()
-        law = GaussianNoise if kurtosis < _LAPLACE_FROM else self.law
+        law = GaussianNoise if kurtosis < _LAPLACE_FROM else law_of(self)
         return law(observed, self._scaled(variance, seen, observed.size))
 
     def contents(self) -> dict[str, Any]:
@@ -464,3 +465,8 @@ def _rows(seen: NDArray[np.bool_]) -> Any:
     from scipy import sparse
 
     return sparse.csr_array(sparse.eye_array(seen.size, format="csr")[np.flatnonzero(seen)])
+
+
+@observe.register
+def _(release: UnitedMarginals, variables: Sequence[str]) -> LinearObservations:
+    return release.observations(variables)

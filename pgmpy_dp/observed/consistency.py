@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.observed.informed_marginals import InformedMarginals, ReleasedTables
 from pgmpy_dp.privacy.checks import choice
-from pgmpy_dp.release.informed_marginals import InformedMarginals, ReleasedTables
 from pgmpy_dp.schema import Clique
 
 WEIGHTS = ("epsilon", "inverse_variance")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law, end_to_end
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, end_to_end
 from pgmpy_dp.inference.collective.partial_pooling import (
     Borrowed,
     Effect,
@@ -24,9 +24,10 @@ from pgmpy_dp.inference.collective.partial_pooling import (
     star,
 )
 from pgmpy_dp.inference.tables.table import Table, Vector, centred
+from pgmpy_dp.observed.reading import observe_tables
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance
-from pgmpy_dp.release.united_marginals import UnitedMarginals
+from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least
@@ -75,7 +76,8 @@ class PartiallyPooledMarginals(
 
     Examples
     --------
-    >>> from pgmpy_dp.release import Guarantee, NoisyMarginals, union
+    >>> from pgmpy_dp.observed.united_marginals import union
+    >>> from pgmpy_dp.release import Guarantee, NoisyMarginals
     >>> from pgmpy_dp.schema import Schema
     >>> schema = Schema({"smoke": ["yes", "no"]})
     >>> parts = {
@@ -98,9 +100,9 @@ class PartiallyPooledMarginals(
         return UnitedMarginals(self.parts, self.variable, self.overlap)
 
     @property
-    def law(self) -> Law:
+    def law(self) -> str:
         """Posterior distributions are treated as Gaussian noise."""
-        return GaussianNoise
+        return "gaussian"
 
     def _whole(self, clique: Clique) -> bool:
         return True
@@ -234,7 +236,8 @@ class PartiallyPooledMarginals(
         """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(each.mean()) for clique, (_, each) in self._slices.items()})
 
-    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+    def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        """Return the variance of the cells of a table's margin, one by one."""
         table, each = self._slices[measured]
         full = np.broadcast_to(each.reshape(-1, *[1] * (table.ndim - 1)), table.shape)
         return Table(measured, full).margin(clique).values
@@ -279,14 +282,14 @@ class PartiallyPooledMarginals(
         """Return the least noisy table of a clique, and the mean variance of its cells."""
         return IndependentTables.marginal(self, clique, tables)
 
-    def observe(self, variables: Sequence[str]) -> LinearObservations:
+    def observations(self, variables: Sequence[str]) -> LinearObservations:
         """Return observations of the marginals of these variables; without the union's, the sums over its parts."""
         if self.variable not in variables:
-            return super().observe(variables)
-        seen = IndependentTables.observe(self, variables)
+            return super().observations(variables)
+        seen = observe_tables(self, variables)
         if (self.variable,) in seen.cliques:
             return seen
-        totals = self.law(self.totals, self._total_variances)
+        totals = GaussianNoise(self.totals, self._total_variances)
         owners = np.append(seen.owners, np.full(len(self.parts), len(seen.cliques)))
         return LinearObservations((*seen.cliques, (self.variable,)), end_to_end([seen.noise, totals]), owners, None)
 
@@ -301,7 +304,7 @@ class _PooledPart(IndependentTables):
     total: float
     total_variance: float
     guarantee: Guarantee
-    law: ClassVar[Law] = GaussianNoise  # type: ignore[misc]
+    law: ClassVar[str] = "gaussian"  # type: ignore[misc]
     chosen_among: ClassVar[Mapping[Clique, int]] = MappingProxyType({})
 
     @property

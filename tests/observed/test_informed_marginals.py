@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.release import Release
 
 SCHEMA = dp.Schema({"sex": ["f", "m"], "age": ["young", "mid", "old"], "job": ["a", "b"]})
@@ -91,7 +92,7 @@ def test_standard_errors_are_those_of_their_own_cells():
     release = noisy()
     errors = np.array([[8.0, 4.0, 2.0], [4.0, 4.0, 4.0]])
     informed = dp.InformedMarginals(release, {PAIR: dp.PublicTable(COUNTS, errors)})
-    seen = informed.observe(["age"])
+    seen = observe(informed, ["age"])
     assert seen.cliques == (("age",),)
     assert seen.noise.variance == pytest.approx((errors**2).sum(axis=0) * (release.total / 100) ** 2)
 

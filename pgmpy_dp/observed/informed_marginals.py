@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.observed.public_tables import PublicTable, read_public_tables
+from pgmpy_dp.observed.reading import weighted
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements
 from pgmpy_dp.release.descriptor import check_shape, entry
 from pgmpy_dp.release.kinds import Release
 from pgmpy_dp.release.marginals import NoisyMarginals
-from pgmpy_dp.release.observations import LEAST_VARIANCE, IndependentTables, Variance, weighted
-from pgmpy_dp.release.public_tables import PublicTable, read_public_tables
-from pgmpy_dp.release.united_marginals import UnitedMarginals
+from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.
@@ -157,7 +158,8 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
 
-    def _cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+    def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        """Return the variance of the error in the cells of a table's margin, one by one if they differ."""
         variance = self._joined[measured][1]
         if np.ndim(variance) == 0:
             return self._summed_variance(measured, clique)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, LaplaceNoise
+from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy import OPENDP_NOISE
 from pgmpy_dp.privacy.cost import Cost
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
@@ -200,7 +201,7 @@ def test_observations_are_those_of_each_part_with_its_own_noise(both, asked):
     asked = [variable for variable in asked if variable in both.variables]
     if not asked:
         return
-    seen = both.observe([both.variable, *asked])
+    seen = observe(both, [both.variable, *asked])
     counts = np.arange(float(seen.sums.shape[1]))
     assert seen.cliques[-1] == (both.variable,)
     expected, places = (
@@ -210,7 +211,7 @@ def test_observations_are_those_of_each_part_with_its_own_noise(both, asked):
     sizes = zip(places[-1], both.parts.values(), strict=True)
     rows = [(place, one.total, max(one.total_variance, 0.25)) for place, one in sizes]
     for number, one in enumerate(both.parts.values()):
-        own = one.observe([v for v in asked if v in one.variables]) if set(asked) & set(one.variables) else None
+        own = observe(one, [v for v in asked if v in one.variables]) if set(asked) & set(one.variables) else None
         for owner, clique in enumerate(own.cliques if own else ()):
             place = next(n for n, c in enumerate(seen.cliques) if set(c[1:]) == set(clique))
             cells = places[place].reshape(both.schema.shape(seen.cliques[place]))[number]
@@ -229,11 +230,11 @@ def test_without_its_variable_a_union_is_the_sum_of_its_parts_and_of_their_noise
         table, found = both.marginal(clique)
         assert (table == (summed if clique[0] == "a" else summed.T)).all()
         assert found == pytest.approx(variance)
-    seen = both.observe(["a", "b"])
+    seen = observe(both, ["a", "b"])
     assert (seen.noise.observed == summed.ravel()).all()
     assert seen.noise.variance == pytest.approx(np.full(6, variance))
     assert both.total == north.total + south.total
-    sites = both.observe(["site"])
+    sites = observe(both, ["site"])
     assert (sites.noise.observed == [north.total, south.total]).all()
 
 
@@ -251,7 +252,7 @@ def test_noise_in_a_cell_of_both_is_the_quadratic_mean_of_that_of_the_parts():
 def test_a_partially_pooled_union_observes_its_tables_and_the_parts_numbers_of_records(cliques):
     parts = {site: part(cliques, seed) for seed, site in enumerate(("north", "south"))}
     partial = dp.PartiallyPooledMarginals.of(dp.union(parts, variable="site"))
-    seen = partial.observe(partial.variables)
+    seen = observe(partial, partial.variables)
     assert seen.cliques[-1] == ("site",)
     assert np.bincount(seen.owners).tolist() == [partial.schema.cells(clique) for clique in seen.cliques]
     np.testing.assert_allclose(seen.noise.observed[-2:], partial.totals)
@@ -261,7 +262,7 @@ def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_sh
     both = dp.union({"north": part([("a",), ("c",)]), "south": part([("a",)], 1), "west": part([("a",), ("c",)], 2)})
     assert both.cliques == (("site", "a"), ("site", "c"))
     assert list(both.tables) == [("site", "a")]
-    seen = both.observe(["site", "a", "c"])
+    seen = observe(both, ["site", "a", "c"])
     assert seen.owners.tolist() == [0] * 6 + [1] * 4 + [2] * 3
     counts = np.arange(15.0)
     assert seen.expected(counts).tolist() == [*counts[:6], 6, 7, 10, 11, 12, 13, 14]
@@ -291,9 +292,9 @@ def test_noise_of_a_sum_is_taken_for_the_law_that_is_nearer_in_kurtosis():
     """Equal Laplace noise of k parts has an excess kurtosis of 3 / k; noise of which one part has most is its."""
     for scales, law in (((4, 4), LaplaceNoise), ((4, 4, 4), GaussianNoise), ((4, 4, 40), LaplaceNoise)):
         parts = {str(place): part([("a",)], place, scale=scale) for place, scale in enumerate(scales)}
-        assert type(dp.union(parts).observe(["a"]).noise) is law
+        assert type(observe(dp.union(parts), ["a"]).noise) is law
     mixed = {"north": part([("a",)]), "south": part([("a",)], 1, GAUSSIAN, 3.0)}
-    assert type(dp.union(mixed).observe(["a"]).noise) is GaussianNoise
+    assert type(observe(dp.union(mixed), ["a"]).noise) is GaussianNoise
 
 
 # What is refused
@@ -520,7 +521,7 @@ def test_partial_pooling_is_a_release_of_the_same_promise_that_files_keep(tmp_pa
         assert table.reshape(2, -1).sum(axis=1) == pytest.approx([one.total for one in both.parts.values()])
     lent = partial.tables["site", "b", "c"] / partial.tables["site", "b", "c"].sum(axis=(1, 2), keepdims=True)
     assert lent[1] == pytest.approx(lent[0], abs=0.02)  # the south did not measure it
-    assert partial.observe(["a"]).noise.observed == pytest.approx(both.observe(["a"]).noise.observed)
+    assert observe(partial, ["a"]).noise.observed == pytest.approx(observe(both, ["a"]).noise.observed)
 
 
 def test_the_variance_of_a_record_is_that_at_a_parts_own_shares():
