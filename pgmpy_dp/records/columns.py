@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.records.cells import DAY, MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
 from pgmpy_dp.schema import Bins, Schema
 from pgmpy_dp.schema.date_bins import civil_day
-from pgmpy_dp.schema.detail import IN_DETAIL
+from pgmpy_dp.schema.variable import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]

@@ -21,7 +21,7 @@ from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts, ValueNumbers
 from pgmpy_dp.schema import Clique, Schema
-from pgmpy_dp.schema.detail import IN_DETAIL
+from pgmpy_dp.schema.variable import IN_DETAIL
 
 MAX_CELLS = 2**26
 """Largest table counted, in cells: half a gigabyte of 64-bit counts."""

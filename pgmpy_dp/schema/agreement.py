@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import learned
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.rules import Rule
 from pgmpy_dp.schema.schema import Schema
 from pgmpy_dp.schema.states import State, typed
+from pgmpy_dp.schema.variable import Variable
 
 
 def agree(schemas: Iterable[Schema]) -> Schema:
@@ -49,61 +48,76 @@ def agree(schemas: Iterable[Schema]) -> Schema:
     given = list(schemas)
     if len(given) < 2 or not all(isinstance(schema, Schema) for schema in given):
         raise SchemaError("agree takes a list of two schemas or more, one of each holder.")
-    names = dict.fromkeys(variable for schema in given for variable in schema.states)
-    declared = {v: _agreed(v, [schema for schema in given if v in schema.states]) for v in names}
-    numbers = dict.fromkeys(variable for schema in given for variable in schema.bounds)
-    for variable in numbers:
-        if variable in names:
-            raise SchemaError(
-                f"Variable {variable!r} has states for one holder and is a number with bounds for another: declare the "
-                "same Bins for it everywhere."
-            )
-    ends = {v: [schema.bounds[v] for schema in given if v in schema.bounds] for v in numbers}
-    found = {v: learned(*(schema.found[v] for schema in given if v in schema.found)) for v in names}
-    said = {v: dict.fromkeys(t for schema in given for t in schema.missing_values.get(v, ())) for v in names}
-    return Schema(
-        declared,
-        _stand_ins("missing", given, names),
-        _stand_ins("other", given, names),
-        {v: (min(low for low, _ in own), max(high for _, high in own)) for v, own in ends.items()},
-        _common_rules(given),
-        {v: list(texts) for v, texts in said.items() if texts},
-        given[0].csv if len({schema.csv for schema in given}) == 1 else CsvFormat(),
-        found,
-    )
+    declared: dict[str, list[Variable]] = {}
+    for variable in (variable for schema in given for variable in schema.fields):
+        declared.setdefault(variable.name, []).append(variable)
+    fields = sorted(map(_agreed, declared.values()), key=lambda variable: variable.bounds is not None)
+    rules = dict.fromkeys(rule for schema in given for rule in schema.rules)
+    common = [
+        rule
+        for rule in rules
+        if all(rule in schema.rules for schema in given if set(rule.variables) <= schema.states.keys())
+    ]
+    return Schema.of(fields, common, given[0].csv if len({schema.csv for schema in given}) == 1 else CsvFormat())
 
 
-def _agreed(variable: str, schemas: Sequence[Schema]) -> Bins | list[State]:
-    """Refine the states of a variable, without those for missing and other values."""
-    binned = [schema.bins[variable] for schema in schemas if variable in schema.bins]
-    if binned and len(binned) < len(schemas):
+def _agreed(declared: Sequence[Variable]) -> Variable:
+    """Refine a variable as its holders declare it."""
+    name, bounds = declared[0].name, [own.bounds for own in declared if own.bounds is not None]
+    if bounds and len(bounds) < len(declared):
         raise SchemaError(
-            f"Variable {variable!r} has bins for one holder and states for another: declare Bins, or the same states, "
-            "for all."
+            f"Variable {name!r} has states for one holder and is a number with bounds for another: declare the same "
+            "Bins for it everywhere."
+        )
+    if bounds:
+        lows, highs = zip(*bounds, strict=True)
+        return Variable(name, bounds=(min(lows), max(highs)))
+    roles = {role: state for role in ("missing", "other") for state in _stand_in(role, declared)}
+    texts = list(dict.fromkeys(text for own in declared for text in own.missing_values))
+    return Variable.of(name, _refined(declared), texts, learned(*(own.found for own in declared)), **roles)
+
+
+def _stand_in(role: str, declared: Sequence[Variable]) -> list[State]:
+    """Return the state for missing or other values, on which those who declare one must agree."""
+    states = list({typed(own.roles[role]): own.roles[role] for own in declared if role in own.roles}.values())
+    if len(states) > 1:
+        named = " and ".join(map(repr, states))
+        raise SchemaError(
+            f"Variable {declared[0].name!r}: {role} values are called {named}: declare one state for all."
+        )
+    return states
+
+
+def _refined(declared: Sequence[Variable]) -> Bins | list[State]:
+    """Refine the states of a variable, without those for missing and other values."""
+    name, binned = declared[0].name, [own.bins for own in declared if own.bins is not None]
+    if binned and len(binned) < len(declared):
+        raise SchemaError(
+            f"Variable {name!r} has bins for one holder and states for another: declare Bins, or the same states, for "
+            "all."
         )
     if binned:
-        return _refined(variable, binned)
-    roles = [(schema.missing.get(variable), schema.other.get(variable)) for schema in schemas]
-    states = [[s for s in own.states[variable] if s not in role] for own, role in zip(schemas, roles, strict=True)]
-    found = {typed(state): state for own in states for state in own}
+        return _refined_bins(name, binned)
+    states = [own.values for own in declared]
     for number, own in enumerate(states[1:], 2):
         if own and states[0] and not set(map(typed, own)) & set(map(typed, states[0])):
             raise SchemaError(
-                f"Variable {variable!r}: schema {number} has no state of schema 1 ({own[0]!r} there, "
-                f"{states[0][0]!r} here): declare the states that both mean by the same values."
+                f"Variable {name!r}: schema {number} has no state of schema 1 ({own[0]!r} there, {states[0][0]!r} "
+                "here): declare the states that both mean by the same values."
             )
+    union = {typed(state): state for own in states for state in own}
     written: dict[str, State] = {}
-    for state in found.values():
+    for state in union.values():
         other = written.setdefault(str(state).strip().casefold(), state)
         if typed(other) != typed(state):
             raise SchemaError(
-                f"Variable {variable!r}: {other!r} and {state!r} look like one state: declare one of them for all, or "
+                f"Variable {name!r}: {other!r} and {state!r} look like one state: declare one of them for all, or "
                 "other names."
             )
-    return list(found.values())
+    return list(union.values())
 
 
-def _refined(variable: str, binned: Sequence[Bins]) -> Bins:
+def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
     """Cut bins at the edges of all; one that is nobody's own gets the name of its edges."""
     if len(kinds := {type(own) for own in binned}) > 1:
         raise SchemaError(f"Variable {variable!r} has bins of numbers for one holder and of dates for another.")
@@ -120,30 +134,4 @@ def _refined(variable: str, binned: Sequence[Bins]) -> Bins:
     labels = [names.get(ends, kind(ends).labels[0]) for ends in pairwise(edges)]
     decimals = [own.decimals for own in binned]
     most = None if None in decimals else max(own for own in decimals if own is not None)
-    return kind(edges, labels, most, learned(*(own.found for own in binned)))
-
-
-def _stand_ins(role: str, schemas: Sequence[Schema], variables: Iterable[str]) -> dict[str, State]:
-    """Collect the states for missing or other values, on which those who declare one must agree."""
-    found: dict[str, Any] = {}
-    for variable in variables:
-        declared: dict[Any, State] = {}
-        for schema in schemas:
-            given: Mapping[str, State] = getattr(schema, role)
-            if variable in given:
-                declared[typed(given[variable])] = given[variable]
-        if len(declared) > 1:
-            named = " and ".join(map(repr, declared.values()))
-            raise SchemaError(f"Variable {variable!r}: {role} values are called {named}: declare one state for all.")
-        if declared:
-            found[variable] = next(iter(declared.values()))
-    return found
-
-
-def _common_rules(schemas: Sequence[Schema]) -> list[Rule]:
-    rules = dict.fromkeys(rule for schema in schemas for rule in schema.rules)
-    return [
-        rule
-        for rule in rules
-        if all(rule in schema.rules for schema in schemas if set(rule.variables) <= schema.states.keys())
-    ]
+    return kind(edges, labels, most)

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -19,24 +19,17 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp._names import closest, printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned
-from pgmpy_dp.schema.bins import Bins, checked_bounds, checked_guarantee
+from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, Learned, learned
+from pgmpy_dp.schema.bins import Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.detail import Detail, details_of
+from pgmpy_dp.schema.fields import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, table_field
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
-from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, in_order, listed, typed
-from pgmpy_dp.schema.table_schema import (
-    CSV_PROPERTY,
-    FOUND_PROPERTY,
-    PROFILE,
-    RULES_PROPERTY,
-    declarations,
-    number_field,
-    table_field,
-)
+from pgmpy_dp.schema.states import State, checked_name, listed
+from pgmpy_dp.schema.variable import Detail, Variable, details_of
 
 Clique = tuple[str, ...]
 _PLAIN = CsvFormat()
+_ARGUMENTS = ("missing", "other", "bounds", "rules", "missing_values", "csv", "found")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -115,15 +108,9 @@ class Schema:
     pgmpy_dp.errors.SchemaError: Variable 'smoke': states 0 and False are equal; give each once, in one type.
     """
 
-    states: Mapping[str, tuple[State, ...]]
-    bins: Mapping[str, Bins]
-    missing: Mapping[str, State]
-    other: Mapping[str, State]
-    bounds: Mapping[str, tuple[float, float]]
+    fields: tuple[Variable, ...]
     rules: tuple[Rule, ...]
-    missing_values: Mapping[str, tuple[str, ...]]
     csv: CsvFormat
-    found: Mapping[str, Guarantee]
 
     def __init__(
         self,
@@ -143,54 +130,72 @@ class Schema:
             )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise SchemaError(f"bounds needs a dict of variable -> (low, high), got {type(bounds).__name__}.")
-        if not variables and not bounds:
-            raise SchemaError("The schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
-        names = {name: checked_name(name) for name in variables}
-        states: dict[str, tuple[State, ...]] = {}
-        bins: dict[str, Bins] = {}
-        for name, declared in variables.items():
-            variable = names[name]
-            if isinstance(declared, Bins):
-                bins[variable] = declared
-                states[variable] = declared.labels
-            else:
-                states[variable] = checked_states(f"Variable {variable!r}", declared, "states", least=0)
-                if not states[variable] and not (isinstance(other, Mapping) and name in other):
-                    raise SchemaError(
-                        f"Variable {variable!r} has no states: list at least one. If no list of them is public, "
-                        "declare a state for all values as its 'other'; states are then discovered privately."
-                    )
-        stand_ins: dict[str, Mapping[str, State]] = {}
-        for role, given in (("missing", missing), ("other", other)):
-            if given is not None and not isinstance(given, Mapping):
-                raise SchemaError(f"{role} needs a dict of variable -> state, got {type(given).__name__}.")
-            named: dict[str, State] = {}
-            for name, state in (given or {}).items():
-                _known(name, states, role)
-                stand_in = checked_state(f"Variable {name!r}", state)
-                if typed(stand_in) not in map(typed, states[name]):
-                    states[name] = distinct(f"Variable {name!r}", (*states[name], stand_in))
-                named[str(name)] = stand_in
-            stand_ins[role] = MappingProxyType({v: named[v] for v in states if v in named})
-        numeric = {checked_name(name): checked_bounds(name, ends) for name, ends in (bounds or {}).items()}
-        for name in numeric:
-            if name in states:
+        if not isinstance(missing_values, Mapping):
+            missing_values = dict.fromkeys(variables, listed(missing_values, "missing_values"))
+        given: dict[str, dict[str, Any]] = {checked_name(name): {} for name in variables}
+        for role, named, what in (
+            ("missing", missing or {}, "state"),
+            ("other", other or {}, "state"),
+            ("missing_values", missing_values, "texts"),
+            ("found", found, "guarantee"),
+        ):
+            if not isinstance(named, Mapping):
+                raise SchemaError(f"{role} needs a dict of variable -> {what}, got {type(named).__name__}.")
+            for name, value in named.items():
+                _known(name, given, role)
+                given[name][role] = value
+        fields = [Variable.of(name, declared, **given[name]) for name, declared in variables.items()]
+        for name, ends in (bounds or {}).items():
+            if name in given:
                 raise SchemaError(f"Variable {name!r} has both states and bounds: declare only one of them.")
-        object.__setattr__(self, "bounds", MappingProxyType(numeric))
-        object.__setattr__(self, "states", MappingProxyType(states))
-        object.__setattr__(self, "missing", stand_ins["missing"])
-        object.__setattr__(self, "other", stand_ins["other"])
-        said = _missing_values(missing_values, states, stand_ins["missing"])
-        object.__setattr__(self, "missing_values", MappingProxyType(said))
-        object.__setattr__(self, "rules", checked_rules(rules, states, tuple(stand_ins.values())))
+            fields.append(Variable(checked_name(name), bounds=checked_bounds(name, ends)))
+        self._declare(fields, rules, csv)
+
+    def _declare(self, fields: Iterable[Variable], rules: Iterable[Rule], csv: CsvFormat) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        if not self.fields:
+            raise SchemaError("The schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
+        object.__setattr__(self, "rules", checked_rules(rules, self.states, (self.missing, self.other)))
         if not isinstance(csv, CsvFormat):
             raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
         object.__setattr__(self, "csv", csv)
-        _require_writable(csv, states, said)
-        costs = _found(found, {names[name]: declared for name, declared in variables.items()})
-        known = {v: replace(own, found=costs[v]) if v in costs else own for v, own in bins.items()}
-        object.__setattr__(self, "bins", MappingProxyType(known))
-        object.__setattr__(self, "found", MappingProxyType(costs))
+        for variable in self.fields if csv != _PLAIN else ():  # UTF-8 holds every declared text
+            variable.require_writable(csv)
+
+    @classmethod
+    def of(cls, fields: Iterable[Variable], rules: Iterable[Rule] = (), csv: CsvFormat = _PLAIN) -> Schema:
+        """Make a schema of variables that are checked already."""
+        made = object.__new__(cls)
+        made._declare(fields, rules, csv)
+        return made
+
+    @cached_property
+    def states(self) -> Mapping[str, tuple[State, ...]]:
+        return MappingProxyType({v.name: v.states for v in self.fields if v.bounds is None})
+
+    @cached_property
+    def bins(self) -> Mapping[str, Bins]:
+        return MappingProxyType({v.name: v.bins for v in self.fields if v.bins is not None})
+
+    @cached_property
+    def missing(self) -> Mapping[str, State]:
+        return MappingProxyType({v.name: v.missing for v in self.fields if v.missing is not None})
+
+    @cached_property
+    def other(self) -> Mapping[str, State]:
+        return MappingProxyType({v.name: v.other for v in self.fields if v.other is not None})
+
+    @cached_property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        return MappingProxyType({v.name: v.bounds for v in self.fields if v.bounds is not None})
+
+    @cached_property
+    def missing_values(self) -> Mapping[str, tuple[str, ...]]:
+        return MappingProxyType({v.name: v.missing_values for v in self.fields if v.missing_values})
+
+    @cached_property
+    def found(self) -> Mapping[str, Guarantee]:
+        return MappingProxyType({v.name: v.found for v in self.fields if v.found.every})
 
     @cached_property
     def structure(self) -> Structure:
@@ -232,7 +237,7 @@ class Schema:
         >>> schema.shape(("age in detail",))
         (6,)
         """
-        return MappingProxyType(details_of(self.bins, self.states, (self.missing, self.other)))
+        return MappingProxyType(dict(details_of(self.fields)))
 
     @property
     def undiscovered(self) -> tuple[str, ...]:
@@ -243,7 +248,7 @@ class Schema:
         >>> Schema({"place": [], "sex": ["f", "m"]}, other={"place": "elsewhere"}).undiscovered
         ('place',)
         """
-        return tuple(v for v, state in self.other.items() if set(self.states[v]) <= {state, self.missing.get(v, state)})
+        return tuple(v.name for v in self.fields if v.other is not None and not v.values)
 
     def with_states(self, variable: str, states: Iterable[State]) -> Schema:
         """Return a schema with other states of a variable; those for missing and other values are kept.
@@ -266,7 +271,7 @@ class Schema:
         >>> schema.replace(csv=CsvFormat(delimiter=";")).missing_values["smoke"]
         ('?',)
         """
-        arguments = self._arguments() | declared
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS} | {"variables": self.declared} | declared
         if "found" not in declared:  # drop those of variables that are gone; bins carry their own
             variables = arguments["variables"]
             kept = {v: own for v, own in self.found.items() if v in variables and not isinstance(variables[v], Bins)}
@@ -292,7 +297,7 @@ class Schema:
         >>> Schema({"age": Bins([0, 18, 65]), "smoke": ["yes", "no"]}).declared["smoke"]
         ('yes', 'no')
         """
-        return {variable: self.bins.get(variable, states) for variable, states in self.states.items()}
+        return {v.name: v.declared for v in self.fields if v.bounds is None}
 
     @property
     def state_names(self) -> dict[str, list[State]]:
@@ -317,7 +322,7 @@ class Schema:
         >>> Schema({"month": ["2024-01", "2024-02", "2024-03"], "visit": [1, 2, 3], "smoke": ["yes", "no"]}).ordered
         ['month', 'visit']
         """
-        return [variable for variable in self.variables if variable in self.bins or in_order(self.states[variable])]
+        return [variable.name for variable in self.fields if variable.ordered]
 
     def cardinality(self, variable: str) -> int:
         """Return the number of states of a variable.
@@ -423,12 +428,9 @@ class Schema:
         ('lung',)
         """
         (chosen,) = self.require([variables])
-        declared = {variable: self.declared[variable] for variable in chosen}
-        missing, other = ({v: role[v] for v in chosen if v in role} for role in (self.missing, self.other))
+        known = {variable.name: variable for variable in self.fields}
         rules = [rule for rule in self.rules if set(rule.variables) <= set(chosen)]
-        said = {v: self.missing_values[v] for v in chosen if v in self.missing_values}
-        found = {v: self.found[v] for v in chosen if v in self.found}
-        return Schema(declared, missing, other, rules=rules, missing_values=said, csv=self.csv, found=found)
+        return Schema.of([known[name] for name in chosen], rules, self.csv)
 
     def join(self, other: Schema) -> Schema:
         """Return a schema with the variables of both, those of this one first.
@@ -444,26 +446,17 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"]}).join(Schema({"lung": ["yes", "no"]})).variables
         ('smoke', 'lung')
         """
-        for mine, its in ((self.states, other.states), (self.bins, other.bins), (self.bounds, other.bounds)):
-            for variable in set(self.states) | set(self.bounds):
-                both = variable in other.states or variable in other.bounds
-                if both and mine.get(variable) != its.get(variable):
-                    raise SchemaError(f"Variable {variable!r} has other states in the other release.")
-        shared = [variable for variable in self.states if variable in other.states]
-        for name in ("missing", "other", "missing_values"):
-            for variable in shared:
-                if getattr(self, name).get(variable) != getattr(other, name).get(variable):
-                    raise SchemaError(f"Variable {variable!r} has other missing or other values in the other release.")
-        rules = [[r for r in schema.rules if set(r.variables) <= set(shared)] for schema in (self, other)]
+        fields = {variable.name: variable for variable in self.fields}
+        shared = {variable.name for variable in other.fields} & fields.keys()
+        for variable in other.fields:
+            mine = fields.get(variable.name)
+            fields[variable.name] = variable if mine is None else mine.join(variable)
+        rules = [[r for r in schema.rules if set(r.variables) <= shared] for schema in (self, other)]
         for rule in (rule for own in rules for rule in own if not all(rule in each for each in rules)):
             named = ", ".join(map(repr, rule.variables))
             raise SchemaError(f"A rule about {named} is in one release but not in the other.")
-        declared = {**self.declared, **other.declared}
-        stand_ins = {**other.missing, **self.missing}, {**other.other, **self.other}
-        bounds, said = {**other.bounds, **self.bounds}, {**other.missing_values, **self.missing_values}
-        csv = self.csv if self.csv != _PLAIN else other.csv
-        found = {v: learned(self.found.get(v), other.found.get(v)) for v in (*self.found, *other.found)}
-        return Schema(declared, *stand_ins, bounds, (*self.rules, *other.rules), said, csv, found)
+        counted = sorted(fields.values(), key=lambda variable: variable.bounds is not None)
+        return Schema.of(counted, (*self.rules, *other.rules), self.csv if self.csv != _PLAIN else other.csv)
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
@@ -527,18 +520,9 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"]}).to_dict()["fields"]
         [{'name': 'smoke', 'type': 'string', 'constraints': {'required': True, 'enum': ['yes', 'no']}}]
         """
-        fields = []
-        for variable, states in self.states.items():
-            roles = {"missing": self.missing, "other": self.other}
-            stand_ins = {role: known[variable] for role, known in roles.items() if variable in known}
-            field = table_field(variable, states, self.bins.get(variable), stand_ins)
-            said = {"missingValues": list(self.missing_values[variable])} if variable in self.missing_values else {}
-            found = {FOUND_PROPERTY: self.found[variable].to_dict()} if variable in self.found else {}
-            fields.append(field | said | found)
-        fields += [number_field(variable, ends) for variable, ends in self.bounds.items()]
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
         csv = {CSV_PROPERTY: asdict(self.csv)} if self.csv != _PLAIN else {}
-        return {"$schema": PROFILE, "fields": fields} | rules | csv
+        return {"$schema": PROFILE, "fields": list(map(table_field, self.fields))} | rules | csv
 
     @classmethod
     def from_dict(cls, descriptor: Mapping[str, Any]) -> Schema:
@@ -552,7 +536,7 @@ class Schema:
         SchemaError
             If the descriptor is not a Table Schema, or a field declares no states.
         """
-        return cls(**declarations(descriptor))
+        return cls.of(*declarations(descriptor))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
@@ -576,18 +560,7 @@ class Schema:
             raise SchemaError(f"{os.fspath(path)}: {error}") from error
 
     def _content(self) -> tuple[Any, ...]:
-        states = tuple((variable, tuple(map(typed, values))) for variable, values in self.states.items())
-        roles = (tuple((v, typed(state)) for v, state in role.items()) for role in (self.missing, self.other))
-        return (
-            states,
-            tuple(self.bins.items()),
-            *roles,
-            tuple(self.bounds.items()),
-            frozenset(self.rules),
-            tuple(self.missing_values.items()),
-            self.csv,
-            tuple(self.found.items()),
-        )
+        return tuple(variable.content for variable in self.fields), frozenset(self.rules), self.csv
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -609,68 +582,8 @@ class Schema:
         rows += [(variable, f"a number from {low:g} to {high:g}") for variable, (low, high) in self.bounds.items()]
         return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, most=60)
 
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "variables": self.declared,
-            "missing": dict(self.missing),
-            "other": dict(self.other),
-            "bounds": dict(self.bounds),
-            "rules": self.rules,
-            "missing_values": dict(self.missing_values),
-            "csv": self.csv,
-            "found": dict(self.found),
-        }
-
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
-        return Schema, tuple(self._arguments().values())
-
-
-def _found(given: Any, variables: Mapping[str, Any]) -> dict[str, Guarantee]:
-    """Check what finding states in records cost, and add what bins and lists of states hold."""
-    if not isinstance(given, Mapping):
-        raise SchemaError(f"found needs a dict of variable -> guarantee, got {type(given).__name__}.")
-    for variable in given:
-        _known(variable, variables, "found")
-    own = {}
-    for variable, declared in variables.items():
-        held = declared.found if isinstance(declared, Bins) else getattr(declared, "guarantee", None)
-        own[variable] = learned(checked_guarantee(given.get(variable, DECLARED)), held)
-    return {variable: cost for variable, cost in own.items() if cost.every}
-
-
-def _require_writable(csv: CsvFormat, states: Mapping[str, tuple[State, ...]], said: Mapping[str, Any]) -> None:
-    """Raise if a name, a state or a text for missing values cannot be written in the format."""
-    if csv == _PLAIN:  # UTF-8 holds every declared text
-        return
-    for variable, own in states.items():
-        for text in (variable, *own, *said.get(variable, ())):
-            if isinstance(text, str) and (reason := csv.refusal(text)):
-                what = "its name" if text is variable else repr(text)
-                raise SchemaError(
-                    f"Variable {variable!r}: {what} {reason}, as the format of the .csv file is declared."
-                )
-
-
-def _missing_values(
-    given: Any, states: Mapping[str, tuple[State, ...]], stand_ins: Mapping[str, State]
-) -> dict[str, tuple[str, ...]]:
-    """Check the texts for missing values, of every variable or of those that are named."""
-    named = given if isinstance(given, Mapping) else dict.fromkeys(states, listed(given, "missing_values"))
-    found = {}
-    for variable, texts in named.items():
-        _known(variable, states, "missing_values")
-        own = tuple(dict.fromkeys(listed(texts, f"Variable {variable!r}: missing_values")))
-        if not all(isinstance(text, str) for text in own):
-            raise SchemaError(f"Variable {variable!r}: missing_values are texts, such as '?' or 'NA'.")
-        for text in own:
-            checked_state(f"Variable {variable!r}: missing_values", text)
-            if text in map(str, states[variable]) and stand_ins.get(variable) != text:
-                raise SchemaError(
-                    f"Variable {variable!r}: {text!r} is both a state and among missing_values (in files "
-                    "missingValues). Declare missing_values for each variable, or that state as its 'missing'."
-                )
-        found[variable] = own
-    return {variable: found[variable] for variable in states if found.get(variable)}
+        return Schema.of, (self.fields, self.rules, self.csv)
 
 
 def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
-from pgmpy_dp.schema.bins import DETAIL, Bins
+from pgmpy_dp.schema.bins import DETAIL, Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins
-from pgmpy_dp.schema.rules import rule_from_dict
+from pgmpy_dp.schema.rules import Rule, rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
+from pgmpy_dp.schema.variable import Variable
 
 PROFILE = "https://datapackage.org/profiles/2.0/tableschema.json"
 BINS_PROPERTY = "pgmpy_dp:bins"
@@ -25,76 +26,61 @@ _FOUND_BEFORE = "pgmpy_dp:found_by"  # in files of earlier versions, a list of g
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
-def table_field(
-    name: str, states: tuple[State, ...], bins: Bins | None, stand_ins: Mapping[str, State]
-) -> dict[str, Any]:
-    """Describe a variable as :meth:`Schema.to_dict` does; `stand_ins` holds its states for "missing" and "other"."""
-    field: dict[str, Any] = {"name": name}
-    constraints: dict[str, Any] = {} if "missing" in stand_ins else {"required": True}
+def table_field(variable: Variable) -> dict[str, Any]:
+    """Describe a variable as :meth:`Schema.to_dict` does."""
+    field: dict[str, Any] = {"name": variable.name}
+    constraints: dict[str, Any] = {} if variable.missing is not None else {"required": True}
+    if variable.bounds is not None:  # values are not constrained to them, but clipped
+        return field | {"type": "number", "constraints": constraints, BOUNDS_PROPERTY: list(variable.bounds)}
+    bins, closed = variable.bins, variable.other is None
     if bins is not None:
         low, high, edges = bins.edges[0], bins.edges[-1], bins.listed_edges()
-        if "other" not in stand_ins:
-            constraints |= {"minimum": edges[0]} if math.isfinite(low) else {}
-            constraints |= {"maximum": edges[-1]} if math.isfinite(high) else {}
+        constraints |= {"minimum": edges[0]} if closed and math.isfinite(low) else {}
+        constraints |= {"maximum": edges[-1]} if closed and math.isfinite(high) else {}
         field |= {"type": bins.kind, "constraints": constraints}
         decimals = {} if bins.decimals is None or bins.kind == "date" else {"decimals": bins.decimals}
         detail = {} if bins.detail == DETAIL else {"detail": bins.detail}
         field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals, **detail}
     else:
-        states = _own_states(states, list(stand_ins.values()))
+        states = _own_states(variable)
         types = set(map(type, states))
-        kind = FIELD_TYPES[types.pop()] if len(types) == 1 else "any"
-        if "other" in stand_ins:
-            field |= {"type": kind, "constraints": constraints, STATES_PROPERTY: list(states)}
-        else:
-            field |= {"type": kind, "constraints": constraints | {"enum": list(states)}}
+        field["type"] = FIELD_TYPES[types.pop()] if len(types) == 1 else "any"
+        named = {"enum": list(states)} if closed else {}
+        field |= {"constraints": constraints | named} | ({} if closed else {STATES_PROPERTY: list(states)})
         if "" in states:  # a Table Schema reads the empty text as missing by default
             field["missingValues"] = []
-    return field | {ROLE_PROPERTIES[role]: state for role, state in stand_ins.items()}
+    field |= {ROLE_PROPERTIES[role]: state for role, state in variable.roles.items()}
+    field |= {"missingValues": list(variable.missing_values)} if variable.missing_values else {}
+    return field | ({FOUND_PROPERTY: variable.found.to_dict()} if variable.found.every else {})
 
 
-def number_field(name: str, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Describe a number with bounds. They do not constrain the values, which are clipped to them."""
-    return {"name": name, "type": "number", "constraints": {"required": True}, BOUNDS_PROPERTY: list(bounds)}
-
-
-def declarations(descriptor: Any) -> dict[str, Any]:
-    """Return the declarations of a Table Schema as arguments of `Schema`; SchemaError if it is not a valid one."""
+def declarations(descriptor: Any) -> tuple[list[Variable], list[Rule], CsvFormat]:
+    """Read the variables, rules and format of files that a Table Schema declares; SchemaError if it is not valid."""
     fields = descriptor.get("fields") if isinstance(descriptor, Mapping) else None
     if not isinstance(fields, list) or not all(isinstance(field, Mapping) for field in fields):
         raise SchemaError("Not a Table Schema: it needs a list of 'fields'.")
-    variables: dict[str, Iterable[State] | Bins] = {}
-    stand_ins: dict[str, dict[str, State]] = {"missing": {}, "other": {}}
-    bounds: dict[str, Any] = {}
-    said: dict[str, list[str]] = {}
-    found: dict[str, Guarantee] = {}
+    variables: dict[str, Variable] = {}
     for field in fields:
         name = checked_name(field.get("name"))
-        if name in variables or name in bounds:
+        if name in variables:
             raise SchemaError(f"Table Schema: field {name!r} appears twice.")
-        if BOUNDS_PROPERTY in field:
-            bounds[name] = field[BOUNDS_PROPERTY]
-            continue
-        variables[name] = states = _field_states(name, field)
-        if not isinstance(states, Bins):
-            found[name] = _found(name, field)
-        texts = _missing_values(name, field.get("missingValues", descriptor.get("missingValues", [])))
-        said[name] = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
-        for role, named in stand_ins.items():
-            if field.get(ROLE_PROPERTIES[role]) is not None:
-                named[name] = field[ROLE_PROPERTIES[role]]
+        variables[name] = _variable(name, field, descriptor.get("missingValues", []))
     rules = descriptor.get(RULES_PROPERTY, [])
     if not isinstance(rules, list):
         raise SchemaError(f"Table Schema: {RULES_PROPERTY!r} must be a list.")
-    return {
-        "variables": variables,
-        **stand_ins,
-        "bounds": bounds,
-        "rules": [rule_from_dict(rule) for rule in rules],
-        "missing_values": said,
-        "csv": _csv_format(descriptor.get(CSV_PROPERTY, {})),
-        "found": found,
-    }
+    counted = sorted(variables.values(), key=lambda variable: variable.bounds is not None)
+    return counted, [rule_from_dict(rule) for rule in rules], _csv_format(descriptor.get(CSV_PROPERTY, {}))
+
+
+def _variable(name: str, field: Mapping[str, Any], missing_values: Any) -> Variable:
+    if BOUNDS_PROPERTY in field:
+        return Variable(name, bounds=checked_bounds(name, field[BOUNDS_PROPERTY]))
+    states = _field_states(name, field)
+    found = DECLARED if isinstance(states, Bins) else _found(name, field)  # bins hold their own
+    texts = _missing_values(name, field.get("missingValues", missing_values))
+    texts = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
+    roles = {role: field[own] for role, own in ROLE_PROPERTIES.items() if field.get(own) is not None}
+    return Variable.of(name, states, texts, found, **roles)
 
 
 def _found(name: str, field: Mapping[str, Any]) -> Guarantee:
@@ -117,8 +103,9 @@ def _csv_format(declared: Any) -> CsvFormat:
         raise SchemaError(f"Table Schema: {CSV_PROPERTY!r}: {error}") from None
 
 
-def _own_states(states: tuple[State, ...], stand_ins: list[State]) -> tuple[State, ...]:
+def _own_states(variable: Variable) -> tuple[State, ...]:
     """Drop appended stand-ins of another type ("unknown" among integers), which are not values of the column."""
+    states, stand_ins = variable.states, list(variable.roles.values())
     if len(set(map(type, states))) == 1:
         return states
     for end in range(len(states) - 1, max(len(states) - len(stand_ins), 1) - 1, -1):

@@ -1,0 +1,189 @@
+"""One variable of a schema: its states or bins, and what stands for missing and undeclared values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
+from pgmpy_dp.schema.bins import Bins, checked_guarantee
+from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, in_order, listed, typed
+
+IN_DETAIL = " in detail"
+"""How the name of a number's finer histogram ends."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A public variable of the records.
+
+    Attributes
+    ----------
+    name : str
+    states : tuple
+        All of them, with those for missing and other values; none if the variable stays a number.
+    bins : Bins, optional
+        Of a binned number, whose states are their labels.
+    bounds : (float, float), optional
+        Of a variable that stays a number.
+    missing, other : state, optional
+        What stands for missing and undeclared values.
+    missing_values : tuple of str
+        Texts that mark a missing value.
+    found : Guarantee
+        What finding the states in records cost.
+    """
+
+    name: str
+    states: tuple[State, ...] = ()
+    bins: Bins | None = None
+    bounds: tuple[float, float] | None = None
+    missing: State | None = None
+    other: State | None = None
+    missing_values: tuple[str, ...] = ()
+    found: Guarantee = DECLARED
+
+    @classmethod
+    def of(cls, name: Any, declared: Any, missing_values: Any = (), found: Any = DECLARED, **roles: Any) -> Self:
+        """Check what is declared: states or Bins, and in `roles` the states for "missing" and "other" values.
+
+        Raises
+        ------
+        SchemaError
+        """
+        name = checked_name(name)
+        owner = f"Variable {name!r}"
+        bins = declared if isinstance(declared, Bins) else None
+        states = bins.labels if bins else checked_states(owner, declared, "states", least=0)
+        if not states and "other" not in roles:
+            raise SchemaError(
+                f"{owner} has no states: list at least one. If no list of them is public, declare a state for all "
+                "values as its 'other'; states are then discovered privately."
+            )
+        for role, state in roles.items():
+            roles[role] = stand_in = checked_state(owner, state)
+            if typed(stand_in) not in map(typed, states):
+                states = distinct(owner, (*states, stand_in))
+        texts = _checked_texts(owner, missing_values, states, roles.get("missing"))
+        learnt = bins.found if bins else getattr(declared, "guarantee", None)
+        made = cls(name, states, bins, missing_values=texts, **roles)
+        return made.learned_at(checked_guarantee(found), learnt)
+
+    def learned_at(self, *costs: Guarantee | None) -> Self:
+        """Return the variable with what finding it cost, as its bins state too."""
+        found = learned(*costs)
+        bins = replace(self.bins, found=found) if self.bins and found.every else self.bins
+        return replace(self, found=found, bins=bins)
+
+    @property
+    def declared(self) -> Bins | tuple[State, ...]:
+        return self.bins or self.states
+
+    @property
+    def roles(self) -> dict[str, State]:
+        """The states for missing and other values, as far as there are any."""
+        named = {"missing": self.missing, "other": self.other}
+        return {role: state for role, state in named.items() if state is not None}
+
+    @property
+    def values(self) -> list[State]:
+        """The states that are values."""
+        return [state for state in self.states if state not in self.roles.values()]
+
+    @property
+    def ordered(self) -> bool:
+        return self.bins is not None or in_order(self.states)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What two equal variables have in common; 1, 1.0 and True are different states."""
+        roles = tuple((role, typed(state)) for role, state in self.roles.items())
+        return self.name, tuple(map(typed, self.states)), self.bins, self.bounds, roles, self.missing_values, self.found
+
+    def join(self, other: Variable) -> Variable:
+        """Unite two declarations of the variable, which must agree.
+
+        Raises
+        ------
+        SchemaError
+        """
+        for names, what in ((("states", "bins", "bounds"), "states"), (_OF_CELLS, "missing or other values")):
+            if any(getattr(self, name) != getattr(other, name) for name in names):
+                raise SchemaError(f"Variable {self.name!r} has other {what} in the other release.")
+        return self.learned_at(self.found, other.found)
+
+    def require_writable(self, csv: CsvFormat) -> None:
+        """Raise if the name, a state or a text for missing values cannot be written in the format."""
+        for text in (self.name, *self.states, *self.missing_values) if self.bounds is None else ():
+            if isinstance(text, str) and (reason := csv.refusal(text)):
+                what = "its name" if text is self.name else repr(text)
+                raise SchemaError(
+                    f"Variable {self.name!r}: {what} {reason}, as the format of the .csv file is declared."
+                )
+
+    @cached_property
+    def detail(self) -> Detail | None:
+        """The finer histogram of a binned number, if it has one."""
+        if self.bins is None or (fine := self.bins.fine) is None:
+            return None
+        owners = np.searchsorted(self.bins.edges, fine.edges[:-1], side="right") - 1
+        others = sorted({self.states.index(state) for state in self.roles.values()})
+        return Detail(self.name, fine, np.append(owners, others).astype(np.intp))
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A finer histogram of a binned number, which is measured beside its bins.
+
+    Attributes
+    ----------
+    variable : str
+    bins : Bins
+        The finer bins.
+    places : ndarray of int, shape (cells,)
+        The position of each cell's state among the variable's: the finer bins', and then those of the states that stand
+        for missing and undeclared values.
+    """
+
+    variable: str
+    bins: Bins
+    places: NDArray[np.intp]
+
+
+def details_of(variables: Iterable[Variable]) -> Iterator[tuple[str, Detail]]:
+    """List the finer histograms of binned numbers by their names, which no variable may have."""
+    known = {variable.name: variable for variable in variables}
+    for variable in known.values():
+        if variable.detail is None:
+            continue
+        if (name := variable.name + IN_DETAIL) in known:
+            raise SchemaError(
+                f"The name {name!r} is that of the finer histogram of {variable.name!r}: rename the variable, or "
+                f"declare Bins(..., detail=0) for {variable.name!r}."
+            )
+        yield name, variable.detail
+
+
+_OF_CELLS = ("missing", "other", "missing_values")
+
+
+def _checked_texts(owner: str, given: Any, states: tuple[State, ...], missing: State | None) -> tuple[str, ...]:
+    """Check the texts for missing values."""
+    texts = tuple(dict.fromkeys(listed(given, f"{owner}: missing_values")))
+    if not all(isinstance(text, str) for text in texts):
+        raise SchemaError(f"{owner}: missing_values are texts, such as '?' or 'NA'.")
+    for text in texts:
+        checked_state(f"{owner}: missing_values", text)
+        if text in map(str, states) and missing != text:
+            raise SchemaError(
+                f"{owner}: {text!r} is both a state and among missing_values (in files missingValues). Declare "
+                "missing_values for each variable, or that state as its 'missing'."
+            )
+    return texts
