@@ -13,7 +13,7 @@ def _marginals(program, maps, offsets, buffer, potentials, marginals):
     """Calibrate into `marginals`, and return the log-partition function."""
     size = potentials.shape[0]
     shift, lost = exponentiate(potentials, offsets, buffer)
-    log_partition, lost, _ = calibrate(program, maps, buffer, lost, 0.0)
+    log_partition, lost = calibrate(program, maps, buffer, lost)
     log_partition += shift
     if not np.isfinite(log_partition):
         buffer[:size] = potentials

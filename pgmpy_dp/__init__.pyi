@@ -36,7 +36,7 @@ from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
 from .records import CsvFile
 from .release import DiscoveredStates, Guarantee, NoisyMarginals, NoisyResiduals
 from .schema import Allowed, Bins, CsvFormat, DateBins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
-from .structure import AutoModel, NoisyScore, PrivateStructureSearch
+from .structure import NoisyScore, PrivateStructureSearch
 
 __version__: str
 
@@ -45,7 +45,6 @@ __all__ = [
     "NLBP",
     "Allowed",
     "AutoMLE",
-    "AutoModel",
     "Bins",
     "BudgetExceededError",
     "CollectiveEM",

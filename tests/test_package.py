@@ -57,7 +57,7 @@ print([m for m in ("pgmpy", "pandas", "opendp") if m in sys.modules])
 
 
 TOP_LEVEL = (
-    "Allowed AutoMLE AutoModel Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat DateBins Dependency "
+    "Allowed AutoMLE Bins BudgetExceededError CGMEM CollectiveEM CsvFile CsvFormat DateBins Dependency "
     "DiscoveredStates Forbidden Guarantee Hierarchy HouseholdMixture HouseholdSchema InformedMarginals LedgerError "
     "NLBP NoisyMarginals NoisyResiduals NoisyScore NotPrivateMLE PairwiseMixture PartiallyPooledMarginals "
     "PosteriorMean PrivacyBudget PrivateBayesianNetwork PrivateDataset PrivateDocuments PrivateFeatures "

@@ -19,10 +19,6 @@ and post-processing an answer never raises it. The largest F for a step of a giv
 - A choice by the exponential mechanism has likelihood ratios of a bounded range: L is between some t - e and t, and
   E[exp(-L)] = 1. As v is convex in the ratio, F is largest with all mass at the two ends (Dong, Durfee and Rogers
   2020, Lemma 3.2, for one threshold): P(L = t) = (exp(e) - exp(t)) / (exp(e) - 1), at the worst t in [0, e].
-- A step that may be either, as earlier answers suggest, has the larger of both values at each x, which is convex and
-  decreasing as they are.
-- Gaussian noise may take several steps together, at the sum of their rho: its answer follows from those of the steps,
-  each with its own rho, as their mean weighted by precision.
 - A step that is skipped because nothing is asked, or choices that are not used, have L = 0 and F = v(x). Every step
   has at least this: by Jensen F >= v(x E_P[Q / P]) >= v(x), as the mean is at most 1 and v decreases. So skipping,
   which may depend on answers, costs no more than the step.
@@ -49,7 +45,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,9 +54,8 @@ from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.blocks import BLUR, SAFE
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, rounded_down
 
-# One part of a sequence: its share of rho, the number of choices that divide it (0 for Gaussian noise), and whether it
-# may be Gaussian noise instead of choices.
-Part = tuple[float, int] | tuple[float, int, bool]
+# One part of a sequence: its share of rho, and the number of choices that divide it (0 for Gaussian noise).
+Part = tuple[float, int]
 
 _POINTS = 32  # grid points in the range of a choice, which is widened by up to two of them
 _TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which the loss counts as infinite
@@ -76,7 +70,7 @@ def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float)
 
     Parameters
     ----------
-    parts : sequence of (share, choices), or (share, choices, whether noise may take their place)
+    parts : sequence of (share, choices)
         In the order of the steps. Only the proportions of the shares count.
     epsilon : float or Fraction
     delta : float
@@ -87,8 +81,8 @@ def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float)
     (0.0273, 0.0243)
     """
     delta, target = checked_delta(delta, zero_allowed=False), rounded_down(exact_positive("epsilon", epsilon))
-    whole = sum(float(exact_positive("share", share)) for share, *_ in parts)
-    return _largest(tuple((share / whole, *kind) for share, *kind in parts), target, delta)
+    whole = sum(float(exact_positive("share", share)) for share, _ in parts)
+    return _largest(tuple((share / whole, choices) for share, choices in parts), target, delta)
 
 
 def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
@@ -98,7 +92,7 @@ def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
     ----------
     parts : sequence of (rho, choices)
         Gaussian noise with this rho of the continuous noise that it stands for, see :func:`with_discrete_noise`; or
-        exponential mechanisms that divide this rho, each at its e**2 / 8; or either, if a third element is true.
+        exponential mechanisms that divide this rho, each at its e**2 / 8.
     delta : float
         At least 1e-12.
 
@@ -107,21 +101,18 @@ def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
     >>> round(sequence_epsilon([(0.02, 0)], 1e-6), 3), round(sequence_epsilon([(0.02, 100)], 1e-6), 3)
     (0.835, 0.862)
     """
-    ranges = [math.sqrt(8.0 * rho / choices) if choices else math.inf for rho, choices, *_ in parts]
-    rho = sum(part for part, *_ in parts)
+    ranges = [math.sqrt(8.0 * rho / choices) if choices else math.inf for rho, choices in parts]
+    rho = sum(part for part, _ in parts)
     deviation = math.sqrt(2.0 * rho)
     step = min([*ranges, 3.0 * deviation]) / _POINTS
     half = math.ceil((rho + _REACH * deviation) / step)
     grid = step * np.arange(-half, half + 1)
     value = np.maximum(0.0, -np.expm1(grid))
-    for (part, choices, *either), width in reversed(list(zip(parts, ranges, strict=True))):
-        after = value
+    for (part, choices), width in reversed(list(zip(parts, ranges, strict=True))):
         for _ in range(choices):
             value = _before_choice(value, width, step)
         if not choices:
-            value = _before_noise(after, part, step)
-        elif any(either):
-            value = np.maximum(value, _before_noise(after, part, step))
+            value = _before_noise(value, part, step)
     delta = checked_delta(delta, zero_allowed=False) * (1.0 - SAFE)
     above = int(np.argmax(value <= delta))
     if value[above] > delta or value[0] <= delta:  # outside of the grid, or no loss at all
@@ -173,8 +164,7 @@ def _largest(parts: tuple[Part, ...], target: float, delta: float) -> float:
         return low
     tried, steepness = 1.13 * low, 0.55
     for _ in range(8):
-        scaled: list[Any] = [(share * tried, *kind) for share, *kind in parts]
-        price = sequence_epsilon(scaled, delta)
+        price = sequence_epsilon([(share * tried, choices) for share, choices in parts], delta)
         if price <= target:
             low = max(low, tried)
             if price > target * (1.0 - _CLOSE):

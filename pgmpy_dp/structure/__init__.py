@@ -1,7 +1,6 @@
 """Search of graphs in private records, or in releases of them."""
 
-from pgmpy_dp.structure.auto_model import AutoModel
 from pgmpy_dp.structure.noisy_score import NoisyScore
 from pgmpy_dp.structure.private_structure_search import PrivateStructureSearch
 
-__all__ = ["AutoModel", "NoisyScore", "PrivateStructureSearch"]
+__all__ = ["NoisyScore", "PrivateStructureSearch"]

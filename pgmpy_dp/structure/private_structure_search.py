@@ -42,47 +42,6 @@ from pgmpy_dp.structure.search import Round, Search, Steps
 _STABLE = 0.75
 
 
-class StepwiseEstimator(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
-    """Base class of estimators whose earlier answers decide what is measured next, under one charge."""
-
-    def fit(self, data: Any, y: None = None) -> Self:
-        """Measure step by step, each as earlier answers suggest, and fit the model that is found.
-
-        Parameters
-        ----------
-        data : PrivateDataset or data frame
-            A data set (its ledger is charged epsilon and delta, once), or records.
-        y : None
-            Ignored; scikit-learn passes it.
-
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the records do not match them.
-        BudgetExceededError
-            If the data set's ledger has less left; nothing is charged.
-        TypeError
-            For a release.
-        ValueError
-            If an argument is out of range.
-        """
-        return self._run(None, data)
-
-    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Any:
-        found, self.guarantee_ = source.release(self._plan(structure, source))
-        self.release_, self.releases_ = found.release, tuple(found.releases)
-        return found
-
-
-def network_of(search: Search, release: NoisyMarginals) -> PrivateBayesianNetwork:
-    """Fit the network with the graph that a search has found."""
-    network = PrivateBayesianNetwork()
-    network.add_nodes_from(release.schema.variables)
-    network.add_edges_from(search.named_edges())
-    network.graph[GRAPH_KEY] = release.guarantee
-    return network.fit(release, estimator=AutoMLE())
-
-
 class FoundGraph(DAG):
     """A graph whose copies hold what finding it cost, as pgmpy's do not."""
 
@@ -101,7 +60,7 @@ class FoundGraph(DAG):
 
 
 @dataclass(eq=False, repr=False)
-class PrivateStructureSearch(StepwiseEstimator):
+class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[misc]
     """Find a directed graph in private records, with the interface of pgmpy's `HillClimbSearch`.
 
     Parameters
@@ -202,6 +161,29 @@ class PrivateStructureSearch(StepwiseEstimator):
     expert_knowledge: Any = None
     return_type: str = "dag"
 
+    def fit(self, data: Any, y: None = None) -> Self:
+        """Measure step by step, each as earlier answers suggest, and fit the network that is found.
+
+        Parameters
+        ----------
+        data : PrivateDataset or data frame
+            A data set (its ledger is charged epsilon and delta, once), or records.
+        y : None
+            Ignored; scikit-learn passes it.
+
+        Raises
+        ------
+        SchemaError
+            If states are not declared, or the records do not match them.
+        BudgetExceededError
+            If the data set's ledger has less left; nothing is charged.
+        TypeError
+            For a release.
+        ValueError
+            If an argument is out of range.
+        """
+        return self._run(None, data)
+
     def _source(self, structure: None, data: Any, public: Any) -> PrivateDataset:
         if isinstance(data, Release):
             raise TypeError(
@@ -218,8 +200,17 @@ class PrivateStructureSearch(StepwiseEstimator):
     def _plan(self, structure: None, public: Any) -> TablesInSteps[Search]:
         return self._mechanism(public.schema, "Searching")
 
+    def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Search:
+        found, self.guarantee_ = source.release(self._plan(structure, source))
+        self.release_, self.releases_ = found.release, tuple(found.releases)
+        return found
+
     def _read(self, structure: None, release: Search) -> None:
-        self.network_ = found = network_of(release, release.release)
+        network = PrivateBayesianNetwork()
+        network.add_nodes_from(self.release_.schema.variables)
+        network.add_edges_from(release.named_edges())
+        network.graph[GRAPH_KEY] = self.release_.guarantee
+        self.network_ = found = network.fit(self.release_, estimator=AutoMLE())
         graph = FoundGraph()
         graph.add_nodes_from(found.nodes())
         graph.add_edges_from(found.edges())

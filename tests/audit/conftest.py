@@ -370,12 +370,6 @@ class ForestSearch(dp.PrivateStructureSearch):
     _steps = Steps(singles=0.3, forest=Round(0.3, 0.4), rounds=())
 
 
-class FewStepsOfEither(dp.AutoModel):
-    """Both of these."""
-
-    _steps, _searching = 2, ForestSearch._steps
-
-
 def two_stages(relation):
     return dp.papers.DataDependentAllocation(sampling_rate=0.5 if relation == "add_remove" else 1.0)
 
@@ -431,7 +425,6 @@ def _fits(relation):
     yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
     yield "HouseholdMixture", lambda e: FewStepsOfHouseholds(e, **small), {**mixture, "source": households}
     yield "PrivateStructureSearch", lambda e: ForestSearch(e, DELTA), mixture
-    yield "AutoModel", lambda e: FewStepsOfEither(e, **small), mixture
     yield (
         "LinearPosteriorSampler",
         lambda e: dp.papers.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),

@@ -60,7 +60,6 @@ ALLOWED = {
     "structure/climbing.py": "edges that a climb tries without",
     "structure/drawn_records.py": "records of a graph that was fitted to a release",
     "structure/search.py": "their generator, with a fixed seed",
-    "structure/auto_model.py:AutoModel": "likewise, and that of thinning",
     "inference/tables/table.py:thinned": "thinning of a release",
     "release/marginals.py:NoisyMarginals": "likewise",
     "inference/collective/noise_laws.py": "noise of a simulation, the law of what a release misses",

@@ -6,8 +6,7 @@
     python tests/benchmarks/structure.py --figure structure.csv structure.png
 
 Ways: "search" is PrivateStructureSearch; "tree" a private Chow-Liu tree (half on all pairs, half on the families of the
-tree of greatest mutual information, AutoMLE); "mixture" is PairwiseMixture and "auto" AutoModel, where no F1 means that
-it chose the mixture; "truth" has the true graph and measures its families with all of the price (CollectiveEM);
+tree of greatest mutual information, AutoMLE); "mixture" is PairwiseMixture; "truth" has the true graph and measures its families with all of the price (CollectiveEM);
 "records" is hill climbing by BIC on the records themselves, not private. Records and noise have seeds of their own in
 each run. Prints, as means over runs: F1 of the undirected edges and of the class of graphs (edges with their direction
 where it is determined), the divergence from the network that drew the records on 10,000 held-out ones in nats, and
@@ -102,10 +101,6 @@ def mixture(data, schema, epsilon, delta, truth):
     return dp.PairwiseMixture(epsilon, delta).fit(data).network_
 
 
-def auto(data, schema, epsilon, delta, truth):
-    return dp.AutoModel(epsilon, delta).fit(data).network_
-
-
 def truth(data, schema, epsilon, delta, true):
     network = network_of(true.nodes(), true.edges())
     return network.fit(data, estimator=dp.CollectiveEM(epsilon, delta, mechanism="gaussian"))
@@ -118,7 +113,7 @@ def records(frame, schema, epsilon, delta, true):
     return network.fit(frame, estimator=dp.NotPrivateMLE(state_names=schema))
 
 
-WAYS = {"search": search, "tree": tree, "mixture": mixture, "auto": auto, "truth": truth, "records": records}
+WAYS = {"search": search, "tree": tree, "mixture": mixture, "truth": truth, "records": records}
 
 
 def drawn(asked: argparse.Namespace) -> pd.DataFrame:
@@ -161,7 +156,7 @@ def real(asked: argparse.Namespace) -> pd.DataFrame:
         frame, schema, edges = case(name, asked.real)
         wanted = questions(frame, schema, 60)
         for seed in range(asked.first_seed, asked.first_seed + asked.runs):
-            for way in ("search", "tree", "mixture", "auto", "by hand"):
+            for way in ("search", "tree", "mixture", "by hand"):
                 budget, noise = dp.PrivacyBudget(asked.epsilon, asked.delta), dp.SimulatedNoise([seed, 1])
                 data = dp.PrivateDataset(frame, schema, budget, noise=noise)
                 start = time.process_time()

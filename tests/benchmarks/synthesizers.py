@@ -84,10 +84,6 @@ def told(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, measure="auto", records=len(p.frame)))
 
 
-def auto(problem):
-    return ours(problem, lambda dp, p: dp.AutoModel(p.epsilon, p.delta))
-
-
 def dpmm(problem, model):
     made = model(
         problem.epsilon, problem.delta, domain=problem.domain, random_state=np.random.RandomState(problem.seed)
@@ -238,7 +234,6 @@ PEERS = {
         Peer(resampled),
         Peer(mixture),
         Peer(told),
-        Peer(auto),
         Peer(dpmm_privbayes, *_DPMM),
         Peer(dpmm_mst, *_DPMM),
         Peer(opendp_mst, *_OPENDP),

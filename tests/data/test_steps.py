@@ -122,23 +122,6 @@ def test_without_a_delta_epsilons_add_up():
     assert result.guarantee == guarantee
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_steps_may_be_taken_together_and_choices_measured(delta):
-    """The step of choices and the last one, three quarters of the whole, are spent on one table."""
-
-    def measuring():
-        yield Measure([("a",)], [1.0])
-        return (yield Measure([("b",)], [1.0], steps=2))
-
-    either = [replace(step, either=True) for step in STEPS]
-    _, guarantee, scales, (charge,) = released(measuring, delta=delta, steps=either)
-    assert (charge.epsilon, guarantee.epsilon) == (1, 1.0)
-    of = [1 / (2 * (scale**2 - 2.0)) if delta else Fraction(1) / Fraction(scale) for _, scale in scales]
-    assert of[1] / of[0] == pytest.approx(3.0, rel=1e-3)
-    priced = [(of[0], 0), (of[1] / 3, 2, True), (2 * of[1] / 3, 0)]
-    assert sequence_epsilon(priced, delta) <= 1.0 if delta else sum(of) <= 1
-
-
 def test_what_is_asked_for_follows_the_steps():
     def too_many():
         yield from asking()
@@ -147,16 +130,13 @@ def test_what_is_asked_for_follows_the_steps():
     def other_kind():
         yield Choose(PAIRS, anything)
 
-    def beyond_the_last():
-        yield Measure([("a",)], [1.0], steps=4)
-
     def in_place_of_choices():
-        yield Measure([("a",)], [1.0], steps=2)
+        yield Measure([("a",)], [1.0])
+        yield Measure([("b",)], [1.0])
 
     for asked, message in (
         (too_many, "more answers than it has steps"),
         (other_kind, "Choose"),
-        (beyond_the_last, "Measure"),
         (in_place_of_choices, "Measure"),
     ):
         with pytest.raises(TypeError, match=message):

@@ -73,7 +73,6 @@ CASES = [
     (dp.PairwiseMixture, None, discrete, SMALL),
     (dp.HouseholdMixture, None, households, SMALL),
     (dp.PrivateStructureSearch, None, discrete, {}),
-    (dp.AutoModel, None, discrete, SMALL),
 ]
 NAMES = [f"{number}-{kind.__name__}" for number, (kind, *_) in enumerate(CASES)]
 EVERY = pytest.mark.parametrize(("kind", "network", "source", "options"), CASES, ids=NAMES)

@@ -66,18 +66,6 @@ def test_one_choice_costs_the_closed_form(width, share):
     assert share * width <= epsilon <= (share + 0.1) * width
 
 
-@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-11])
-@pytest.mark.parametrize(("rho", "choices"), [(0.02, 1), (0.02, 20), (0.5, 2)])
-def test_a_step_that_may_be_either_costs_the_dearer(rho, choices, delta):
-    """Of one step; before a step that follows it costs at least both, which is not the same."""
-    prices = [sequence_epsilon(part, delta) for part in ([(rho, choices, True)], [(rho, choices)], [(rho, 0)])]
-    assert prices[0] == pytest.approx(max(prices[1:]), rel=0.01)
-    assert gaussian_delta(prices[0], rho) <= delta
-    first = [(rho, 0)]
-    assert sequence_epsilon([*first, (rho, choices, True)], delta) >= sequence_epsilon([*first, (rho, choices)], delta)
-    assert gaussian_delta(sequence_epsilon([*first, (rho, choices, True)], delta), 2 * rho) <= delta
-
-
 numbers = st.lists(st.floats(-1, 1), min_size=3, max_size=3).map(np.array)
 
 

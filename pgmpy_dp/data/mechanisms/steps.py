@@ -4,9 +4,8 @@ Sensitivity. Each step is a mechanism of :mod:`~pgmpy_dp.data.mechanisms.tables`
 :mod:`~pgmpy_dp.data.mechanisms.selection`, at a price that is fixed with the whole, before the first step. With a delta
 it is a share of the rho of :mod:`pgmpy_dp.privacy.sequences`, as one (epsilon, delta) block; without a delta it is a
 share of epsilon, and shares add up whatever is asked for. What a step asks for is computed from the answers alone, and
-may be nothing. A step that is priced for either may choose or measure, and a measurement may take several steps
-together. Which tables a step measures is such an answer and reveals the choices before it: so each release states the
-guarantee of the whole, which the releases of one sequence share. Each step reads the records by itself. With
+may be nothing. Which tables a step measures is such an answer and reveals the choices before it: so each release states
+the guarantee of the whole, which the releases of one sequence share. Each step reads the records by itself. With
 `max_rows`, lazy records sample the rows of each unit anew in each step, others have sampled them once;
 :mod:`pgmpy_dp.privacy.sequences` covers both. Shares of epsilon need no such argument: given all samples each step is
 (epsilon, 0), and mixtures of such pairs are too.
@@ -42,26 +41,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """A share of the privacy loss; `picks` is the largest number of tables to choose, or 0 to measure some.
-
-    With `either`, a step for choices may measure instead, and is priced for both.
-    """
+    """A share of the privacy loss; `picks` is the largest number of tables to choose, or 0 to measure some."""
 
     share: float
     picks: int = 0
-    either: bool = False
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for noisy tables, whose weights divide the loss of one or more steps.
-
-    The answer is a release, or None for no tables.
-    """
+    """Ask for noisy tables, whose weights divide the loss of a step; the answer is a release, or None for no tables."""
 
     cliques: Sequence[Clique]
     weights: Sequence[float]
-    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -117,7 +108,7 @@ class TablesInSteps(Generic[Result]):
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
             return Quote(public.cost(self.label, "laplace", Pure(epsilon), chooses=self.chooses), (parts, own))
         delta = delta_within(public, self.delta)
-        rho = sequence_rho([(step.share, step.picks, step.either) for step in self.steps], epsilon, delta)
+        rho = sequence_rho([(step.share, step.picks) for step in self.steps], epsilon, delta)
         loss = Approx(epsilon, Fraction(str(delta)), rho)
         losses = [rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps]
         return Quote(public.cost(self.label, "gaussian", loss, chooses=self.chooses), (losses, own))
@@ -132,16 +123,11 @@ class TablesInSteps(Generic[Result]):
         """Answer step by step; return the result and the guarantee of all answers together."""
         asking, answer = self.asking(), None
         losses, _ = quote.terms
-        left = list(zip(self.steps, losses, strict=True))
-        while left:
+        for step, loss in zip(self.steps, losses, strict=True):
             asked = asking.send(answer)
-            count = asked.steps if isinstance(asked, Measure) else 1
-            taken, left = left[:count], left[count:]
-            kind = [step.either or isinstance(asked, Choose) == bool(step.picks) for step, _ in taken]
-            if len(kind) != count or not all(kind) or (isinstance(asked, Choose) and not taken[0][0].picks):
+            if isinstance(asked, Choose) != bool(step.picks):
                 raise TypeError(f"{type(asked).__name__} was requested, which the next step does not provide.")
-            loss = sum(loss for _, loss in taken)
-            answer = self._answered(asked, taken[0][0], loss, public, exact, quote, noise)
+            answer = self._answered(asked, step, loss, public, exact, quote, noise)
         try:
             asking.send(answer)
         except StopIteration as end:

@@ -225,7 +225,7 @@ def _slope(terms, point, gradient, scratch):
         lost = _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buffer)
     else:
         lost = _exponentiate_free(terms, point, slopes, curves, potentials, buffer)
-    partition, lost, _ = kernel.calibrate(terms.program, terms.maps, buffer, lost, 0.0)
+    partition, lost = kernel.calibrate(terms.program, terms.maps, buffer, lost)
     total = terms.total + terms.total_scale * point[free + effects]
     if not np.isfinite(partition) or total <= 0.0:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.inference.trees import triangulation
-from pgmpy_dp.inference.trees.branches import divide, together
 
 # As in kernel.py, which is imported at the first calibration only, since numba takes 0.2 s and 70 MB.
 _ASSIGN, _MULTIPLY, _SUM_UP, _SUM_DOWN, _SUM_OUT, _FILL, _NORMALISE, _NORMALISE_ROOT, _DIVIDE = range(9)
@@ -78,15 +77,13 @@ class JunctionTree:
     table_cells : int
         Number of cells of all cliques of the tree.
     program : ndarray of int64
-        Instructions for the kernel. `parts` are the rows where they can be divided: two branches on their way up, the
-        part where they meet, and the two branches on the way down.
+        Instructions for the kernel.
     """
 
     layout: Layout
     variables: tuple[Variable, ...]
     cliques: tuple[Node, ...]
     program: NDArray[np.int64]
-    parts: tuple[int, int, int, int]
     maps: NDArray[np.int32]
     buffer_size: int
 
@@ -174,26 +171,10 @@ class JunctionTree:
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
         shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
-        if self.parts[0]:
-            log_partition = self._calibrate_branches(buffer, lost)
-        else:
-            log_partition, _, _ = kernel.calibrate(self.program, self.maps, buffer, lost, 0.0)
+        log_partition, _ = kernel.calibrate(self.program, self.maps, buffer, lost)
         if not math.isfinite(log_partition + shift):
             return self._calibrate_log(potentials)
         return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
-
-    def _calibrate_branches(self, buffer: Vector, lost: bool) -> float:
-        """Run the kernel by parts: whether the branches lost a cell is passed to the part where they meet."""
-        from pgmpy_dp.inference.trees import kernel
-
-        up, top, down = self._parts
-        found = together(lambda part: kernel.calibrate(part, self.maps, buffer, lost, 0.0), up)
-        lost, reach = any(lost for _, lost, _ in found), sum(reach for _, _, reach in found)
-        found.append(kernel.calibrate(top, self.maps, buffer, lost, reach))
-        log_partition = float(sum(part for part, _, _ in found))
-        if math.isfinite(log_partition):
-            together(lambda part: kernel.calibrate(part, self.maps, buffer, False, 0.0), down)
-        return log_partition
 
     def _calibrate_log(self, potentials: Vector) -> Calibration:
         from pgmpy_dp.inference.trees import kernel
@@ -203,7 +184,7 @@ class JunctionTree:
         size = self.layout.size
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
-        log_partition = sum(self._run(lambda part: kernel.calibrate_log(part, self.maps, buffer)))
+        log_partition = kernel.calibrate_log(self.program, self.maps, buffer)
         if not math.isfinite(log_partition):
             raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
@@ -218,22 +199,8 @@ class JunctionTree:
         size = self.layout.size
         buffer = np.empty(self.buffer_size)
         buffer[:size] = direction
-        self._run(lambda part: kernel.covariance_product(part, self.maps, calibration.beliefs, buffer))
+        kernel.covariance_product(self.program, self.maps, calibration.beliefs, buffer)
         return buffer[size : 2 * size].copy()
-
-    @property
-    def _parts(self) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], list[NDArray[np.int64]]]:
-        """The program divided into two branches on the way up, the top part, and the branches on the way down."""
-        first, second, top, down = self.parts
-        program = self.program
-        return [program[:first], program[first:second]], program[second:top], [program[top:down], program[down:]]
-
-    def _run(self, function: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
-        """Apply a function to each part of the program, and to branches in parallel."""
-        if not self.parts[0]:
-            return [function(self.program)]
-        up, top, down = self._parts
-        return [*together(function, up), function(top), *together(function, down)]
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
         """Compute the marginal of any set of variables within one clique of the tree.
@@ -281,23 +248,15 @@ class _Compiler:
         for number, clique in enumerate(self.cliques):
             if clique.parent is not None:
                 children[clique.parent].append(number)
-        first, second = divide([c.table.cells for c in self.cliques], [c.parent for c in self.cliques])
-        top = sorted(set(range(len(self.cliques))) - {*first, *second})
-        bounds = []
-        for part in (first, second, top):
-            for number in reversed(part):
-                self._collect(number, children[number])
-            bounds.append(len(self.program))
-        for part in (top, first, second):
-            for number in part:
-                self._distribute(number)
-            bounds.append(len(self.program))
+        for number in reversed(range(len(self.cliques))):
+            self._collect(number, children[number])
+        for number in range(len(self.cliques)):
+            self._distribute(number)
         return JunctionTree(
             layout=self.layout,
             variables=self.variables,
             cliques=tuple(self.cliques),
             program=np.array(self.program, dtype=np.int64).reshape(len(self.program), 9),
-            parts=(bounds[0], bounds[1], bounds[3], bounds[4]),
             maps=np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32),
             buffer_size=self.end,
         )

@@ -139,22 +139,20 @@ def _log_least(buffer, start, cells):
 
 
 @compiled
-def calibrate(program, maps, buffer, lost, reach):
-    """Run a program, or a part of one, in linear space on a buffer whose potentials are already exponentiated.
+def calibrate(program, maps, buffer, lost):
+    """Run a program in linear space on a buffer whose potentials are already exponentiated.
 
     No factor and no message has a cell above 1, so on the way to the root a product's smallest cell is bounded below by
     the product of the smallest cells of its parts. Once that bound falls below TINY a cell may be lost. It can still
     matter later if the kept cells shrink relative to it: their normalisers since then, and the number of cells summed
-    into one, multiply to exp(reach). `lost` states whether the potentials or earlier parts lost a cell; `reach` is
-    zero, or the sum of what those parts returned.
+    into one, multiply to exp(reach). `lost` states whether the potentials lost a cell.
 
     Returns
     -------
-    float, bool, float
-        Logarithm of the product of the normalisers, or NaN if underflow could matter; whether a cell was lost; the
-        reach.
+    float, bool
+        Logarithm of the product of the normalisers, or NaN if underflow could matter; whether a cell was lost.
     """
-    log_partition, least = 0.0, 0.0
+    log_partition, least, reach = 0.0, 0.0, 0.0
     collecting = True
     for row in range(program.shape[0]):
         operation = program[row, OPERATION]
@@ -194,17 +192,17 @@ def calibrate(program, maps, buffer, lost, reach):
                 for k in range(cells):
                     total += table[k]
             if not total > TINY:
-                return np.nan, lost, reach
+                return np.nan, lost
             log_partition += np.log(total)
             lost = lost or least < np.log(TINY)
             if lost:
                 reach += min(np.log(total), 0.0)
                 if reach < np.log(REACH):
-                    return np.nan, lost, reach
+                    return np.nan, lost
             scale = 1.0 / total
             for k in range(cells):
                 table[k] *= scale
-    return log_partition, lost, reach
+    return log_partition, lost
 
 
 @compiled
