@@ -18,7 +18,7 @@ If the number of records is public, the residuals of the empty set are known and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
@@ -141,18 +141,17 @@ def plan_accuracy(
     closure = closure[1:] if neighbours == "replace_one" else closure
     order = {variable: place for place, variable in enumerate(schema.variables)}
     own = {frozenset(clique): clique for clique in cliques}
-    parts = sorted(
-        {
-            frozenset(part)
-            for clique in cliques
-            for size in range(len(clique) + 1)
-            for part in combinations(clique, size)
-        },
-        key=lambda one: (len(one), sorted(one)),
-    )
+    parts = sorted({part for clique in cliques for part in _subsets(clique)}, key=lambda one: (len(one), sorted(one)))
     named = {part: own.get(part, tuple(sorted(part, key=order.__getitem__))) for part in parts}
     sets = [frozenset(subset) for subset in closure]
-    errors = _errors(cliques, sets, sizes)
+
+    def variance(table: Clique, part: frozenset[str]) -> float:
+        return math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in table)
+
+    def precision(table: Clique, part: frozenset[str]) -> float:
+        return 1.0 / math.prod(sizes[v] for v in table if v not in part)
+
+    errors = _matrix(cliques, sets, variance)
     shares = np.array([math.prod((sizes[v] - 1) / sizes[v] for v in one) for one in sets])
     optimum = _least_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
     deviations = dict(zip(closure, (optimum**-0.5).tolist(), strict=True))
@@ -160,7 +159,7 @@ def plan_accuracy(
     residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
     reached = np.sqrt((errors @ (1.0 / optimum)) / limits) * np.array(wanted)
     tables = [named[part] for part in parts if part]
-    precisions = _independent(_precisions(tables, sets, sizes), errors, limits)
+    precisions = _independent(_matrix(tables, sets, precision).T.tocsr(), errors, limits)
     chosen = tuple(table for table, precision in zip(tables, precisions, strict=True) if precision)
     weights = precisions[precisions > 0]
     scales = weights**-0.5
@@ -177,34 +176,19 @@ def plan_accuracy(
     )
 
 
-def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Matrix from the variances of sets' residuals to the variance of a cell of each table."""
-    place = {one: number for number, one in enumerate(sets)}
-    rows, columns, values = [], [], []
-    for row, clique in enumerate(cliques):
-        for size in range(len(clique) + 1):
-            for part in combinations(clique, size):
-                if frozenset(part) not in place:
-                    continue
-                rows.append(row)
-                columns.append(place[frozenset(part)])
-                values.append(math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in clique))
-    return sparse.csr_array((values, (rows, columns)), shape=(len(cliques), len(sets)))
+def _subsets(clique: Clique) -> Iterator[frozenset[str]]:
+    return (frozenset(part) for size in range(len(clique) + 1) for part in combinations(clique, size))
 
 
-def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Matrix from the precisions of tables to the precision of each set's residuals."""
+def _matrix(
+    tables: Sequence[Clique], sets: Sequence[frozenset[str]], entry: Callable[[Clique, frozenset[str]], float]
+) -> sparse.csr_array:
+    """Return a matrix with an entry for each table and each set of residuals in it."""
     place = {one: number for number, one in enumerate(sets)}
-    rows, columns, values = [], [], []
-    for column, table in enumerate(tables):
-        for size in range(len(table) + 1):
-            for part in combinations(table, size):
-                if frozenset(part) not in place:
-                    continue
-                rows.append(place[frozenset(part)])
-                columns.append(column)
-                values.append(1.0 / math.prod(sizes[v] for v in table if v not in part))
-    return sparse.csr_array((values, (rows, columns)), shape=(len(sets), len(tables)))
+    held = [(row, part) for row, table in enumerate(tables) for part in _subsets(table) if part in place]
+    rows, columns = [row for row, _ in held], [place[part] for _, part in held]
+    values = [entry(tables[row], part) for row, part in held]
+    return sparse.csr_array((values, (rows, columns)), shape=(len(tables), len(sets)))
 
 
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:

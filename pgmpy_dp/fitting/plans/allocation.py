@@ -77,11 +77,10 @@ class SizeAllocation:
 class PlannedAllocation:
     """Merge families into common tables where that lowers the noise, by `plan_measurements`.
 
-    Shares are proportional to the square root of the cells. Laplace noise in a cell of a family's marginal is then
-    proportional to the sum of these roots, whichever table it is read from: fewer, larger tables can lower the noise of
-    all families. This usually helps, and always if the network is fitted by inference; but sums of Laplace noise are
-    less informative than Laplace noise of equal variance, and on ALARM at small epsilon single families, read one by
-    one, do better. Merging does not lower Gaussian noise: families are then measured as by `SizeAllocation(2 / 3)`.
+    Fewer, larger tables can lower the Laplace noise of all families. This usually helps, and always if the network is
+    fitted by inference; but sums of Laplace noise are less informative than Laplace noise of equal variance, and on
+    ALARM at small epsilon single families, read one by one, do better. Merging does not lower Gaussian noise: families
+    are then measured as by `SizeAllocation(2 / 3)`.
 
     Examples
     --------

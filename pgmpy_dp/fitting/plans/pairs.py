@@ -97,7 +97,7 @@ def _pairs(
     cliques = [*((variable,) for variable in refined), *paired(schema)]
     sizes = [schema.cells(clique) ** _POWER * (_TARGET if target in clique else 1.0) for clique in cliques]
     singles = singles if cliques else 1.0
-    weights = [singles / len(plain)] * len(plain) + _parts(1.0 - singles, sizes)
+    weights = [singles / len(plain)] * len(plain) + _divided(1.0 - singles, sizes)
     return (*((variable,) for variable in plain), *cliques), weights
 
 
@@ -119,20 +119,9 @@ def pair_noise(
 ) -> float | None:
     """Return the level of noise in pairs if most is spent on them, by what is known of single variables.
 
-    Parameters
-    ----------
-    schema : Schema
-    units : float
-        Their number.
-    noise : callable
-        From a table's share of the privacy loss to the standard deviation of its noise.
-    same : mapping of str to float
-        Probabilities that two records have the same state of a variable; guessed for others.
-
-    Returns
-    -------
-    float or None
-        The mean ratio of noise to the expected count of a record's own cell, which is less with more variables.
+    It is the mean ratio of noise to the expected count of a record's own cell, which is less with more variables; None
+    if there are no pairs. `noise` gives the standard deviation for a share of the privacy loss, and `same` the
+    probabilities that two records have the same state of a variable, which are guessed for others.
     """
     chance = {v: same.get(v, states**_SAME) for v, states in schema.cardinalities().items()}
     cliques, weights = plan_pairs(schema)
@@ -156,26 +145,14 @@ def favouring(shares: Mapping[Clique, float], wanted: Mapping[Any, float]) -> di
 
 def pair_shares(cells: Sequence[int]) -> list[float]:
     """Return the shares of `plan_pairs` for pairs with these numbers of cells, without finer histograms."""
-    return _parts(1.0 - SINGLES[False], [count**_POWER for count in cells])
+    return _divided(1.0 - SINGLES[False], [count**_POWER for count in cells])
 
 
 def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:
-    """Choose the triples of variables, the smallest first, in whose tables noise would be small beside the records.
+    """Choose the triples, the smallest first, in whose tables noise would be small beside a number of records.
 
-    At most 500 are chosen, and none if they are less than a fifth of all triples.
-
-    Parameters
-    ----------
-    schema : Schema
-    records : float
-        A public guess of their number.
-    deviation : float
-        Standard deviation of the noise in a single table that has the whole price.
-
-    Returns
-    -------
-    mapping of tuple of str to float
-        Each triple's share of the privacy loss.
+    At most 500 are chosen, each with its share of the privacy loss, and none if they are less than a fifth of all
+    triples. `deviation` is that of the noise in a single table that has the whole price.
 
     Examples
     --------
@@ -198,7 +175,7 @@ def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Cliq
     found = int(clear[-1]) + 1 if clear.size else 0
     if not found or found < _WORTH * len(triples):
         return {}
-    return dict(zip(triples, _parts(_TRIPLED, sizes[:found].tolist()), strict=False))
+    return dict(zip(triples, _divided(_TRIPLED, sizes[:found].tolist()), strict=False))
 
 
 def plan_triples(
@@ -221,15 +198,10 @@ def plan_residuals(
     neighbours: str = "add_remove",
     triples: Mapping[Clique, float] = MappingProxyType({}),
 ) -> dict[Clique, float]:
-    """Plan to measure the residuals of each variable and every pair, and of some triples, instead of their tables.
+    """Plan relative noise scales of the residuals of each variable and every pair, and of some triples.
 
     A pair's residuals cost ``(1 - 1 / n) (1 - 1 / m)`` of what its table costs with the same noise, where the variables
     have n and m states: a quarter if they have two.
-
-    Returns
-    -------
-    mapping of clique to float
-        Relative noise scales, for `Residuals` with a price.
 
     Examples
     --------
@@ -245,9 +217,9 @@ def plan_residuals(
         (1.0 - singles, list(itertools.combinations(varied, 2))),
     ):
         cliques += own
-        shares += _parts(whole, [schema.cells(clique) ** _POWER * residual_cost(schema, clique) for clique in own])
-    parts = zip(*with_details(schema, *_beside(cliques, shares, triples)), strict=True)
-    scales = {clique: (share / residual_cost(schema, clique)) ** -0.5 for clique, share in parts}
+        shares += _divided(whole, [schema.cells(clique) ** _POWER * residual_cost(schema, clique) for clique in own])
+    planned = zip(*with_details(schema, *_beside(cliques, shares, triples)), strict=True)
+    scales = {clique: (share / residual_cost(schema, clique)) ** -0.5 for clique, share in planned}
     # The number of records is public where a record is replaced.
     return {(): _TOTAL**-0.5} | scales if neighbours == "add_remove" else scales
 
@@ -276,22 +248,7 @@ def plan_prediction(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
 
-    Triples show what two variables together say about the target. Which there are depends only on the schema.
-
-    Parameters
-    ----------
-    schema : Schema
-    target : str
-        A variable to be predicted from the others.
-    singles : float
-        Share of the tables of single variables together, of what the triples leave.
-
-    Returns
-    -------
-    cliques : tuple of tuples of str
-        Those of :func:`plan_pairs`, with the triples before finer histograms.
-    weights : list of float
-        Each table's share.
+    Triples show what two variables together say about the target. The choice depends only on the schema.
 
     Examples
     --------
@@ -311,11 +268,11 @@ def plan_prediction(
     ]
     if not triples:
         return with_details(schema, cliques, weights)
-    shares = _parts(_TRIPLES, [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples])
+    shares = _divided(_TRIPLES, [schema.cells(triple) ** _POWER_OF_TRIPLES for triple in triples])
     return with_details(schema, *_beside(cliques, weights, dict(zip(triples, shares, strict=True))))
 
 
-def _parts(whole: float, sizes: list[float]) -> list[float]:
+def _divided(whole: float, sizes: list[float]) -> list[float]:
     """Divide a whole in proportion to sizes."""
     total = sum(sizes)
     return [whole * size / total for size in sizes]
@@ -350,4 +307,4 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     together = schema.together
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
     found = learned(schema)
-    return Learned((Learned((*cliques, *together), found), _parts(1.0, weights)), found)
+    return Learned((Learned((*cliques, *together), found), _divided(1.0, weights)), found)

@@ -35,20 +35,11 @@ _ROUNDS, _TOLERANCE = 2, 1e-9
 
 @dataclass(frozen=True)
 class DirectedFit:
-    """Fitted CPDs and the value of the objective.
+    """Fitted CPDs, and the penalised expected log-likelihood in nats, up to a constant.
 
-    Attributes
-    ----------
-    tables : mapping of family to ndarray
-        P(node | parents), axes in family order.
-    objective : float
-        Penalised expected log-likelihood, in nats, up to a constant.
-    squared_residual : float
-        Mean squared residual of the observations of families, in units of the variance of noise and sampling. Below 1
-        if the network is right, since its parameters absorb a part. NaN for loopy belief propagation, whose own errors
-        are larger.
-    finished : bool
-        False if the last round ran out of iterations while it still improved.
+    `squared_residual` is the mean squared residual of the observations of families, in units of the variance of noise
+    and sampling: below 1 if the network is right, NaN for loopy propagation, whose own errors are larger. `finished` is
+    False if the last round ran out of iterations while it still improved.
     """
 
     tables: Mapping[Clique, Vector]
@@ -95,31 +86,17 @@ class Problem:
         return steepness
 
 
-def fit_directed(
-    tree: JunctionTree,
-    families: Sequence[Clique],
-    observed: Observations,
-    max_iter: int,
-) -> DirectedFit:
-    """Find the network that best explains all observations.
+def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Observations, max_iter: int) -> DirectedFit:
+    """Find the network that best explains all observations, in two rounds of at most `max_iter` iterations each.
 
     Maximises over the rows theta of all CPDs
 
         sum over observations of E[log p(y | s)] + sum over rows of (1 / r) sum_x log theta[x | u],
 
-    where s is normal about N A mu(theta) with the variance of sampling (plus b^2 for Laplace noise of scale b), y are
-    the noisy counts or coefficients, A is the identity or the coefficients' contrasts, and mu(theta) are the network's
-    own marginals, which a junction tree gives with their exact derivatives.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-        Its layout contains all families and all observed cliques, each once.
-    families : sequence of tuples of str
-    observed : Observations
-        Without observed numbers of records.
-    max_iter : int
-        Most L-BFGS iterations in each of two rounds; the sampling variance is updated between them.
+    where s is normal about N A mu(theta) with the variance of sampling (plus b^2 for Laplace noise of scale b), which
+    is updated between rounds; y are the noisy counts or coefficients, A is the identity or the coefficients' contrasts,
+    and mu(theta) are the network's own marginals, with their exact derivatives from the junction tree, whose layout
+    holds all families and observed cliques.
     """
     layout = Layout.of(tree.layout.cardinalities, families)
     problem = Problem(tree, layout, observed)
@@ -132,21 +109,17 @@ def fit_directed(
         marginals = problem.calibrate(log_rows).marginals
         problem.observe(marginals)
         scale = 1.0 / np.sqrt(problem.steepness(log_rows, marginals, family_variance))
-
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
-    told = observed.only(telling(observed.cliques, families))
-    shares = problem.calibrate(log_rows).marginals[tree.layout.places(told.cliques)]
-    residual = _squared_residual(told, shares)
+    informative = observed.only(telling(observed.cliques, families))
+    shares = problem.calibrate(log_rows).marginals[tree.layout.places(informative.cliques)]
+    residual = _squared_residual(informative, shares)
     return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
 
 
 def fit_directed_loopily(
-    graph: FactorGraph,
-    families: Sequence[Clique],
-    observed: Observations,
-    max_iter: int,
+    graph: FactorGraph, families: Sequence[Clique], observed: Observations, max_iter: int
 ) -> DirectedFit:
     """Fit by loopy belief propagation, for networks whose junction tree does not fit in memory; see `fit_directed`.
 
@@ -155,20 +128,6 @@ def fit_directed_loopily(
     et al. 2017, Algorithm 2), whose M-step does not propagate: from the rows that best explain each family's own table,
     it finds the most probable counts behind all observations by the dual of the E-step, then rows proportional to the
     families' counts and one pseudo-record per row. There is one round: further ones would fit the noise.
-
-    Parameters
-    ----------
-    graph : FactorGraph
-        Its layout contains all families and all observed cliques, each once.
-    families, observed
-        As for `fit_directed`.
-    max_iter : int
-        Most iterations of the E-step.
-
-    Returns
-    -------
-    DirectedFit
-        Its objective is minus the gap of the E-step.
     """
     layout = Layout.of(graph.layout.cardinalities, families)
     rows, pseudo = Rows(layout), _pseudo_counts(layout)
@@ -187,9 +146,6 @@ def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter
 
     Tables that only test the network are left out if the junction tree would become too large with them. If all
     families have the variable of a union, its parts are fitted one by one, which is the same in smaller trees.
-
-    Raises ValueError if a variable is not observed; TreeTooLargeError if a junction tree is requested and does not fit
-    in memory.
     """
     if (union := united(releases, scopes)) is not None:
         return _fit_apart(union, scopes, max_iter, inference)
@@ -260,18 +216,7 @@ def _start(seen: Observations, family: Clique) -> LaplaceNoise | GaussianNoise:
 
 
 def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """Estimate P(node | parents) of each family from the least noisy table that contains it, by `explain_tables`.
-
-    Parameters
-    ----------
-    release : NoisyMarginals
-    scopes : sequence of tuples of str
-        Families, the node first.
-    agreement : {"epsilon", "inverse_variance"} or None
-        Weights with which the release is first made mutually consistent.
-
-    Raises ValueError if the release lacks a family.
-    """
+    """Estimate P(node | parents) of each family from the least noisy table that contains it, by `explain_tables`."""
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
     found = [with_noise(release, scope, tables) for scope in scopes]
     strata = [release.strata(scope) for scope in scopes]
@@ -298,10 +243,7 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     """Estimate P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
 
     Negative counts are set to zero and rows of the family's table are normalised; times the parents' shares of the
-    records this is the family's marginal. The rows of the marginal, made consistent or not, are the result: without
-    consistency the parents' table cancels.
-
-    Parameters and errors are those of `read_joint`.
+    records this is the family's marginal. Without consistency the parents' table cancels.
     """
     marginals: dict[Clique, Vector] = {}
     for scope in scopes:
@@ -324,21 +266,7 @@ def explain_tables(
     """Find the counts of each table that maximise its penalised expected log-likelihood; see `PrivateMLE`.
 
     Cells of a table with equal noisy counts and noise have equal solutions, so each is solved for once: a large table
-    costs little more than sorting it.
-
-    Parameters
-    ----------
-    tables : sequence of LaplaceNoise or GaussianNoise
-        Noisy counts of a table, with the variance of all its cells or of each.
-    pseudo : sequence of float
-        Pseudo-count per cell of each table.
-    total : float or ndarray of shape (tables,)
-        Sum of every table's counts.
-
-    Returns
-    -------
-    list of ndarray
-        Positive counts, in the shapes of the tables.
+    costs little more than sorting it. `pseudo` are pseudo-counts per cell, `total` the sums of the tables' counts.
     """
     cells = [np.broadcast_arrays(noise.observed, noise.variance) for noise in tables]
     distinct = [np.unique(y + 1j * variance, return_inverse=True, return_counts=True) for y, variance in cells]
@@ -361,12 +289,7 @@ def explain_tables(
 
 
 def _constrained_maximum(
-    offsets: NDArray[np.int64],
-    copies: Vector,
-    noise: SampledNoise,
-    start: Vector,
-    pseudo: Vector,
-    total: Vector,
+    offsets: NDArray[np.int64], copies: Vector, noise: SampledNoise, start: Vector, pseudo: Vector, total: Vector
 ) -> Vector:
     """Maximise log p + pseudo . log n with the sum of every table fixed, by safeguarded Newton on the multipliers.
 

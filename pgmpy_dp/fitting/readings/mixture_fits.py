@@ -27,13 +27,7 @@ MixtureRelease = ReleasedTables | NoisyResiduals
 
 
 def require_mixture_release(release: Release) -> MixtureRelease:
-    """Return a release to which a mixture can be fitted.
-
-    Raises
-    ------
-    ValueError
-        For other kinds, and for residuals of a schema with dependencies or hierarchies, which join states.
-    """
+    """Return a release to which a mixture can be fitted; residuals cannot have states that are joined."""
     if not isinstance(release, MixtureRelease):
         raise ValueError(f"A mixture is fitted to noisy tables: {PLAN_PAIRS}.")
     structure = release.schema.structure
@@ -105,18 +99,7 @@ def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
 
 
 def fitted_variables(release: MixtureRelease, pooled: bool) -> list[str]:
-    """List the variables of a mixture that is fitted to a release; of a union, with its variable unless it is pooled.
-
-    Raises
-    ------
-    ValueError
-        If some variable was not measured by all parts of a union that is not pooled, or no union is to be pooled.
-
-    Warns
-    -----
-    UserWarning
-        If a union that is not pooled has tables that only some parts measured.
-    """
+    """List the variables of a mixture that is fitted to a release; a union's own variable unless it is pooled."""
     if not isinstance(release, UnitedMarginals):
         if pooled:
             raise ValueError("pooled is about unions of releases: leave it out for one release.")

@@ -43,6 +43,7 @@ _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
 # Largest length of a chain that is extended, in the requested draws, times the cells of the tree.
 _MOST_WORK = 700_000
+_LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
 def mixes_slowly(mean: str, advice: str) -> str:
@@ -60,10 +61,8 @@ class PosteriorNetworks:
     layout : Layout
         Tables: families, or the cliques that carry potentials.
     schema : Schema
-    records : ndarray of shape (draws, layout.size)
-        Log-potentials (logarithms of CPDs) of the fit to the noiseless records.
-    population : ndarray of shape (draws, layout.size)
-        The same for the population of which the records are a sample.
+    records, population : ndarrays of shape (draws, layout.size)
+        Log-potentials (logarithms of CPDs) of the fit to the noiseless records, and of the population behind them.
     totals : ndarray of shape (draws,)
         Numbers of records.
     poor : str
@@ -81,7 +80,7 @@ class PosteriorNetworks:
     borrowed: bool = False
 
     def draws(self, target: str) -> Vector:
-        """Return the draws of "records" or "population"; ValueError for another name."""
+        """Return the draws of the records or of the population."""
         choice("population", "records")("target", target)
         return self.records if target == "records" else self.population
 
@@ -92,21 +91,6 @@ class PosteriorNetworks:
 def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
     """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
 
-    Parameters
-    ----------
-    network : DAG, DiscreteBayesianNetwork or DiscreteMarkovNetwork
-        Only its structure is used, not its parameters.
-    releases : sequence of NoisyMarginals or NoisyCoefficients
-        One or several releases of the same records.
-    draws : int
-    seed : int
-        Seed of the draws; privacy does not depend on it.
-
-    Raises SchemaError if the releases disagree on the states of a variable; ValueError if a variable is not observed,
-    or the releases are exact counts; TreeTooLargeError if the junction tree does not fit in memory.
-
-    Notes
-    -----
     The records' own distribution is assumed to be in the network's family, up to the deviations that sampling N records
     causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) per cell, where d is
     standard normal and n the cell's count (for a Bayesian family, the parents' table has these factors). Given this
@@ -166,16 +150,7 @@ def _side_by_side(scopes: Sequence[Clique], variable: str, own: Layout, parts: i
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Points of a Markov chain whose limit is the posterior.
-
-    Attributes
-    ----------
-    problem : Problem
-    density : LogPosterior
-    points, priors : ndarrays, with a row per point
-    poor : str
-        Which mean is too uncertain; empty if none is.
-    """
+    """Points of a Markov chain whose limit is the posterior, a row each, and which mean is too uncertain, if any is."""
 
     problem: Problem
     density: LogPosterior
@@ -352,10 +327,7 @@ def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.
 
 
 def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, total: float) -> Vector:
-    """Maximise the likelihood of tables of counts under a normal prior about `logs`, by Newton steps.
-
-    Steps are halved until they help: if nearly nothing is expected of a cell, a whole step is unbounded.
-    """
+    """Maximise the likelihood of counts under a normal prior about `logs`, by Newton steps, halved until they help."""
     tree, cells, size = problem.tree, problem.cells, problem.cells.size
 
     def value_at(moved: Vector) -> tuple[float, Calibration]:
@@ -380,8 +352,7 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
         slope = counts - expected - precision * (found - logs)
         hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
         step: Vector = cg(hessian, slope, rtol=1e-2, M=scaling)[0]
-        trials = (found + step / 2**halvings for halvings in range(_HALVINGS))
-        for trial in trials:
+        for trial in (found + step / 2**halvings for halvings in range(_HALVINGS)):
             lower, there = value_at(trial)
             if lower < value:
                 break
@@ -393,16 +364,10 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
     return found
 
 
-_LONGEST = 32  # longest chain, in requested draws, while means are uncertain
-
-
 def draw_mean(
     network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0
 ) -> tuple[PosteriorNetworks, Vector]:
-    """Draw networks as `draw_networks` does, from a longer chain, and return the mean tables of the population too.
-
-    The mean has shape (posterior.layout.size,).
-    """
+    """Draw networks as `draw_networks` does, from a longer chain, and return the mean tables of the population too."""
     return _drawn(network, releases, draws, seed, _LONGEST, mean=True)
 
 

@@ -36,26 +36,12 @@ _LEAST_CURVATURE = 0.1
 def shrunk_tables(
     releases: Sequence[Release], scopes: Sequence[Clique], tables: Mapping[Clique, Vector]
 ) -> dict[Clique, Vector]:
-    """Find the posterior means of all rows of a Bayesian network.
+    """Find the posterior means of all rows of a Bayesian network, from positive tables near the solution.
 
     In each round the rows' totals and the slopes by each count come from the junction tree; concentrations are moved
     towards their posterior mode; every row has its means. Rows then maximise the likelihood of all tables with the
     penalty sum_k (a_k log phi_k + t_k n_k) that would have these means as its maximum, if nothing else moved. At a
     fixed point the means are those of every row given all other rows.
-
-    Parameters
-    ----------
-    releases : sequence of Release
-        Tables of the same records.
-    scopes : sequence of tuples of str
-        Families, the node first.
-    tables : mapping of family to ndarray
-        Positive P(node | parents) near the solution: `fit_releases` of the same releases.
-
-    Returns
-    -------
-    dict of family to ndarray
-        Positive P(node | parents), axes in family order.
     """
     if (union := united(releases, scopes)) is not None:
         axes = {scope: scope.index(union.variable) for scope in scopes if len(scope) > 1}
@@ -218,11 +204,7 @@ def _holding(families: Layout, tables: Layout) -> tuple[NDArray[np.int64], NDArr
 
 
 def _design(families: Layout) -> tuple[sparse.csr_array, int]:
-    """Return the matrix from bases and effects to logarithms of the cells' concentrations, and the number of bases.
-
-    As in `pgmpy_dp.inference.posterior.priors`: a base for each state of a node, and an effect of each state of each
-    parent on it, where a node has several parents.
-    """
+    """Return the matrix from bases and effects, as in `Concentrations`, to logarithms of the cells' concentrations."""
     bases = sum(shape[0] for shape in families.shapes)
     cells, columns = [], []
     first, effect = 0, bases

@@ -52,18 +52,10 @@ _ROUND_ITERATIONS = 15
 
 @dataclass(frozen=True)
 class UndirectedFit:
-    """Fitted log-potentials and the value of the objective.
+    """Fitted log-potentials in the engine's layout (zero for measured tables without any), and the objective in nats.
 
-    Attributes
-    ----------
-    potentials : ndarray of shape (layout.size,)
-        In the engine's layout; zero for measured tables without potentials.
-    prior_scale : float
-        Scale of the prior on log-potentials: learned, or as given.
-    objective : float
-        The minimised bound, in nats, up to a constant; for loopy propagation, the gap of the last E-step.
-    finished : bool
-        False if the last round ran out of iterations while it still improved. Loopy fits have few rounds by design.
+    For loopy propagation the objective is the gap of the last E-step; loopy fits are finished after few rounds by
+    design.
     """
 
     potentials: Vector
@@ -76,11 +68,7 @@ class _Bound:
     """Minus a lower bound on log p(y), as a function of the posterior's location and log variances."""
 
     def __init__(
-        self,
-        tree: JunctionTree | TiedTree,
-        scopes: Sequence[Clique],
-        seen: Observations,
-        barred: Vector | None = None,
+        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observations, barred: Vector | None
     ) -> None:
         layout = tree.layout
         self.barred = 0.0 if barred is None else barred
@@ -100,10 +88,7 @@ class _Bound:
         self.potentials = np.zeros(layout.size)
 
     def allow_sampling(self, marginals: Vector) -> None:
-        """Let tables that the network cannot fit deviate from it as far as a sample of records does.
-
-        Sampling adds the count to the variance of a cell.
-        """
+        """Let tables that the network cannot fit deviate from it as a sample does: its count adds to the variance."""
         sampled = self.observations.expected_squares(self.total * self.seen.apply(marginals) * self.outside)
         self.loss = self.loss.allow(sampled)
 
@@ -180,25 +165,8 @@ def fit_undirected(
     prior_scale: float | None,
     barred: Vector | None = None,
 ) -> UndirectedFit:
-    """Find the network that best explains all observations.
+    """Find the network that best explains all observations, with potentials on the scopes.
 
-    Parameters
-    ----------
-    engine : JunctionTree, TiedTree or FactorGraph
-        Its layout contains all scopes and all observed cliques, each once.
-    scopes : sequence of tuples of str
-        Tables that carry log-potentials.
-    seen : Observations
-        Without observed numbers of records.
-    max_iter : int
-        Most iterations of the last round of optimisation.
-    prior_scale : float or None
-        Learned if None.
-    barred : ndarray, optional
-        Minus infinity for cells of the scopes that rules forbid, zero for others. Loopy fits leave it to the caller.
-
-    Notes
-    -----
     On a junction tree, the fit uses a mean-field variational posterior N(m, diag v) of the log-potentials. It minimises
     over (m, v)
 
@@ -208,10 +176,10 @@ def fit_undirected(
     where rho is minus the log density of the noise, t is standard normal, and A is the identity for measured tables and
     the contrasts for coefficients. a = m + v / 2 are the log-potentials of the posterior mean of the unnormalised
     distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit. The prior is a Student t with three
-    degrees of freedom, whose scale is learned by MacKay's fixed point from the number of potentials that the noise
-    leaves determined. If noise drowns all signal, the scale shrinks and the fit is uniform; as noise vanishes, the fit
-    becomes that of maximum likelihood. Tables larger than the network's own may deviate from it as far as a sample
-    does.
+    degrees of freedom, whose scale, unless given, is learned by MacKay's fixed point from the number of potentials that
+    the noise leaves determined. If noise drowns all signal, the scale shrinks and the fit is uniform; as noise
+    vanishes, the fit becomes that of maximum likelihood. Tables larger than the network's own may deviate from it as
+    far as a sample does. `barred` is minus infinity for cells of the scopes that rules forbid, zero for others.
 
     For loopy propagation, a few rounds of EM in the collective graphical model are run (Bernstein et al. 2017,
     Algorithm 2), with the E-step by its dual and a normal prior of the given scale (1 if None) in the M-step, since
@@ -230,7 +198,6 @@ def fit_undirected(
     for number in range(_ROUNDS):
         curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
         scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
-
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
         found = minimise(bound, point, iterations, gain=1e-7, memory=10, scale=scale)
         point, value = found.point, found.value
@@ -243,11 +210,7 @@ def fit_undirected(
 
 
 def _fit_loopy(
-    engine: FactorGraph,
-    scopes: Sequence[Clique],
-    seen: Observations,
-    max_iter: int,
-    prior_scale: float | None,
+    engine: FactorGraph, scopes: Sequence[Clique], seen: Observations, max_iter: int, prior_scale: float | None
 ) -> UndirectedFit:
     layout, total = engine.layout, seen.total
     free = layout.places(scopes)
@@ -275,22 +238,10 @@ def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
 
 @dataclass(frozen=True)
 class LikelihoodFit:
-    """Maximum likelihood log-potentials, and their distance from the maximum.
-
-    Attributes
-    ----------
-    potentials : ndarray of shape (engine.layout.size,)
-    slope : float
-        Largest component of the gradient: the largest error of a marginal, as a share of the records.
-    """
+    """Maximum likelihood log-potentials; converged if marginals are within a thousandth of their targets."""
 
     potentials: Vector
-    slope: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether every marginal is within a thousandth of the records of its target."""
-        return self.slope <= _MISSED
+    converged: bool
 
 
 def maximise_likelihood(
@@ -304,22 +255,9 @@ def maximise_likelihood(
 ) -> LikelihoodFit:
     """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
 
-    If k cliques share a table, the mean of their marginals counts k times.
-
-    Parameters
-    ----------
-    engine : JunctionTree, TiedTree or FactorGraph
-    marginals : ndarray
-        Clique marginals, each summing to 1; they need not agree with each other.
-    regularization : float
-        Per record; positive if a marginal has zeros, else there is no maximum.
-    max_iter : int
-    tolerance : float
-        Largest component of the (scaled) gradient at which to stop.
-    gain : float
-        Relative gain of an iteration at which to stop.
-    places : ndarray of int, optional
-        Places of the marginals in the engine's layout; all of it by default. Other potentials stay zero.
+    If k cliques share a table, the mean of their marginals counts k times. The regularization, per record, is positive
+    if a marginal has zeros, else there is no maximum. Iterations stop at the tolerance, the largest component of the
+    (scaled) gradient, or at the relative gain of one. Potentials outside `places`, those of the marginals, stay zero.
     """
     size = engine.layout.size
     places = np.arange(size) if places is None else places
@@ -343,22 +281,16 @@ def maximise_likelihood(
 
     start = np.zeros(places.size)
     found = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
-    return LikelihoodFit(spread(found.point), found.slope)
+    return LikelihoodFit(spread(found.point), found.slope <= _MISSED)
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
-    """Return a regularisation of the size of the noise: a third of its mean scale, as a share of the records.
-
-    `variances` are the noise variances of a cell of each table, `total` is the number of records.
-    """
+    """Return a regularisation of the size of the noise: a third of its mean scale, as a share of the records."""
     return max(math.sqrt(float(np.mean(variances)) / 2) / (3 * total), 1e-12)
 
 
 def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
-    """Maximise the likelihood of the measured tables, with a regularisation of the size of the noise.
-
-    If several releases contain a table, the first one's is used.
-    """
+    """Maximise the likelihood of the measured tables, those of earlier releases first, regularised by their noise."""
     sources = {scope: first_containing(releases, scope) for scope in scopes}
     held = {scope: source for scope, source in sources.items() if source is not None}
     if not held:
@@ -390,16 +322,10 @@ class PooledTables(IndependentTables):
 
 @dataclass(frozen=True)
 class Tying:
-    """Groups of cliques of a network whose tables were measured by group or one by one.
+    """Groups of cliques of a network that share parameters, by the names under which their tables are measured.
 
-    Attributes
-    ----------
-    groups : dict of clique to tuple of cliques
-        Name of each group to its cliques. Every clique with log-potentials is in exactly one group; a group of one
-        usually has its own name.
-    pooled : bool
-        Whether each group is measured by name, as one table of all its cliques; otherwise the cliques are measured.
-    nodes : tuple of str
+    Every clique with log-potentials is in exactly one group; a group of one usually has its own name. If groups are
+    `pooled`, each is measured by name, as one table of all its cliques; otherwise the cliques are measured.
     """
 
     groups: Groups
