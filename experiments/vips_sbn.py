@@ -17,7 +17,7 @@ from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import row_products
-from pgmpy_dp.estimators.for_arrays.logistic_regression import Gaussian
+from pgmpy_dp.estimators.logistic_regression import Gaussian
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.papers.sigmoid_belief_network import Layer, PrivateSigmoidBeliefNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise

@@ -304,7 +304,7 @@ def test_a_mistake_at_the_command_line(call, hint, folder, monkeypatch):
 
 # Estimators and judgements that no command runs; the command line calls the rest with arguments of the right type.
 PYTHON_ALONE = re.compile(
-    r"(evaluation|exports|papers|plotting|cli|for_arrays|estimators/base)\b|estimators/for_networks/(?!auto|coll|post)"
+    r"(evaluation|exports|papers|plotting|cli)\b|estimators/(?!auto|coll|post|base|iterated|for_records)"
 )
 
 

@@ -97,7 +97,7 @@ class Plan:
             If no number was guessed, or no tables are planned.
         """
         if self.records is None:
-            raise ValueError("The number of records may be private: guess it, as in plan(..., records=8000).")
+            raise ValueError("The number of records may be private: give plan a guess of it, such as records=8000.")
         noise = self.noise
         if not noise:
             raise ValueError("This plan has no noisy tables, and so no outlook.")
@@ -271,8 +271,8 @@ class PrivateEstimator(Estimator):
         """Return epsilon, which a fit to records needs."""
         if self.epsilon is None:
             raise ValueError(
-                "Fitting records costs privacy: give the estimator an epsilon, as in "
-                f"{type(self).__name__}(epsilon=1.0, state_names=schema)."
+                f"Fitting records costs privacy: give the estimator an epsilon and states, {type(self).__name__} with "
+                "epsilon=1.0 and state_names=schema."
             )
         return self.epsilon
 

@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import callers_level
-from pgmpy_dp.estimators.for_networks.network_estimator import Structure
+from pgmpy_dp.estimators.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.readings.directed import read_joint, require_exact
 from pgmpy_dp.fitting.readings.undirected import PooledTables

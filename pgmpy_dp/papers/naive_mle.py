@@ -10,7 +10,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.base import TableEstimator
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.collective.counts_behind import Engine

@@ -12,8 +12,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.estimators.iterated import Iterated, Learner
+from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout, build_engine
 from pgmpy_dp.inference.tables.layout import Vector

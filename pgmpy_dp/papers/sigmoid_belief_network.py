@@ -18,7 +18,6 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.for_arrays.logistic_regression import Averages, Gaussian, expected_weight
 from pgmpy_dp.estimators.iterated import (
     DELAY,
     FORGETTING,
@@ -27,6 +26,7 @@ from pgmpy_dp.estimators.iterated import (
     Learner,
     learning_rate,
 )
+from pgmpy_dp.estimators.logistic_regression import Averages, Gaussian, expected_weight
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
@@ -98,7 +98,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     A step releases the sums over records of (v_j - 1/2) (h, 1), of (h, 1), and, for every j, of the expected
     Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
     :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and
-    :mod:`pgmpy_dp.estimators.for_arrays.polya_gamma` for the posterior of the weights given the sums.
+    :mod:`pgmpy_dp.estimators.polya_gamma` for the posterior of the weights given the sums.
 
     Hidden variables are exchangeable: the public start determines their order.
 

@@ -16,7 +16,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy.parameter_estimator import DiscreteEM
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.for_networks.private_vb import Completion
+from pgmpy_dp.estimators.private_vb import Completion
 from pgmpy_dp.observed.factors import families
 
 NAMES = [f"x{number}" for number in range(8)]

@@ -215,7 +215,7 @@ def test_a_plan_refuses_what_a_fit_refuses():
     ruled = dp.Schema(SCHEMA.state_names, rules=[dp.Forbidden({"a": "x", "b": "x"})])
     with pytest.raises(dp.SchemaError, match="cannot hold the schema's rules"):
         dp.PrivateVB(1.0, delta=1e-3, **STEPS).plan(BAYESIAN, ruled)
-    with pytest.raises(ValueError, match=r"give the estimator an epsilon, as in AutoMLE\(epsilon=1.0"):
+    with pytest.raises(ValueError, match=r"give the estimator an epsilon and states, AutoMLE with epsilon=1.0"):
         dp.AutoMLE().plan(BAYESIAN, SCHEMA)
     with pytest.raises(ValueError, match="has no plan before that"):
         dp.PrivateMLE(1.0, allocation="data_dependent").plan(BAYESIAN, SCHEMA)

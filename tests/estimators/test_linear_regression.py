@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.for_arrays.logistic_regression import Design
+from pgmpy_dp.estimators.logistic_regression import Design
 from pgmpy_dp.papers.linear_regression import _NormalGamma
 
 LOW, HIGH = np.array([0.0, -1.0, 10.0]), np.array([4.0, 1.0, 30.0])

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.for_arrays.logistic_regression import Averages, Gaussian, expected_weight
+from pgmpy_dp.estimators.logistic_regression import Averages, Gaussian, expected_weight
 
 LOW, HIGH = np.array([0.0, -1.0, 10.0]), np.array([4.0, 1.0, 30.0])
 TRUTH, OFFSET = np.array([0.8, -1.5, 0.1]), -3.0

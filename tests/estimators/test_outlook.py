@@ -78,7 +78,7 @@ def test_tables_of_a_network_are_judged_by_their_noise_alone():
     for records in (0, -1, math.inf):
         with pytest.raises(ValueError, match="records must be"):
             dp.PrivateMLE(1.0).plan(network, SCHEMA, records=records)
-    with pytest.raises(ValueError, match="number of records may be private: guess it"):
+    with pytest.raises(ValueError, match="number of records may be private: give plan a guess"):
         _ = dp.PrivateMLE(1.0).plan(network, SCHEMA).outlook
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp import papers
-from pgmpy_dp.estimators.for_networks.private_vb import Completion
+from pgmpy_dp.estimators.private_vb import Completion
 
 CARDS = {"a": 2, "z": 3, "b": 2, "y": 2, "c": 3, "d": 2}
 FAMILIES = [("a",), ("z", "a"), ("b", "y", "z"), ("y", "z"), ("c", "y"), ("d", "a")]

@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import clone
 
 import pgmpy_dp as dp
-from pgmpy_dp.estimators.for_arrays.logistic_regression import Gaussian
+from pgmpy_dp.estimators.logistic_regression import Gaussian
 from pgmpy_dp.papers.sigmoid_belief_network import Layer, _Horseshoe
 
 HIDDEN = np.array([[3.0, 3, -3, -3, 0, 0, 0, 0, 3, 0], [0.0, 0, 0, 0, 4, 4, -4, -4, 0, 3]])

@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.base import joined
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
 from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected

@@ -326,7 +326,7 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     its class.
 
     The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.for_arrays.polya_gamma`
+    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.polya_gamma`
     for the posterior. Probabilities are averages over the posterior (MacKay 1992).
 
     Examples

@@ -12,7 +12,7 @@ from pgmpy.base import DAG
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
     DataDependentAllocation,

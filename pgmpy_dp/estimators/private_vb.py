@@ -16,7 +16,6 @@ from scipy.special import psi
 
 from pgmpy_dp.data.mechanisms.integer_sums import checked_norm
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators.for_networks.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.estimators.iterated import (
     DELAY,
     FORGETTING,
@@ -26,6 +25,7 @@ from pgmpy_dp.estimators.iterated import (
     conjugate_learner,
     learning_rate,
 )
+from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.inference import JunctionTree, Layout
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows

@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.base import declared
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import NetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Table

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from pgmpy.base import DAG
 
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
-from pgmpy_dp.estimators.for_networks.network_estimator import NetworkTableEstimator
-from pgmpy_dp.estimators.for_networks.private_mle import NOT_TABLES
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
+from pgmpy_dp.estimators.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.plans.planning import tested, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint

@@ -1,1 +1,0 @@
-"""Estimators with scikit-learn's interface: fit(X), with components or coefficients."""

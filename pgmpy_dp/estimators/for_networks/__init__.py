@@ -1,1 +1,0 @@
-"""Estimators with pgmpy's interface: fit(model, data)."""
