@@ -538,6 +538,33 @@ class Schema:
         """
         return cls.of(*declarations(descriptor))
 
+    @classmethod
+    def from_dictionary(cls, path: str | os.PathLike[str]) -> Schema:
+        r"""Read a data dictionary, which people write: a row for each variable, in CSV.
+
+        Its columns are ``variable``; ``states``, separated by ``|``, or ``edges`` of bins; and, as needed, ``labels``,
+        ``decimals``, ``detail``, ``type`` (string, integer, number, boolean or date), ``missing``, ``other`` and
+        ``missing_values``. A dictionary in JSON is a Table Schema, or maps each variable to a list of states or to an
+        object of these columns.
+
+        Raises
+        ------
+        SchemaError
+            If the file is no data dictionary, such as the records themselves; the message names the row or variable.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "dictionary.csv"
+        ...     _ = path.write_text("variable,states,edges\nsmoke,yes|no,\nage,,0|18|65|120\n")
+        ...     Schema.from_dictionary(path)
+        Schema(2 variables with their numbers of states: smoke (2), age (3))
+        """
+        from pgmpy_dp.schema.dictionary import read_dictionary
+
+        return read_dictionary(Path(path))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

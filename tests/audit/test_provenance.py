@@ -366,7 +366,8 @@ KNOWN = set(
     PrivateMarkovNetwork.fit PrivateMarkovNetwork.of PrivateMixtureNetwork.fitted PrivateMixtureNetwork.load
     PrivateMixtureNetwork.to_bayesian_network PrivateNetwork.load PrivateNetwork.measure_misfit
     Provenance.guarantee_ Provenance.release_ Release.as_measured Release.load Schema.bins Schema.declared Schema.found
-    Schema.from_dict Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of Schema.replace Schema.select
+    Schema.from_dict Schema.from_dictionary Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of
+    Schema.replace Schema.select
     Schema.with_states
     StepwiseEstimator.fit SupervisedEstimator.fit UnitedMarginals.as_measured UnitedMarginals.interpret Wall.after
     Wall.begin Wall.plan agree exact_marginals load merge_rare_states union

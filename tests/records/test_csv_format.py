@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.cli.owner.draft import read_dictionary
 from pgmpy_dp.cli.shared.written import to_csv
 from pgmpy_dp.evaluation import compare, compare_prediction
 from pgmpy_dp.records import open_records
+from pgmpy_dp.schema.dictionary import read_dictionary
 
 GERMAN = dp.CsvFormat(";", "latin-1", strip=True)
 SCHEMA = dp.Schema({"größe": ["groß", "klein"], "a": ["x", "y"]}, missing={"a": "unknown"}, csv=GERMAN)

@@ -14,9 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.cli.owner.draft import read_dictionary
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.ids import number_ids
+from pgmpy_dp.schema.dictionary import read_dictionary
 
 TIMES = [
     pd.Timestamp("2023-11-15"),

@@ -7,7 +7,7 @@ import polars
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.cli.owner.draft import read_dictionary
+from pgmpy_dp.schema.dictionary import read_dictionary
 
 SCHEMA = dp.Schema(
     {"work": ["private", "state"], "age": dp.Bins([0, 40, 99])},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.cli.owner.draft import read_dictionary
+from pgmpy_dp.schema.dictionary import read_dictionary
 
 NINES = "9" * 400
 

@@ -158,18 +158,13 @@ def untold_means(model: Any) -> list[str]:
 
 
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:
-    """Read VARIABLE=STATE options and check the variables; a name may itself hold an equals sign."""
-    given: dict[str, str] = {}
+    """Read VARIABLE=STATE options and check the variables."""
+    from pgmpy_dp.schema.dictionary import assigned
+
     for text in texts:
-        splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]
-        if not splits:
+        if "=" not in text:
             raise click.UsageError(f"{option} {text}: write VARIABLE=STATE.")
-        variable, state = next((split for split in splits if split[0] in schema.states), splits[0])
-        schema.require([(variable,)])
-        if variable in given:
-            raise click.ClickException(f"{option} names {variable!r} twice: give it once.")
-        given[variable] = state
-    return given
+    return assigned(texts, schema, option)
 
 
 class Group(click.Group):
