@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-DICTIONARY_COLUMNS = (
-    "variable", "type", "states", "edges", "labels", "decimals", "detail", "missing", "other", "missing_values",
-)  # fmt: skip
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
     ".xml": "a network", ".xdsl": "a network", ".net": "a network", ".uai": "a network",
@@ -42,11 +39,14 @@ def kind_of(path: Path) -> str | None:
         if carries(path):
             return "a network"
         return "records" if path.name.lower().endswith(".csv.zip") else "a release"
-    names = _header(path) if ending == ".csv" else set()
-    if names == {"rule", "combination"}:
-        return "rules"
-    if "variable" in names and {"states", "edges"} & names and names <= set(DICTIONARY_COLUMNS):
-        return "a data dictionary"
+    if ending == ".csv":
+        from pgmpy_dp.schema.dictionary import DICTIONARY_COLUMNS
+
+        names = _header(path)
+        if names == {"rule", "combination"}:
+            return "rules"
+        if "variable" in names and {"states", "edges"} & names and names <= set(DICTIONARY_COLUMNS):
+            return "a data dictionary"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
 
 

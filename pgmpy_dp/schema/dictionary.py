@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._kinds import DICTIONARY_COLUMNS
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.date_bins import DateBins, iso, iso_day
@@ -21,6 +20,9 @@ from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
 from pgmpy_dp.schema.schema import Schema
 from pgmpy_dp.schema.variable import Variable
 
+DICTIONARY_COLUMNS = (
+    "variable", "type", "states", "edges", "labels", "decimals", "detail", "missing", "other", "missing_values",
+)  # fmt: skip
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
