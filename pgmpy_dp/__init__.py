@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 import lazy_loader
 
 from pgmpy_dp import _late
-from pgmpy_dp._names import FORMER, closest, current
+from pgmpy_dp._names import closest
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
 _find, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
@@ -20,11 +20,11 @@ except PackageNotFoundError:
 
 def __getattr__(name: str) -> object:
     try:
-        room, _, own = current(name).rpartition(".")
-        return getattr(_find(room), own) if room else _find(own)
+        return _find(name)
     except AttributeError as error:
-        close = closest(name, [*_names, *FORMER])
-        raise AttributeError(f"{error}{f': did you mean {FORMER.get(close, close)!r}?' if close else ''}") from None
+        close = closest(name, [*_names, *_find("papers").__all__])
+        meant = close if close in _names else f"papers.{close}"
+        raise AttributeError(f"{error}{f': did you mean {meant!r}?' if close else ''}") from None
 
 
 _late.public = __getattr__

@@ -1,22 +1,10 @@
-"""Names: those of an earlier version, the one that an unknown name is close to, and how names are shown."""
+"""Names: the one that an unknown name is close to, and how names are shown."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
-
-# Names of an earlier version at the top level, which go with the next one, and where each is today.
-_PAPERS = (
-    "Coefficients DataDependentAllocation ExponentialMAP LinearPosteriorSampler NaiveMLE NoisyCoefficients "
-    "PlannedAllocation PosteriorDraws PosteriorSampler PrivateBayesianEstimator PrivateSGD PrivateSigmoidBeliefNetwork "
-    "RegressionDraws SizeAllocation UniformAllocation laskey_sensitivities mutual_consistency"
-)
-FORMER = {
-    "MaximumLikelihood": "NotPrivateMLE",
-    **{name: f"papers.{name}" for name in _PAPERS.split()},
-}
 
 _LONGEST, _MOST = 100, 2000  # comparing names takes time of the square of their length
 
@@ -57,22 +45,3 @@ def printable(text: str) -> str:
     age\n\u202e
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def current(name: str) -> str:
-    """Return today's name of a public object, and warn if the given one is of an earlier version.
-
-    Warns
-    -----
-    DeprecationWarning
-
-    Examples
-    --------
-    >>> current("PrivateMLE")
-    'PrivateMLE'
-    """
-    now = FORMER.get(name, name)
-    if now != name:
-        said = f"pgmpy_dp.{name} is pgmpy_dp.{now} now; the old name goes with the next version."
-        warnings.warn(said, DeprecationWarning, stacklevel=3)
-    return now

@@ -15,15 +15,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import ArrayLike
 
 from pgmpy_dp._names import printable
@@ -197,108 +194,6 @@ def plot_bounds(
     return figure
 
 
-def plot_divergence(
-    epsilons: Sequence[float],
-    divergences: Mapping[str, ArrayLike],
-    title: str = "",
-    chosen: float | None = None,
-) -> Figure:
-    """Plot KL divergence against epsilon on logarithmic axes: medians, with every trial as a dot.
-
-    Parameters
-    ----------
-    epsilons : sequence of float
-    divergences : mapping of label to ndarray of shape (len(epsilons), trials)
-        Divergences in nats.
-    title : str
-    chosen : float, optional
-        An epsilon to mark.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> figure = plot_divergence([0.1, 1.0], {"CollectiveEM": [[0.2, 0.3], [0.01, 0.02]]})
-    >>> figure.axes[0].get_xlabel()
-    'epsilon (smaller is more private)'
-    """
-    figure = _figure((6.4, 4.2))
-    axes = figure.add_subplot()
-    for index, (label, values) in enumerate(divergences.items()):
-        trials = np.asarray(values, dtype=np.float64)
-        colour = _COLOURS[(index + 1) % len(_COLOURS)]
-        dashes = ("o-", "o--", "o-")[index % 3]  # the second may lie on the first, which shows between its dashes
-        axes.plot(epsilons, np.median(trials, axis=1), dashes, color=colour, label=_plain(label))
-        axes.plot(epsilons, trials, ".", color=colour, alpha=0.35)
-    if chosen is not None:
-        axes.axvline(chosen, color="0.6", linestyle=":")
-        axes.annotate(
-            f" epsilon = {chosen:g}",
-            (chosen, 0.98),
-            xycoords=("data", "axes fraction"),
-            va="top",
-            color="0.4",
-        )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("epsilon (smaller is more private)")
-    axes.set_ylabel("KL divergence (nats)")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    _head(figure, title)
-    return figure
-
-
-def plot_allocation(network: nx.DiGraph, allocation: pd.DataFrame, title: str = "") -> Figure:
-    r"""Draw the network with every node coloured by the share of the budget of its family's table.
-
-    Parameters
-    ----------
-    network : pgmpy DAG or DiscreteBayesianNetwork
-        It is drawn from its roots down.
-    allocation : pandas.DataFrame
-        `PrivateMLE.allocation_`, of the same network.
-    title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `allocation` is not such a frame.
-
-    Examples
-    --------
-    >>> import pandas as pd, networkx as nx
-    >>> allocation = pd.DataFrame({"share": [0.4, 0.6]}, index=["smoke", "lung"])
-    >>> figure = plot_allocation(nx.DiGraph([("smoke", "lung")]), allocation)
-    >>> [text.get_text() for text in figure.axes[0].texts if text.get_text()]
-    ['smoke\n40 %', 'lung\n60 %']
-    """
-    _require_columns("allocation", allocation, ("share",), "in PrivateMLE's allocation_")
-    shares = allocation["share"]
-    norm = Normalize(0.0, float(shares.max()))
-    colours = colormaps["viridis_r"]
-    drawing = draw(network)
-    figure, axes = _page(drawing, 1.0)
-    for line in drawing.lines:
-        axes.add_patch(_arrow(line, color="0.6", linewidth=0.8))
-    for box in drawing.boxes:
-        colour = colours(norm(float(shares[box.name])))
-        dark = 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2] < 0.5
-        text = f"{_plain(box.short)}\n{100 * shares[box.name]:.2g} %"
-        _place(axes, box, text, ink="white" if dark else "black", color=colour)
-    bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, shrink=0.6, pad=0.01, format=PercentFormatter(1.0))
-    bar.set_label("share of the privacy budget")
-    bar.outline.set_visible(False)  # type: ignore[operator]
-    _head(figure, title)
-    return figure
-
-
 def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = "") -> Figure:
     """Draw the graph of a structure search: stable edges solid, doubtful ones dashed.
 
@@ -334,7 +229,7 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         raise ValueError("There is no edge or variable to draw: give variables.")
     found = zip(edges["parent"], edges["child"], strict=True)
     drawing = draw(graph, edges=dict(zip(found, edges["verdict"], strict=True)))
-    figure, axes = _page(drawing, 0.0)
+    figure, axes = _page(drawing)
     for line in drawing.lines:
         axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
     for box in drawing.boxes:
@@ -345,74 +240,6 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         figure.legend(handles=lines, loc="outside lower right", ncols=len(lines), frameon=False, fontsize=8)
     _head(figure, title)
     return figure
-
-
-class _PyplotFigure(Figure):
-    """A figure that belongs to pyplot."""
-
-    def _ipython_display_(self) -> None:
-        """Show the figure once in a notebook, whose pyplot shows open figures at the end of a cell."""
-        pyplot = sys.modules["matplotlib.pyplot"]
-        if "inline" in pyplot.get_backend():
-            pyplot.close(self)
-        raise NotImplementedError  # IPython then shows it like other figures
-
-
-def _figure(size: tuple[float, float]) -> Figure:
-    """Make a figure of a size in inches; if pyplot is imported, its current one."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None:
-        return Figure(figsize=size, layout="constrained")
-    made: Figure = pyplot.figure(figsize=size, layout="constrained", FigureClass=_PyplotFigure)
-    return made
-
-
-def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str) -> None:
-    """Refuse anything except a frame with these columns, and name its source.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"{name} has to be the frame {source}, got {type(frame).__name__}.")
-    missing = [column for column in columns if column not in frame]
-    if missing:
-        raise ValueError(f"{name} has no column {missing[0]!r}: hand over the frame {source}.")
-
-
-def _plain(name: Any) -> str:
-    """Write a name or state so that matplotlib shows it as it is: dollars begin formulas."""
-    return printable(str(name)).replace("$", r"\$")
-
-
-def _head(figure: Figure, title: str) -> None:
-    """Write a title above a figure, wrapped to its width."""
-    if title:
-        figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() / 0.1)), x=0.01, ha="left", fontsize=12)
-
-
-def _page(drawing: Drawing, beside: float) -> tuple[Figure, Axes]:
-    """Make a figure for a drawing, with this width beside it in inches."""
-    size = (max(4.0, drawing.width / 110 + beside), max(2.5, drawing.height / 110))
-    figure = _figure(size)
-    axes = figure.add_subplot()
-    axes.set_xlim(0.0, drawing.width)
-    axes.set_ylim(drawing.height, 0.0)
-    axes.set_axis_off()
-    return figure, axes
-
-
-def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
-    """Draw a box with a text."""
-    axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", **look))
-    middle = box.x + WIDTH / 2, box.y + HEIGHT / 2
-    axes.text(*middle, text, ha="center", va="center", fontsize=7, color=ink)
-
-
-def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
-    path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
-    return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)
 
 
 def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str = "") -> Figure:
@@ -479,3 +306,66 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     bar.set_label("\n".join(label))
     _head(figure, title)
     return figure
+
+
+class _PyplotFigure(Figure):
+    """A figure that belongs to pyplot."""
+
+    def _ipython_display_(self) -> None:
+        """Show the figure once in a notebook, whose pyplot shows open figures at the end of a cell."""
+        pyplot = sys.modules["matplotlib.pyplot"]
+        if "inline" in pyplot.get_backend():
+            pyplot.close(self)
+        raise NotImplementedError  # IPython then shows it like other figures
+
+
+def _figure(size: tuple[float, float]) -> Figure:
+    """Make a figure of a size in inches; if pyplot is imported, its current one."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return Figure(figsize=size, layout="constrained")
+    made: Figure = pyplot.figure(figsize=size, layout="constrained", FigureClass=_PyplotFigure)
+    return made
+
+
+def _require_columns(name: str, frame: Any, columns: Sequence[str], source: str) -> None:
+    """Refuse anything except a frame with these columns, and name its source."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"{name} has to be the frame {source}, got {type(frame).__name__}.")
+    missing = [column for column in columns if column not in frame]
+    if missing:
+        raise ValueError(f"{name} has no column {missing[0]!r}: hand over the frame {source}.")
+
+
+def _plain(name: Any) -> str:
+    """Write a name or state so that matplotlib shows it as it is: dollars begin formulas."""
+    return printable(str(name)).replace("$", r"\$")
+
+
+def _head(figure: Figure, title: str) -> None:
+    """Write a title above a figure, wrapped to its width."""
+    if title:
+        figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() / 0.1)), x=0.01, ha="left", fontsize=12)
+
+
+def _page(drawing: Drawing) -> tuple[Figure, Axes]:
+    """Make a figure of a drawing's size."""
+    size = (max(4.0, drawing.width / 110), max(2.5, drawing.height / 110))
+    figure = _figure(size)
+    axes = figure.add_subplot()
+    axes.set_xlim(0.0, drawing.width)
+    axes.set_ylim(drawing.height, 0.0)
+    axes.set_axis_off()
+    return figure, axes
+
+
+def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
+    """Draw a box with a text."""
+    axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", **look))
+    middle = box.x + WIDTH / 2, box.y + HEIGHT / 2
+    axes.text(*middle, text, ha="center", va="center", fontsize=7, color=ink)
+
+
+def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
+    path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
+    return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from pgmpy_dp.plotting import plot_allocation, plot_bounds, plot_edges, plot_marginals, plot_pairs
+from pgmpy_dp.plotting import plot_bounds, plot_edges, plot_marginals, plot_pairs
 from pgmpy_dp.schema import Schema
 
 GRAPH = nx.DiGraph([("smoke", "lung")])
@@ -24,7 +24,6 @@ GRAPH = nx.DiGraph([("smoke", "lung")])
     ("plot", "source"),
     [
         (plot_bounds, "query"),
-        (lambda frame: plot_allocation(GRAPH, frame), "allocation_"),
         (plot_edges, "edges_"),
         (plot_pairs, "compare"),
     ],
@@ -106,13 +105,10 @@ def test_names_are_shown_as_they_are():
     doubted = bounds.copy()
     doubted.attrs["misfit"] = "The release contradicts the network"
     share = pd.DataFrame({"share": [1.0], "error": 0.1}, index=[odd])
-    single = nx.DiGraph()
-    single.add_node(odd)
     for figure in (
         plot_marginals({odd: {odd: [0.3, 0.7]}}, Schema({odd: [odd, "no"]})),
         plot_bounds(bounds),
         plot_bounds({odd: doubted, 2020: doubted}),
-        plot_allocation(single, share),
         plot_edges(pd.DataFrame({"parent": [], "child": [], "verdict": []}), [odd]),
         plot_pairs(share.set_axis(index)),
     ):

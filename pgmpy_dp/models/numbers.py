@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_density
 from pgmpy_dp.inference.tables.layout import Vector
@@ -353,20 +352,7 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
         If `numbers` is not "states", "drawn" or "midpoint".
     SchemaError
         If a bin is open and midpoints are requested, or numbers are requested of open bins without two finite edges.
-
-    Warns
-    -----
-    DeprecationWarning
-        If numbers are "uniform": the former name of "drawn", which drew evenly.
     """
-    if numbers == "uniform":
-        warnings.warn(
-            'numbers="uniform" is called "drawn" now, and the old name goes with the next version. Numbers follow '
-            "a density fitted to the counts of all bins, and are no longer spread evenly.",
-            DeprecationWarning,
-            stacklevel=callers_level(),
-        )
-        numbers = "drawn"
     if numbers not in get_args(Numbers):
         raise ValueError(f'numbers must be "states", "drawn" or "midpoint", got {numbers!r}.')
     for variable, declared in bins.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
@@ -16,7 +15,6 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
-from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import TableEstimator, require_fitted
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.inference.tables.layout import Vector
@@ -123,17 +121,6 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
 
     _: KW_ONLY
     increment: str | None = "least"
-    release: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.release is not None:
-            warnings.warn(
-                "release= of PrivateBayesianEstimator is now called mechanism=; the old name goes in the next version.",
-                DeprecationWarning,
-                stacklevel=callers_level(),
-            )
-            self.mechanism, self.release = self.release, None
 
     def _plan(self, structure: DAG, public: Any) -> Any:
         self._prior(structure, public.schema)  # refuse an invalid prior before charging

@@ -6,7 +6,8 @@
     python tests/benchmarks/structure.py --figure structure.csv structure.png
 
 Ways: "search" is PrivateStructureSearch; "tree" a private Chow-Liu tree (half on all pairs, half on the families of the
-tree of greatest mutual information, AutoMLE); "mixture" is PairwiseMixture; "truth" has the true graph and measures its families with all of the price (CollectiveEM);
+tree of greatest mutual information, AutoMLE); "mixture" is PairwiseMixture; "truth" has the true graph and measures its
+families with all of the price (CollectiveEM);
 "records" is hill climbing by BIC on the records themselves, not private. Records and noise have seeds of their own in
 each run. Prints, as means over runs: F1 of the undirected edges and of the class of graphs (edges with their direction
 where it is determined), the divergence from the network that drew the records on 10,000 held-out ones in nats, and

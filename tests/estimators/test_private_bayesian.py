@@ -245,10 +245,3 @@ def test_collective_fits_of_coefficients(small):
     assert kl_divergence(exact, loopy) < 0.3
     naive = dp.PrivateMarkovNetwork([*EDGES, ("site", "smoke")]).fit(noisy, estimator=dp.papers.NaiveMLE())
     assert kl_divergence(exact, naive) < 1.0
-
-
-def test_the_old_name_of_the_mechanism_says_so(small):
-    schema, records = small
-    with pytest.warns(DeprecationWarning, match="now called mechanism="):
-        estimator = dp.papers.PrivateBayesianEstimator(1.0, release="fourier", state_names=schema)
-    assert estimator.fit(DiscreteBayesianNetwork(EDGES), records).release_.kind == "coefficients"

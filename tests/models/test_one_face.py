@@ -197,16 +197,13 @@ def test_bounds_are_for_the_population_and_hold_the_narrower_ones_of_the_records
     assert 0 <= sure <= 1
 
 
-def test_draws_repeat_and_old_names_warn(case):
+def test_draws_repeat(case):
     if not case.bounded:
         return
     held = case.model.draws_
     assert case.model.draws_ is held
-    with pytest.warns(DeprecationWarning, match="draws_"):
-        assert case.model.posterior_ is held
     before = case.model.query([case.asked], interval=0.9)
-    with pytest.warns(DeprecationWarning, match="sample_draws"):
-        case.model.sample_posterior(case.draws, seed=0)
+    case.model.sample_draws(case.draws, seed=0)
     pd.testing.assert_frame_equal(case.model.query([case.asked], interval=0.9), before)
 
 

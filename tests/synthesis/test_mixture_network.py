@@ -106,8 +106,6 @@ def test_numbers_come_back_as_numbers():
     assert 10 < tail.max() < 1010
     with pytest.raises(dp.SchemaError, match="open bin"):
         open_ended.simulate(5, numbers="midpoint")
-    with pytest.warns(DeprecationWarning, match='called "drawn"'):
-        assert open_ended.simulate(3000, seed=1, numbers="uniform")["b"].equals(tail)
     with pytest.raises(ValueError, match="numbers must be"):
         NETWORK.simulate(5, numbers="mean")
     assert list(frame["d"].cat.categories) == ["n", "m", "o"]

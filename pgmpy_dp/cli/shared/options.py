@@ -44,10 +44,9 @@ check_option = click.option(
 )
 numbers_option = click.option(
     "--numbers",
-    type=click.Choice(["drawn", "midpoint", "states", "uniform"]),
+    type=click.Choice(["drawn", "midpoint", "states"]),
     help="What bins become: numbers drawn within them, their midpoints, or their names. By default numbers, as in a "
-    "file of records (simulate in Python returns states, as pgmpy does), or states if the model has no release. "
-    "uniform is the former name of drawn.",
+    "file of records (simulate in Python returns states, as pgmpy does), or states if the model has no release.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Draws the same records again; privacy does not depend on it."
