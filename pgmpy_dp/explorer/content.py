@@ -101,13 +101,13 @@ def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
     places = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
     variables = []
     for variable, states in mixture.cardinalities.items():
-        finer = mixture.refined.get(variable)
         coarse, groups, shares = variable, np.arange(states), np.ones(states)
-        if finer is not None:
-            coarse, groups, shares = finer.coarser, finer.groups, finer.shares
+        if variable in mixture.children and not mixture.children[variable].certain:
+            within = mixture.children[variable]
+            coarse, groups, shares = within.parent, within.shares.tocsc().indices, within.shares.tocsc().data
         size = mixture.cardinalities[coarse]
-        root, following = mixture.dependent.get(coarse, (coarse, np.arange(size)))
-        number, axis = places[root]
+        following = mixture.children[coarse].shares.indices if coarse in mixture.children else np.arange(size)
+        number, axis = places[mixture.root(coarse)]
         cells = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
         variables.append(
             {

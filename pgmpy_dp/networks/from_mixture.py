@@ -40,20 +40,15 @@ def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
             whole = known.sum(axis=-1, keepdims=True)
             rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
             add(variable, np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1), root, *block[:place])
-    tied = {v: parent for v, (parent, _) in mixture.dependent.items()}
-    tied |= {v: finer.coarser for v, finer in mixture.refined.items()}
-    for variable, parent in tied.items():
-        if len(names[variable]) * len(names[parent]) > _MOST_CELLS:
+    for variable, child in mixture.children.items():
+        if child.states * len(names[child.parent]) > _MOST_CELLS:
             raise ValueError(
-                f"The CPD of {variable!r} given {parent!r} would have more than 67 million cells, as pgmpy's are "
+                f"The CPD of {variable!r} given {child.parent!r} would have more than 67 million cells, as pgmpy's are "
                 "dense: ask the mixture itself, which holds no such table."
             )
-    for variable, (parent, places) in mixture.dependent.items():
-        add(variable, np.equal.outer(np.arange(len(names[variable])), places).astype(np.float64), parent)
-    for variable, finer in mixture.refined.items():
-        values = np.equal.outer(finer.groups, np.arange(len(names[finer.coarser]))) * finer.shares[:, None]
-        values[:, ~values.any(axis=0)] = 1 / finer.states  # of impossible groups
-        add(variable, values, finer.coarser)
+        values = child.shares.toarray().T
+        values[:, ~values.any(axis=0)] = 1 / child.states  # of impossible states of the parent
+        add(variable, values, child.parent)
     edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
     network = PrivateBayesianNetwork(edges, latents={root})
     network.add_cpds(*cpds)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmpy_dp.inference.mixtures import household_kernel as kernel
+from pgmpy_dp.inference.mixtures import record_kernel as kernel
 from pgmpy_dp.inference.mixtures.household_records import _pairs, draw_households
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 

@@ -67,9 +67,9 @@ def test_evidence_multiplies_the_joint_table(seed, observed):
     expected = joint(mixture) * likelihood
     if expected.sum() < 1e-12:
         with pytest.raises(ValueError, match="probability zero"):
-            mixture.condition(evidence)
+            mixture.given(evidence)
         return
-    np.testing.assert_allclose(joint(mixture.condition(evidence)), expected / expected.sum(), atol=1e-12)
+    np.testing.assert_allclose(joint(mixture.given(evidence)), expected / expected.sum(), atol=1e-12)
     assert mixture.log_evidence(evidence) == pytest.approx(np.log(expected.sum()))
 
 
@@ -78,7 +78,7 @@ def test_log_likelihoods_of_all_records_complete_or_not():
     whole = joint(mixture)
     codes = np.array(list(itertools.product(*(range(-1, states) for states in CARDS.values()))))
     expected = [whole[tuple(slice(None) if code < 0 else code for code in row)].sum() for row in codes]
-    np.testing.assert_allclose(np.exp(mixture.log_likelihood(codes)), expected, atol=1e-12)
+    np.testing.assert_allclose(np.exp(mixture.log_probability(codes)), expected, atol=1e-12)
 
 
 def test_evidence_of_many_variables_does_not_underflow():
@@ -86,7 +86,7 @@ def test_evidence_of_many_variables_does_not_underflow():
     half = Mixture.of(
         dict.fromkeys(names, 2), [(name,) for name in names], [0.5, 0.5], [[[1e-4, 0.9999], [2e-4, 0.9998]]] * 400
     )
-    given = half.condition(dict.fromkeys(names[1:], 0))
+    given = half.given(dict.fromkeys(names[1:], 0))
     assert half.log_evidence(dict.fromkeys(names, 0)) == pytest.approx(np.log(2e-4) * 400 - np.log(2), rel=1e-3)
     assert given.marginal((0,))[0] == pytest.approx(2e-4, rel=1e-3)
 
@@ -94,9 +94,9 @@ def test_evidence_of_many_variables_does_not_underflow():
 @pytest.mark.parametrize(
     ("call", "problem"),
     [(lambda m: m.marginal(("a", "a")), "repeats"), (lambda m: m.marginal(("q",)), "no variable"),
-     (lambda m: m.condition({"a": 2}), "states"), (lambda m: m.condition({"a": [1.0, -1.0]}), "likelihood"),
-     (lambda m: m.log_likelihood(np.zeros((1, 3), int)), "shape"),
-     (lambda m: m.log_likelihood(np.full((1, 4), 7)), "states"),
+     (lambda m: m.given({"a": 2}), "states"), (lambda m: m.given({"a": [1.0, -1.0]}), "likelihood"),
+     (lambda m: m.log_probability(np.zeros((1, 3), int)), "shape"),
+     (lambda m: m.log_probability(np.full((1, 4), 7)), "states"),
      (lambda m: draw_records(m, -1, np.random.default_rng(0)), "draw"),
      (lambda m: Mixture.of(CARDS, [("a",)], [1.0], [[[1.0, 0.0]]]), "one block"),
      (lambda m: Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.4]]]), "sum to one")],
@@ -125,7 +125,7 @@ def test_records_of_single_blocks_are_as_close_as_whole_numbers_can_be(seed, cou
         shape = [CARDS[variable] for variable in block]
         found = np.bincount(np.ravel_multi_index(codes[:, columns].T, shape), minlength=np.prod(shape))
         assert np.abs(found - count * mixture.marginal(block).ravel()).max() < 4
-    assert np.isfinite(mixture.log_likelihood(codes)).all()
+    assert np.isfinite(mixture.log_probability(codes)).all()
 
 
 def test_blocks_of_three_variables_stay_together_in_records():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.inference.mixtures import refits
-from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import draw_refits
@@ -26,7 +25,7 @@ def mixture(seed=0):
 
 def test_records_have_the_mixtures_joint_distribution():
     made, count = mixture(), 200_000
-    codes = independent_records(made, count, np.random.default_rng(1))
+    codes = made.sample(count, np.random.default_rng(1))
     joint = made.marginal("abcd")
     counts = np.bincount(np.ravel_multi_index(tuple(codes.T.astype(int)), joint.shape), minlength=joint.size)
     expected = count * joint.ravel()

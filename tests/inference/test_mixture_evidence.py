@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
-from pgmpy_dp.inference.mixtures.evidence import conditioned
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import Refinement
+from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules, conditioned
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 
 SIZES = {"a": 3, "b": 2, "c": 3, "d": 2, "e": 2, "f": 4}  # e follows from a, f is finer than c
 FOLLOWS, FINER = np.array([1, 0, 1]), np.array([0, 2, 2, 1])
@@ -30,8 +28,9 @@ def ruled(seed):
     drawn = boxes.draw([np.ones(SIZES[v]) for v in "abcd"], 2, draw)
     tables = [box * draw.dirichlet(np.ones(box.shape[1]), 2) + 1e-9 * box for box in drawn]
     tables = [table / table.sum(axis=1, keepdims=True) for table in tables]
-    mixture = Mixture.of(coarse, blocks, [0.4, 0.6], tables, rules.dependent)
-    return rules, mixture.refine(SIZES, {"f": Refinement("c", FINER, np.array([1.0, 0.3, 0.7, 1.0]))}), possible
+    finer = Child.within("c", FINER, np.array([1.0, 0.3, 0.7, 1.0]), 3)
+    children = {"e": Child.function("a", FOLLOWS, 2), "f": finer}
+    return rules, Mixture.of(SIZES, blocks, [0.4, 0.6], tables, children), possible
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5, 6])

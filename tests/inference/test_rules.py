@@ -14,11 +14,12 @@ from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
 from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
-from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 from pgmpy_dp.inference.mixtures.refits import draw_refits
 
 CARDS = {"place": 6, "region": 3, "side": 2, "job": 4, "age": 3}
 DEPENDENT = {"region": ("place", np.array([0, 2, 1, 1, 0, 2])), "side": ("place", np.array([0, 1, 0, 0, 0, 1]))}
+CHILDREN = {v: Child.function(root, states, CARDS[v]) for v, (root, states) in DEPENDENT.items()}
 ROOTS = ("place", "job", "age")
 
 
@@ -26,7 +27,7 @@ def ruled_mixture(seed: int) -> tuple[Mixture, np.ndarray]:
     """A mixture with two variables that follow from a third, and its joint table; axes as `CARDS`."""
     generator = np.random.default_rng(seed)
     tables = [generator.dirichlet(np.ones(18), 3).reshape(3, 6, 3), generator.dirichlet(np.ones(4), 3)]
-    mixture = Mixture.of(CARDS, [("place", "age"), ("job",)], generator.dirichlet(np.ones(3)), tables, DEPENDENT)
+    mixture = Mixture.of(CARDS, [("place", "age"), ("job",)], generator.dirichlet(np.ones(3)), tables, CHILDREN)
     joint = np.zeros(tuple(CARDS.values()))
     for place in range(6):
         known = np.einsum("k,ka,kj->ja", mixture.weights, tables[0][:, place], tables[1])
@@ -49,11 +50,11 @@ def test_answers_are_those_of_the_joint_table(seed, order, count, observed):
     given_joint = np.moveaxis(joint, list(CARDS).index(observed), 0).copy()
     given_joint[1:] = 0
     given_joint = np.moveaxis(given_joint, 0, list(CARDS).index(observed))
-    found = mixture.condition({observed: 0}).marginal(asked)
+    found = mixture.given({observed: 0}).marginal(asked)
     np.testing.assert_allclose(found, summed(given_joint / given_joint.sum(), asked), atol=1e-12)
     codes = draw_records(mixture, 50, np.random.default_rng(seed), target=order[0])
-    np.testing.assert_allclose(mixture.log_likelihood(codes), np.log(joint[tuple(codes.T)]))
-    assert mixture.log_likelihood((codes + np.eye(5, dtype=int)[1]) % list(CARDS.values())).max() == -np.inf
+    np.testing.assert_allclose(mixture.log_probability(codes), np.log(joint[tuple(codes.T)]))
+    assert mixture.log_probability((codes + np.eye(5, dtype=int)[1]) % list(CARDS.values())).max() == -np.inf
 
 
 def zeros(seed: int) -> list[tuple[tuple[str, ...], np.ndarray]]:
@@ -139,7 +140,7 @@ def test_a_fit_and_its_refits_give_forbidden_records_no_probability():
     )
     forbidden = ~(follows.all(axis=0) & np.array([obeys(rules, *code[[0, 3, 4]]) for code in everything]))
     for mixture in (fit.mixture, *fit.members, *draws.refits):
-        likelihood = np.exp(mixture.log_likelihood(everything))
+        likelihood = np.exp(mixture.log_probability(everything))
         assert likelihood[forbidden].max() == 0.0
         assert likelihood.sum() == pytest.approx(1.0)
     records = draw_records(fit.mixture, 3000, generator)

@@ -13,7 +13,6 @@ import pytest
 from pgmpy.factors.discrete import DiscreteFactor
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 
 BINS, UNKNOWN = [0, 18, 40, 65], {"missing_values": ["?"]}
@@ -453,7 +452,7 @@ def test_a_right_mixture_fails_its_check_as_rarely_as_is_said_and_a_wrong_one_do
     declared = dp.Schema({name: [0, 1] for name in names})
     found: dict[str, list[float]] = {"right": [], "wrong": []}
     for seed in range(6):
-        records = independent_records(right, 500, np.random.default_rng(seed))
+        records = right.sample(500, np.random.default_rng(seed))
         data = dp.PrivateDataset(
             pd.DataFrame(records.astype(int), columns=[*names]),
             declared,

@@ -14,9 +14,9 @@ from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.inference.mixtures.balanced_records import draw_records, independent_records
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import Refinement, coarse_table, fine_counts
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import children_within, coarse_table, fine_counts
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 from pgmpy_dp.records import open_records
 from pgmpy_dp.release.kinds import Release
 
@@ -46,26 +46,29 @@ def mixture():
     draw = np.random.default_rng(0)
     tables = [draw.dirichlet(np.ones(6), 2).reshape(2, 2, 3), draw.dirichlet(np.ones(2), 2)]
     coarse = Mixture.of(
-        {"a": 2, "b": 3, "c": 2, "d": 2}, [("a", "b"), ("c",)], [0.3, 0.7], tables, {"d": ("b", np.array([1, 0, 1]))}
+        {"a": 2, "b": 3, "c": 2, "d": 2},
+        [("a", "b"), ("c",)],
+        [0.3, 0.7],
+        tables,
+        {"d": Child.function("b", np.array([1, 0, 1]), 2)},
     )
     finer = {
-        "f": Refinement("b", np.array([0, 2, 2, 1]), np.array([1.0, 0.25, 0.75, 1.0])),
-        "g": Refinement("d", np.array([1, 0, 1]), np.array([0.4, 1.0, 0.6])),
+        "f": Child.within("b", np.array([0, 2, 2, 1]), np.array([1.0, 0.25, 0.75, 1.0]), 3),
+        "g": Child.within("d", np.array([1, 0, 1]), np.array([0.4, 1.0, 0.6]), 2),
     }
-    return coarse.refine({"f": 4, "a": 2, "b": 3, "g": 3, "c": 2, "d": 2}, finer)
+    return coarse.extended({"f": 4, "a": 2, "b": 3, "g": 3, "c": 2, "d": 2}, finer)
 
 
 @pytest.fixture(scope="module")
 def joint(mixture):
     """The probability of every record, from those of the coarser variables."""
-    whole = mixture.coarse.marginal(("a", "b", "c", "d"))
+    whole = mixture.only("abcd").marginal(("a", "b", "c", "d"))
     table = np.zeros((4, 2, 3, 3, 2, 2))
     for f, a, b, g, c, d in np.ndindex(table.shape):
         own = {"f": (f, b), "g": (g, d)}
         table[f, a, b, g, c, d] = whole[a, b, c, d]
         for variable, (fine, coarse) in own.items():
-            finer = mixture.refined[variable]
-            table[f, a, b, g, c, d] *= finer.shares[fine] * (finer.groups[fine] == coarse)
+            table[f, a, b, g, c, d] *= mixture.children[variable].shares[coarse, fine]
     return table
 
 
@@ -87,7 +90,7 @@ def test_evidence_on_finer_variables(mixture, joint, evidence):
         own = np.arange(joint.shape[axis]) == given if np.ndim(given) == 0 else np.array(given)
         weighed = weighed * own.reshape([-1 if place == axis else 1 for place in range(6)])
     assert np.exp(mixture.log_evidence(evidence)) == pytest.approx(weighed.sum())
-    given = mixture.condition(evidence)
+    given = mixture.given(evidence)
     for asked in (("f", "a"), ("g", "b"), ("c", "g", "f"), ("b", "f")):
         others = tuple(axis for axis, name in enumerate(mixture.variables) if name not in asked)
         kept = [name for name in mixture.variables if name in asked]
@@ -98,15 +101,14 @@ def test_evidence_on_finer_variables(mixture, joint, evidence):
 def test_likelihoods_of_records(mixture, joint):
     every = np.array(list(np.ndindex(joint.shape)))
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(mixture.log_likelihood(every), np.log(joint.ravel()))
-        unknown = np.where([True, False, True, True, False, False], every, -1)
-        expected = joint.sum(axis=(1, 4, 5))[unknown[:, 0], unknown[:, 2], unknown[:, 3]]
-        known = unknown[:, [0, 2, 3]]
-    assert known.min() >= 0
-    np.testing.assert_allclose(np.exp(mixture.log_likelihood(unknown)), expected, atol=1e-12)
+        np.testing.assert_allclose(mixture.log_probability(every), np.log(joint.ravel()))
+    for known in itertools.product([True, False], repeat=6):
+        others = tuple(axis for axis in range(6) if not known[axis])
+        expected = joint.sum(axis=others)[tuple(every[:, np.array(known)].T)]
+        np.testing.assert_allclose(np.exp(mixture.log_probability(np.where(known, every, -1))), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("draw", [draw_records, independent_records])
+@pytest.mark.parametrize("draw", [draw_records, Mixture.sample])
 def test_drawn_records_have_the_shares(mixture, joint, draw):
     count = 40_000
     codes = draw(mixture, count, np.random.default_rng(0)).astype(int)
@@ -118,12 +120,14 @@ def test_drawn_records_have_the_shares(mixture, joint, draw):
         assert (found[expected == 0] == 0).all()
     if draw is draw_records:  # every finer state has its expected number within its group, rounded
         f, b = np.bincount(codes[:, 0], minlength=4), np.bincount(codes[:, 2], minlength=3)
-        assert abs(f - b[[0, 2, 2, 1]] * mixture.refined["f"].shares).max() <= 1
+        assert abs(f - b[[0, 2, 2, 1]] * mixture.children["f"].shares.sum(axis=0)).max() <= 1
 
 
 def test_shares_are_those_of_counts_without_negative_ones():
     groups = np.array([0, 0, 0, 1, 1])
-    shares = Refinement.of("r", groups, np.array([60.0, 45.0, -30.0, -5.0, -7.0]), np.array([99.0, 1.0, 0.0])).shares
+    shares = children_within(
+        {"f": ("r", groups)}, {"f": (np.array([60.0, 45.0, -30.0, -5.0, -7.0]), 1.0)}, {"r": np.array([99.0, 1.0, 0.0])}
+    )["f"].shares.sum(axis=0)
     np.testing.assert_allclose(shares[:3], [(57 + 1 / 3) / 100, (42 + 1 / 3) / 100, 1 / 300])
     assert shares[3:].sum() == pytest.approx(1)
     assert (shares > 0).all()

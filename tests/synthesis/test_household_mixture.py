@@ -128,7 +128,7 @@ def test_both_levels_answer_alike(fitted):
     # Persons are found in a household as often as it has persons.
     assert np.allclose(network.persons.marginal(["size"]), sizes * np.arange(1, 5) / mean)
     by_person = network.persons.query(["age"], {"size": 4}).values
-    assert np.allclose(network.mixture_.condition({"size": 3}).marginal(("age",)), by_person)
+    assert np.allclose(network.mixture_.given({"size": 3}).marginal(("age",)), by_person)
     homes, people = network.simulate(seed=0)
     drawn = people["age"].value_counts(normalize=True).reindex(SCHEMA.persons.states["age"]).to_numpy()
     assert abs(drawn - network.persons.marginal(["age"])).max() < 0.01

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import Refinement
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 from pgmpy_dp.release import Guarantee
 
 FINE, COARSE = 20_000, 500
@@ -41,14 +40,14 @@ def network_of(kind):
     if kind is dp.Dependency:
         tables = [draw.dirichlet(np.ones(FINE), 2), a]
         sizes = {"fine": FINE, "coarse": COARSE, "a": 2}
-        mixture = Mixture.of(sizes, [("fine",), ("a",)], [0.5, 0.5], tables, {"coarse": ("fine", PLACES)})
+        mixture = Mixture.of(
+            sizes, [("fine",), ("a",)], [0.5, 0.5], tables, {"coarse": Child.function("fine", PLACES, COARSE)}
+        )
     else:
         tables = [draw.dirichlet(np.ones(COARSE), 2), a]
-        coarse = Mixture.of({"coarse": COARSE, "a": 2}, [("coarse",), ("a",)], [0.5, 0.5], tables)
-        shares = np.full(FINE, COARSE / FINE)
-        mixture = coarse.refine(
-            {"fine": FINE, "coarse": COARSE, "a": 2}, {"fine": Refinement("coarse", PLACES, shares)}
-        )
+        children = {"fine": Child.within("coarse", PLACES, np.full(FINE, COARSE / FINE), COARSE)}
+        sizes = {"fine": FINE, "coarse": COARSE, "a": 2}
+        mixture = Mixture.of(sizes, [("coarse",), ("a",)], [0.5, 0.5], tables, children)
     guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     return dp.PrivateMixtureNetwork(schema_of(kind), mixture, 1000.0, guarantee)
 

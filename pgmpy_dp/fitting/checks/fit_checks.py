@@ -15,7 +15,6 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.checks.misfit import FitCheck, held_against, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
-from pgmpy_dp.inference.mixtures.balanced_records import independent_records
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.rows import Rows
@@ -308,7 +307,7 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
     draws = int(np.clip(_MOST_DRAWN // size, _FEWEST_DRAWS, _MOST_DRAWS))
 
     def draw(count: int) -> NDArray[np.integer]:
-        codes = independent_records(mixture, count, generator)
+        codes = mixture.sample(count, generator)
         return np.asarray(generator.permutation(codes))  # they come component by component
 
     generator = np.random.default_rng(seed)

@@ -1,10 +1,9 @@
-"""Records drawn from a mixture, independently or so evenly that their tables are as close to its own as possible."""
+"""Records drawn from a mixture so evenly that their tables are as close to its own as possible."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,15 +62,10 @@ def draw_with_components(
 
     if count < 0:
         raise ValueError(f"cannot draw {count} records")
-    if mixture.refined:
-        finer = mixture.refined.get(target)
-        root = target if finer is None else finer.coarser
-        coarse, components = draw_with_components(mixture.coarse, count, generator, root)
-        return _with_finer(mixture, coarse, generator, even=True), components
-    if mixture.dependent:
-        root, _ = mixture.dependent.get(target, (target, None))
-        roots, components = draw_with_components(mixture.roots, count, generator, root)
-        return mixture.completed(roots), components
+    if mixture.children:
+        roots, components = draw_with_components(mixture.roots, count, generator, mixture.root(target))
+        codes = dict(zip(mixture.roots.variables, roots.T, strict=True))
+        return mixture.completed(codes, generator, even=True).astype(np.int32), components
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
@@ -108,7 +102,7 @@ def even_out(
     Parameters
     ----------
     mixture : Mixture
-        Without variables that follow from others.
+        Without children.
     records : ndarray of shape (records, variables)
         State indices, sorted by component; changed in place.
     starts : ndarray of int64, shape (components + 1,)
@@ -137,7 +131,7 @@ def even_out(
         chances = mixture.marginal((target,))
         present = np.flatnonzero(chances)
         strata = np.searchsorted(present, records[:, place[target]])
-        parts = [(float(chances[state]), mixture.condition({target: int(state)})) for state in present]
+        parts = [(float(chances[state]), mixture.given({target: int(state)})) for state in present]
     records += states[:-1].astype(np.int32)
     moved = [block for block in blocks if target not in block]
     numbers = np.full((len(moved), max(map(len, moved), default=1)), -1, dtype=np.int64)
@@ -162,46 +156,6 @@ def _of_few_states(mixture: Mixture) -> list[Scope]:
     while sum(sizes[block] for block in kept) > _MOST_STATES:
         kept.pop()
     return kept
-
-
-def independent_records(mixture: Mixture, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
-    """Draw independent records; columns in the order of `mixture.variables`, records in the order of components."""
-    if mixture.refined:
-        return _with_finer(mixture, independent_records(mixture.coarse, count, generator), generator, even=False)
-    if mixture.dependent:
-        return mixture.completed(independent_records(mixture.roots, count, generator))
-    ends = np.cumsum(generator.multinomial(count, mixture.weights))
-    component = np.searchsorted(ends, np.arange(count), side="right")
-    sizes = mixture.cardinalities
-    codes = np.empty((count, len(sizes)), dtype=np.min_scalar_type(max(sizes.values()) - 1))
-    place = {variable: number for number, variable in enumerate(mixture.variables)}
-    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-        cells = cells_at(table.reshape(table.shape[0], -1), component, generator.random(count))
-        for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
-            codes[:, place[variable]] = values
-    return codes
-
-
-def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
-    """For each share of 1 find the cell in which it lies, in a row of probabilities."""
-    sums = np.cumsum(chances, axis=1)
-    # Sums of row k lie between k and k + 1, so that one search serves all rows.
-    steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
-    cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
-    found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
-    return found
-
-
-def _with_finer(mixture: Mixture, codes: NDArray[Any], generator: np.random.Generator, *, even: bool) -> NDArray[Any]:
-    """Draw the states of finer variables for records of the other variables."""
-    column = {variable: place for place, variable in enumerate(mixture.coarse.variables)}
-    drawn = {
-        variable: finer.draw(codes[:, column[finer.coarser]].astype(np.intp), generator, even=even)
-        for variable, finer in mixture.refined.items()
-    }
-    largest = np.min_scalar_type(max(mixture.cardinalities.values()) - 1)
-    columns = [drawn[v] if v in drawn else codes[:, column[v]] for v in mixture.variables]
-    return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
 
 
 def _tabulated(mixture: Mixture, target: Variable) -> bool:

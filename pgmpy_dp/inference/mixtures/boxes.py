@@ -3,6 +3,9 @@
 A forbidden combination consists of a state of each of several blocks of variables. If a component's tables exclude one
 of these states, it never has the combination, and its blocks stay independent. So every component gets, for each block,
 the cells that it may use: a box around a record that obeys the rules, as large as possible.
+
+Boxes cover every two states that rules allow together, but not every three. If no box has some evidence, the release
+says nothing about what goes with it: variables are then assumed independent, apart from the rules and the evidence.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
+from pgmpy_dp.inference.mixtures.mixture import Mixture, Whole
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
 
-Whole = NDArray[np.intp]
 Cells = NDArray[np.bool_]  # axes: component, cells of a block
 
 # Orders in which components go through the blocks; retries of dead ends; boxes drawn at once to cover what may occur,
 # and most boxes drawn.
 _ORDERS, _TRIES, _AT_ONCE, _MOST = 8, 50, 32, 400
+_FEW_TRIES = 20  # to find a record that obeys all rules beside evidence
 
 
 @dataclass(frozen=True)
@@ -260,3 +265,52 @@ class Boxes:
             if number in link.groups and all(other in boxes or other == number for other in link.groups):
                 found &= ~link.hits(number, boxes)
         return found
+
+
+def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture:
+    """Return the mixture given evidence, over the same variables.
+
+    Raises ValueError if the rules exclude the evidence.
+
+    Examples
+    --------
+    >>> even = np.full((1, 2), 0.5)
+    >>> mixture = Mixture.of({"a": 2, "b": 2}, [("a",), ("b",)], [1.0], [[[1.0, 0.0]], even])
+    >>> rules = Rules(zeros=[(("a", "b"), np.array([[True, True], [True, False]]))])
+    >>> conditioned(mixture, rules, {"a": 1}).marginal(["b"]).tolist()
+    [1.0, 0.0]
+    """
+    if not evidence:
+        return mixture
+    if not rules.zeros or np.isfinite(mixture.log_evidence(evidence)):
+        return mixture.given(evidence)
+    found = _independent(mixture, rules, evidence)
+    if found is None:
+        raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
+    return found.given(evidence)
+
+
+def _independent(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture | None:
+    """Return components of independent variables that obey the rules and the evidence; None if there are none."""
+    coarse = mixture.only([variable for variable in mixture.variables if variable not in rules.refined])
+    zeros = list(rules.zeros)
+    for variable, state in evidence.items():
+        if variable in rules.refined:
+            variable, groups = rules.refined[variable]
+            state = int(groups[state])
+        zeros.append(((variable,), np.arange(coarse.cardinalities[variable]) == state))
+    roots = coarse.roots
+    blocks = [(variable,) for variable in roots.cardinalities]
+    cells = [np.arange(states)[:, None] for states in roots.cardinalities.values()]
+    boxes = Boxes(Rules(rules.dependent, zeros), blocks, cells, coarse.cardinalities)
+    # A state without mass in the mixture gets as much as the least that has some.
+    shares = [np.maximum(share, share[share > 0].min()) for share in map(roots.marginal, blocks)]
+    generator = np.random.default_rng(0)
+    if not all(own.any() for own in boxes.possible) or not len(boxes.draw(shares, 1, generator, tries=_FEW_TRIES)[0]):
+        return None
+    tables = [share * box for share, box in zip(shares, boxes.cover(generator), strict=True)]
+    masses = np.stack([table.sum(axis=1) for table in tables])
+    logs = np.log(masses).sum(axis=0)
+    scaled = [table / mass[:, None] for table, mass in zip(tables, masses, strict=True)]
+    weights = np.exp(logs - logsumexp(logs))
+    return Mixture.of(mixture.cardinalities, blocks, weights, scaled, mixture.children)

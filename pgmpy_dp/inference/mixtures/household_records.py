@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.mixtures.balanced_records import cells_at, draw_records, even_out
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records, even_out
 from pgmpy_dp.inference.mixtures.fit.base import denoised_ratios
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable
-from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture, cells_at
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
 Codes = NDArray[np.int32]
@@ -83,13 +83,14 @@ def draw_households(
     moved = [block for block in roots.blocks if not set(block) & set(level)]
     order = np.argsort(component, kind="stable")
     starts = np.searchsorted(component[order], np.arange(roots.weights.size + 1))
-    persons = mixture.condition({size: np.arange(1.0, roots.cardinalities[size] + 1)})
+    persons = mixture.given({size: np.arange(1.0, roots.cardinalities[size] + 1)})
     ordered = records[order]
     even_out(persons.roots, ordered, starts, moved, generator)
     records[order] = ordered
     _change_places(persons.roots, records, own, fixed, owners, pattern, together, generator)
     names = [place for place, variable in enumerate(mixture.variables) if variable not in level]
-    return households, owners, mixture.completed(records)[:, names]
+    codes = dict(zip(roots.variables, records.T, strict=True))
+    return households, owners, mixture.completed(codes, generator, even=True)[:, names].astype(np.int32)
 
 
 def _components(
@@ -164,7 +165,7 @@ def _change_places(
     generator: np.random.Generator,
 ) -> None:
     """Exchange persons until pairs of persons match the tables, as far as their noise allows."""
-    from pgmpy_dp.inference.mixtures import household_kernel as kernel
+    from pgmpy_dp.inference.mixtures import record_kernel as kernel
 
     starts = np.searchsorted(owners, np.arange(owners[-1] + 2)) if owners.size else np.zeros(1, dtype=np.int64)
     sizes = np.diff(starts)

@@ -1,28 +1,112 @@
-"""Mixtures of products of small tables, with exact answers."""
+"""Mixtures of products of small tables, with exact answers.
+
+A variable is in a block, or is a child: it depends on one other variable, its parent, and on nothing else. Functions of
+a variable are children, and so are finer variables within coarser ones.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import logsumexp
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.mixtures.refinement import Refinement, Whole, summed_by
 from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
 
+Whole = NDArray[np.intp]
 # Most cells of an answered table, and of intermediate products of a few components' tables.
-_MAX_CELLS, _HELD = 20_000_000, 4_000_000
+_MAX_CELLS, _MAX_PRODUCTS = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
 
 
 class AnswerTooLargeError(ValueError):
     """A requested table has more cells than allowed."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """Probabilities of a variable's states given its parent's.
+
+    Parameters
+    ----------
+    parent : variable
+    shares : sparse array of shape (states of the parent, states of the child)
+        Rows sum to one; those of states that never occur may be empty.
+
+    Examples
+    --------
+    >>> places = Child.within("region", np.array([0, 1, 0]), np.array([0.25, 1.0, 0.75]), 2)
+    >>> places.shares.toarray()
+    array([[0.25, 0.  , 0.75],
+           [0.  , 1.  , 0.  ]])
+    """
+
+    parent: Variable
+    shares: Any
+
+    @classmethod
+    def function(cls, parent: Variable, states: Whole, count: int) -> Child:
+        """Build a child that has one of `count` states for each state of its parent."""
+        shape = len(states), count
+        return cls(parent, sparse.csr_array((np.ones(len(states)), (np.arange(len(states)), states)), shape=shape))
+
+    @classmethod
+    def within(cls, parent: Variable, groups: Whole, shares: Vector, count: int) -> Child:
+        """Build a child each of whose states belongs to one of the parent's `count` states, with a share of it."""
+        shape = count, len(groups)
+        return cls(parent, sparse.csr_array((shares, (groups, np.arange(len(groups)))), shape=shape))
+
+    @property
+    def states(self) -> int:
+        """Number of states of the child."""
+        return int(self.shares.shape[1])
+
+    @property
+    def certain(self) -> bool:
+        """Whether the parent's state determines the child's."""
+        return bool(np.diff(self.shares.indptr).max(initial=0) <= 1)
+
+    def given(self, likelihood: Vector) -> tuple[Vector, Child]:
+        """Condition on evidence on the child: return the likelihood of the parent's states, and the child given it."""
+        rows, joint = self._rows, self.shares.data * likelihood[self.shares.indices]
+        sums = np.bincount(rows, joint, self.shares.shape[0]).astype(np.float64)
+        within = sums[rows]
+        data = np.where(within > 0, joint / np.where(within > 0, within, 1.0), self.shares.data)
+        shares = sparse.csr_array((data, self.shares.indices, self.shares.indptr), shape=self.shares.shape)
+        return sums, replace(self, shares=shares)
+
+    def draw(self, parents: NDArray[Any], generator: np.random.Generator, *, even: bool) -> Whole:
+        """Draw a state for each record's parent: at random, or so that each has its expected number, rounded."""
+        starts, ends = self.shares.indptr[:-1], self.shares.indptr[1:]
+        sizes = ends - starts
+        if self.certain:
+            found: Whole = self.shares.indices[np.minimum(starts[parents], self.shares.nnz - 1)]
+            return found
+        sums = np.cumsum(self.shares.data)
+        before = np.concatenate([[0.0], sums])[starts]
+        # Sums of parent p lie between p and p + 1, so that one search serves all.
+        steps = sums - before[self._rows] + self._rows
+        spots = generator.random(parents.size)
+        if even:
+            by_parent = np.lexsort((spots, parents))
+            counts = np.bincount(parents, minlength=sizes.size)
+            ranks = np.arange(parents.size) - np.repeat(np.cumsum(counts) - counts, counts)
+            start = generator.random(counts.size)
+            spots[by_parent] = (ranks + np.repeat(start, counts)) / np.repeat(counts, counts)
+        places = np.searchsorted(steps, parents + spots, side="right")
+        drawn: Whole = self.shares.indices[np.clip(places, starts[parents], ends[parents] - 1)]
+        return drawn
+
+    @property
+    def _rows(self) -> Whole:
+        return np.repeat(np.arange(self.shares.shape[0]), np.diff(self.shares.indptr))
 
 
 @dataclass(frozen=True)
@@ -33,16 +117,14 @@ class Mixture:
     ----------
     cardinalities : mapping of variable to int
     blocks : tuple of tuples of variables
-        Each variable that follows from no other must be in exactly one block.
+        Each variable that is no child must be in exactly one block.
     weights : ndarray of shape (components,)
         Probabilities of the components.
     tables : tuple of ndarrays, one per block
         Joint probabilities of the block's variables; axes: component, then variables. They sum to one in each
         component.
-    dependent : mapping of variable to (variable, ndarray of int)
-        Variables that follow from another one, which is in a block, with the state for each of its states.
-    refined : mapping of variable to Refinement
-        Variables that are independent of all else given a coarser one.
+    children : mapping of variable to Child
+        Variables that depend on another one alone, parents before their children.
 
     Examples
     --------
@@ -51,7 +133,7 @@ class Mixture:
     >>> mixture.marginal(("lung", "bronc"))
     array([[0.925, 0.025],
            [0.025, 0.025]])
-    >>> mixture.condition({"lung": 1}).marginal(("bronc",))
+    >>> mixture.given({"lung": 1}).marginal(("bronc",))
     array([0.5, 0.5])
     """
 
@@ -59,8 +141,7 @@ class Mixture:
     blocks: tuple[Scope, ...]
     weights: Vector
     tables: tuple[Vector, ...]
-    dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
-    refined: Mapping[Variable, Refinement] = field(default_factory=dict)
+    children: Mapping[Variable, Child] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -69,69 +150,51 @@ class Mixture:
         blocks: Iterable[Sequence[Variable]],
         weights: ArrayLike,
         tables: Iterable[ArrayLike],
-        dependent: Mapping[Variable, tuple[Variable, Whole]] | None = None,
+        children: Mapping[Variable, Child] | None = None,
     ) -> Mixture:
         """Check the arguments, normalise probabilities, and freeze."""
         sizes = {variable: int(states) for variable, states in cardinalities.items()}
         scopes = tuple(tuple(block) for block in blocks)
-        following = dict(dependent or {})
-        blocked = [variable for scope in scopes for variable in scope]
-        if sorted(map(repr, sizes)) != sorted(map(repr, [*blocked, *following])):
+        known = [variable for scope in scopes for variable in scope]
+        if sorted(map(repr, sizes)) != sorted(map(repr, [*known, *(children or {})])):
             raise ValueError("each variable of a mixture belongs to one block")
-        for variable, (root, states) in following.items():
+        for variable, child in (children or {}).items():
+            shares = child.shares
             if (
-                root not in blocked
-                or np.shape(states) != (sizes[root],)
-                or not 0 <= min(states) <= max(states) < sizes[variable]
+                child.parent not in known
+                or shares.shape != (sizes[child.parent], sizes[variable])
+                or not (np.isfinite(shares.data).all() and (shares.data >= 0).all())
+                or not np.allclose(shares.sum(axis=1)[np.diff(shares.indptr) > 0], 1.0, atol=1e-4)
             ):
-                raise ValueError(f"variable {variable!r} follows from {root!r}, but not soundly")
-        shares = _probabilities(weights, "the weights", axes=1)
+                raise ValueError(f"variable {variable!r} given {child.parent!r} has no sound probabilities")
+            known.append(variable)
+        chances = _probabilities(weights, "the weights", axes=1)
         arrays = []
         for scope, table in zip(scopes, tables, strict=True):
-            shape = (shares.size, *(sizes[variable] for variable in scope))
+            shape = (chances.size, *(sizes[variable] for variable in scope))
             if np.shape(table) != shape:
                 raise ValueError(f"the tables of block {scope!r} have shape {np.shape(table)}, not {shape}")
-            flat = np.asarray(table, dtype=np.float64).reshape(shares.size, -1)
+            flat = np.asarray(table, dtype=np.float64).reshape(chances.size, -1)
             arrays.append(_probabilities(flat, f"the tables of block {scope!r}", axes=2).reshape(shape))
-        return cls(sizes, scopes, shares, tuple(arrays), following)
+        return cls(sizes, scopes, chances, tuple(arrays), dict(children or {}))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         return tuple(self.cardinalities)
 
-    def refine(self, cardinalities: Mapping[Variable, int], refined: Mapping[Variable, Refinement]) -> Mixture:
-        """Return the mixture with finer variables; `cardinalities` has all variables in order."""
-        for variable, finer in refined.items():
-            sums = np.bincount(finer.groups, finer.shares, self.cardinalities[finer.coarser])
-            present = np.bincount(finer.groups, minlength=sums.size) > 0
-            if not (
-                finer.shares.shape == finer.groups.shape == (cardinalities[variable],)
-                and sums.size == self.cardinalities[finer.coarser]
-                and np.isfinite(finer.shares).all()
-                and (finer.shares >= 0).all()
-                and np.allclose(sums[present], 1.0, atol=1e-4)
-            ):
-                raise ValueError(f"variable {variable!r} refines {finer.coarser!r}, but not soundly")
-        return replace(self, cardinalities=dict(cardinalities), refined=dict(refined))
-
-    @cached_property
-    def coarse(self) -> Mixture:
-        """The mixture of the variables that refine no other."""
-        if not self.refined:
-            return self
-        sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.refined}
-        return replace(self, cardinalities=sizes, refined={})
-
     @cached_property
     def roots(self) -> Mixture:
-        """The mixture of the variables that follow from no other."""
-        if not self.dependent:
-            return self
-        sizes = {variable: states for variable, states in self.cardinalities.items() if variable not in self.dependent}
-        return Mixture(sizes, self.blocks, self.weights, self.tables)
+        """The mixture of the variables in blocks."""
+        return self.only([variable for block in self.blocks for variable in block]) if self.children else self
+
+    def root(self, variable: Variable) -> Variable:
+        """Return the variable in a block from which a variable descends, or itself."""
+        while variable in self.children:
+            variable = self.children[variable].parent
+        return variable
 
     def only(self, variables: Collection[Variable]) -> Mixture:
-        """Return the mixture of some variables, with all components; roots of dependent variables must be included.
+        """Return the mixture of some variables, with all components; parents of children must be included.
 
         Examples
         --------
@@ -145,22 +208,13 @@ class Mixture:
             others = tuple(axis + 1 for axis, variable in enumerate(block) if variable not in kept)
             if len(others) < len(block):
                 blocks.append(tuple(variable for variable in block if variable in kept))
-                tables.append(table.sum(axis=others))
-        dependent = {variable: root for variable, root in self.dependent.items() if variable in kept}
-        return Mixture(kept, tuple(blocks), self.weights, tuple(tables), dependent)
+                tables.append(table.sum(axis=others) if others else table)
+        children = {variable: child for variable, child in self.children.items() if variable in kept}
+        return Mixture(kept, tuple(blocks), self.weights, tuple(tables), children)
 
-    def completed(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Add the states of variables that follow from others to records of `roots`."""
-        if not self.dependent:
-            return codes
-        column = {variable: place for place, variable in enumerate(self.roots.variables)}
-        columns = []
-        for variable in self.variables:
-            root, states = self.dependent.get(variable, (variable, None))
-            own = codes[:, column[root]]
-            columns.append(own if states is None else states[own])
-        largest = np.min_scalar_type(max(self.cardinalities.values()) - 1)
-        return np.stack(columns, axis=1).astype(np.promote_types(codes.dtype, largest))
+    def extended(self, cardinalities: Mapping[Variable, int], children: Mapping[Variable, Child]) -> Mixture:
+        """Return the mixture with more children; `cardinalities` has all variables in order."""
+        return Mixture.of(cardinalities, self.blocks, self.weights, self.tables, {**self.children, **children})
 
     def marginal(self, variables: Sequence[Variable]) -> Vector:
         """Compute the joint probabilities of some variables, with one axis each in the given order.
@@ -171,7 +225,7 @@ class Mixture:
             If the table would have more than 20 million cells.
         """
         asked = tuple(variables)
-        self._known(asked)
+        self._require(asked)
         if len(set(asked)) != len(asked):
             raise ValueError(f"{asked!r} repeats a variable")
         shape = [self.cardinalities[variable] for variable in asked]
@@ -180,71 +234,63 @@ class Mixture:
             raise AnswerTooLargeError(
                 f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
             )
-        if any(variable in self.refined for variable in asked):
-            return self._of_refined(asked)
-        if any(variable in self.dependent for variable in asked):
-            return self._of_dependent(asked)
-        order: list[Variable] = []
-        factors: list[Vector] = []
-        for block, table in zip(self.blocks, self.tables, strict=True):
-            axes = [place for place, variable in enumerate(block) if variable in asked]
-            if axes:
-                others = tuple(place + 1 for place in range(len(block)) if place not in axes)
-                factors.append(table.sum(axis=others).reshape(self.weights.size, -1))
-                order += [block[place] for place in axes]
+        factors, sizes, late, order = self._factors(asked)
         with one_thread():
-            table = _sum_of_products(self.weights, factors).reshape([self.cardinalities[v] for v in order])
+            table = _sum_of_products(self.weights, factors).reshape(sizes)
+        for axis, descent in late.items():
+            table = _along(table, axis, descent)
+        table = table.reshape([self.cardinalities[variable] for variable in order])
         return table.transpose([order.index(variable) for variable in asked])
 
-    def _of_refined(self, asked: Scope) -> Vector:
-        """Compute `marginal` if variables refine others."""
-        finer = [variable for variable in asked if variable in self.refined]
-        coarser = [self.refined[variable].coarser for variable in finer]
-        names = list(dict.fromkeys([*(v for v in asked if v not in self.refined), *coarser]))
-        table = self.coarse.marginal(names)
-        for place, (variable, root) in enumerate(zip(finer, coarser, strict=True)):
-            axis = names.index(root)
-            if root in asked or root in coarser[place + 1 :]:
-                table = self.refined[variable].attach(table, axis)
-                names.append(variable)
-            else:
-                table = self.refined[variable].spread(table, axis)
-                names[axis] = variable
-        return table.transpose([names.index(variable) for variable in asked])
+    def _factors(self, asked: Scope) -> tuple[list[Vector], list[int], dict[int, Any], list[Variable]]:
+        """Compute what blocks contribute to a joint table: a factor per block, with a row per component.
 
-    def _of_dependent(self, asked: Scope) -> Vector:
-        """Compute `marginal` if variables follow from others.
-
-        A root keeps all its states until the end if more is asked than one variable that follows from it; otherwise it
-        is summed to the states of that variable first.
+        Returns
+        -------
+        factors : list of ndarray of shape (components, cells)
+        sizes : list of int
+            Lengths of the axes of their product.
+        late : dict of int to sparse array
+            Axes whose variables have to be converted to their descendants, which have more states, at last.
+        order : list of variables
+            Variables of the product, after that.
         """
-        wanted: dict[Variable, list[Variable]] = {}
-        for variable in asked:
-            wanted.setdefault(self.dependent.get(variable, (variable, None))[0], []).append(variable)
-        grouped = {root: own[0] for root, own in wanted.items() if len(own) == 1 and own[0] != root}
-        blocks, tables = [], []
+        roots = {self.root(variable) for variable in asked}
+        factors, order = list[Vector](), list[Variable]()
+        sizes, late = list[int](), dict[int, Any]()
         for block, table in zip(self.blocks, self.tables, strict=True):
-            others = tuple(axis + 1 for axis, variable in enumerate(block) if variable not in wanted)
-            kept = [variable for variable in block if variable in wanted]
-            if kept:
-                summed = table.sum(axis=others)
-                for axis, root in enumerate(kept, 1):
-                    if root in grouped:
-                        variable = grouped[root]
-                        summed = summed_by(summed, axis, self.dependent[variable][1], self.cardinalities[variable])
-                blocks.append(tuple(grouped.get(root, root) for root in kept))
-                tables.append(summed)
-        sizes = {variable: self.cardinalities[variable] for block in blocks for variable in block}
-        held = [grouped.get(root, root) for root in wanted]
-        table = Mixture(sizes, tuple(blocks), self.weights, tuple(tables)).marginal(held)
-        at: dict[Variable, Any] = dict(zip(held, np.indices(table.shape, sparse=True), strict=True))
-        found = np.zeros([self.cardinalities[variable] for variable in asked])
-        for root, own in wanted.items():
-            at |= {variable: self.dependent[variable][1][at[root]] for variable in own if variable not in at}
-        np.add.at(found, tuple(at[variable] for variable in asked), table)
-        return found
+            kept = [variable for variable in block if variable in roots]
+            if not kept:
+                continue
+            table = table.sum(axis=tuple(axis for axis, variable in enumerate(block, 1) if variable not in roots))
+            for axis, root in enumerate(kept, 1):
+                names, descent = self._descent(root, asked)
+                order += names
+                if descent is not None and descent.shape[1] <= descent.shape[0]:
+                    table = _along(table, axis, descent)
+                elif descent is not None:
+                    late[len(sizes)] = descent
+                sizes.append(table.shape[axis])
+            factors.append(table.reshape(self.weights.size, -1))
+        return factors, sizes, late, order
 
-    def condition(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
+    def _descent(self, variable: Variable, asked: Collection[Variable]) -> tuple[list[Variable], Any]:
+        """Return which of a variable and its descendants are asked, and their joint probabilities given its states.
+
+        The latter is None for a variable alone.
+        """
+        names = [variable] if variable in asked else []
+        found = sparse.eye_array(self.cardinalities[variable], format="csr") if names else None
+        for name, child in self.children.items():
+            if child.parent == variable:
+                below, descent = self._descent(name, asked)
+                if below:
+                    names += below
+                    own = child.shares if descent is None else child.shares @ descent
+                    found = own if found is None else _sparse_row_products(found, own)
+        return names, None if names == [variable] else found
+
+    def given(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
         """Return the mixture given evidence, over the same variables.
 
         Parameters
@@ -258,16 +304,15 @@ class Mixture:
         ValueError
             If the evidence is impossible.
         """
-        coarse, refined = self._of_coarse(evidence)
-        logs, tables = self.coarse._weigh(coarse)
+        logs, tables, children = self._weigh(evidence)
         if logs.max() == -np.inf:
             raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
         weights = np.exp(logs - logsumexp(logs))
-        return Mixture(self.cardinalities, self.blocks, weights / weights.sum(), tables, self.dependent, refined)
+        return replace(self, weights=weights / weights.sum(), tables=tables, children=children)
 
     def log_evidence(self, evidence: Mapping[Variable, int | ArrayLike]) -> float:
         """Compute the log-probability of the evidence in nats; for likelihoods, the log of their mean."""
-        return float(logsumexp(self.coarse._weigh(self._of_coarse(evidence)[0])[0]))
+        return float(logsumexp(self._weigh(evidence)[0]))
 
     def most_probable(self, variables: Sequence[Variable]) -> tuple[int, ...]:
         """Return the jointly most probable states of some variables; the first among equals.
@@ -280,7 +325,30 @@ class Mixture:
         table = self.marginal(variables)
         return tuple(int(state) for state in np.unravel_index(int(table.argmax()), table.shape))
 
-    def log_likelihood(self, codes: NDArray[np.integer]) -> Vector:
+    def sample(self, count: int, generator: np.random.Generator) -> NDArray[np.unsignedinteger]:
+        """Draw independent records; columns in the order of `variables`, records in the order of components."""
+        ends = np.cumsum(generator.multinomial(count, self.weights))
+        component = np.searchsorted(ends, np.arange(count), side="right")
+        codes = {}
+        for block, table in zip(self.blocks, self.tables, strict=True):
+            cells = cells_at(table.reshape(table.shape[0], -1), component, generator.random(count))
+            codes |= dict(zip(block, np.unravel_index(cells, table.shape[1:]), strict=True))
+        return self.completed(codes, generator, even=False)
+
+    def completed(
+        self, codes: Mapping[Variable, NDArray[Any]], generator: np.random.Generator, *, even: bool
+    ) -> NDArray[Any]:
+        """Return records with the states of children drawn given those of all other variables; see `Child.draw`."""
+        found = dict(codes)
+        for variable, child in self.children.items():
+            found[variable] = child.draw(found[child.parent].astype(np.intp), generator, even=even)
+        least = np.min_scalar_type(max(self.cardinalities.values()) - 1)
+        records = np.empty((len(next(iter(found.values()))), len(found)), dtype=least)
+        for place, variable in enumerate(self.variables):
+            records[:, place] = found[variable]
+        return records
+
+    def log_probability(self, codes: NDArray[np.integer]) -> Vector:
         """Compute the log-probabilities of records in nats.
 
         Parameters
@@ -298,28 +366,69 @@ class Mixture:
             raise ValueError(f"records need shape (records, {sizes.size}) and whole numbers")
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
-        if self.refined:
-            return self._of_finer(codes)
-        if self.dependent:
-            return self._of_complete(codes)
-        column = {variable: place for place, variable in enumerate(self.variables)}
-        # The last entry of each axis is the sum over it, which index -1 selects.
-        padded = [
-            reduce(lambda whole, axis: np.concatenate([whole, whole.sum(axis=axis, keepdims=True)], axis=axis),
-                   range(1, table.ndim), table)
-            for table in self.tables
-        ]  # fmt: skip
-        with np.errstate(divide="ignore"):
-            logs = [np.ascontiguousarray(np.moveaxis(np.log(table), 0, -1)) for table in padded]
-            start = np.log(self.weights)
         out = np.empty(len(codes))
-        for begin in range(0, len(codes), _RECORDS):
-            part = codes[begin : begin + _RECORDS]
-            terms = np.tile(start, (len(part), 1))
-            for block, log in zip(self.blocks, logs, strict=True):
-                terms += log[tuple(part[:, column[variable]] for variable in block)]
-            out[begin : begin + len(part)] = logsumexp(terms, axis=1)
+        known = dict(zip(self.variables, codes.T, strict=True))
+        for begin, logs in self._logs_of_components(known, len(codes), self.blocks):
+            out[begin : begin + len(logs)] = logsumexp(logs, axis=1)
         return out
+
+    def _logs_of_components(
+        self, known: Mapping[Variable, NDArray[Any]], count: int, blocks: Collection[Scope]
+    ) -> Iterator[tuple[int, Vector]]:
+        """Yield logs of each component's weight times the probability of what records know of some blocks."""
+        parents = {child.parent for child in self.children.values()}
+        used = [(block, table) for block, table in zip(self.blocks, self.tables, strict=True) if block in blocks]
+        with np.errstate(divide="ignore"):
+            start = np.log(self.weights)
+            alone = {block: _padded_logs(table) for block, table in used if parents.isdisjoint(block)}
+            for begin in range(0, count, _RECORDS):
+                part = {variable: codes[begin : begin + _RECORDS] for variable, codes in known.items()}
+                terms = np.tile(start, (min(_RECORDS, count - begin), 1))
+                for block, table in used:
+                    places = {variable: part[variable] for variable in block}
+                    if block not in alone:
+                        for axis, variable in enumerate(block, 1):
+                            if variable in parents:
+                                likelihoods, places[variable] = self._likelihoods(variable, part)
+                                table = _along(table, axis, likelihoods.T)
+                    log = alone[block] if block in alone else _padded_logs(table)
+                    terms += log[tuple(places.values())]
+                yield begin, terms
+
+    def _likelihoods(self, root: Variable, known: Mapping[Variable, NDArray[Any]]) -> tuple[Any, Whole]:
+        """Return distinct likelihoods of a root's states by what records know of it and its descendants.
+
+        Returns
+        -------
+        likelihoods : sparse array of shape (distinct, states)
+        index : ndarray of shape (records,)
+            Which of them each record has.
+        """
+        names = [variable for variable in (root, *self.children) if self.root(variable) == root]
+        distinct, index = np.unique(np.stack([known[name] for name in names], axis=1), axis=0, return_inverse=True)
+        patterns, of = np.unique(distinct >= 0, axis=0, return_inverse=True)
+        parts = []
+        for number in range(len(patterns)):
+            own = dict(zip(names, distinct[of.ravel() == number].T, strict=True))
+            message = self._message(root, own)
+            parts.append(sparse.csr_array(np.ones((1, self.cardinalities[root]))) if message is None else message)
+        order = np.argsort(of.ravel(), kind="stable")
+        return sparse.vstack(parts, format="csr"), np.argsort(order)[index.ravel()]
+
+    def _message(self, variable: Variable, known: Mapping[Variable, NDArray[Any]]) -> Any:
+        """Return the likelihood of a variable's states in records that all know the same of it and its descendants.
+
+        It is None if they know nothing.
+        """
+        factors = [
+            message @ child.shares.T
+            for name, child in self.children.items()
+            if child.parent == variable and (message := self._message(name, known)) is not None
+        ]
+        if (states := known[variable])[0] >= 0:
+            entries = np.ones(len(states)), (np.arange(len(states)), states)
+            factors.append(sparse.csr_array(entries, shape=(len(states), self.cardinalities[variable])))
+        return reduce(lambda one, other: one.multiply(other), factors) if factors else None
 
     def given_component(self, variable: Variable, components: NDArray[Any], codes: Mapping[Variable, Any]) -> Vector:
         """Compute the distribution of a variable in each record, given its component and the variables of its block.
@@ -335,68 +444,26 @@ class Mixture:
         ndarray of shape (records, states)
             Not normalised.
         """
-        finer = self.refined.get(variable)
-        if finer is not None:
-            coarse: Vector = self.coarse.given_component(finer.coarser, components, codes)
-            return coarse[:, finer.groups] * finer.shares
-        root, states = self.dependent.get(variable, (variable, None))
-        block, table = next(own for own in zip(self.blocks, self.tables, strict=True) if root in own[0])
-        own = np.moveaxis(table, block.index(root) + 1, -1)
-        found: Vector = own[(components, *(codes[other] for other in block if other != root))]
-        return found if states is None else summed_by(found, 1, states, self.cardinalities[variable])
+        if variable in self.children:
+            child = self.children[variable]
+            return np.asarray(self.given_component(child.parent, components, codes) @ child.shares)
+        block, table = next(own for own in zip(self.blocks, self.tables, strict=True) if variable in own[0])
+        moved = np.moveaxis(table, block.index(variable) + 1, -1)
+        found: Vector = moved[(components, *(codes[other] for other in block if other != variable))]
+        return found
 
-    def _of_finer(self, codes: NDArray[np.integer]) -> Vector:
-        """Compute `log_likelihood` if variables refine others: from the coarser ones and shares within them."""
-        column = {variable: place for place, variable in enumerate(self.variables)}
-        found, codes = np.zeros(len(codes)), codes.astype(np.intp)
-        with np.errstate(divide="ignore"):
-            for variable, finer in self.refined.items():
-                own, group = codes[:, column[variable]], codes[:, column[finer.coarser]]
-                known = own >= 0
-                implied = np.where(known, finer.groups[own], group)
-                found += np.where(known, np.log(finer.shares[own]), 0.0)
-                found[(group >= 0) & (group != implied)] = -np.inf
-                codes[:, column[finer.coarser]] = implied
-        return found + self.coarse.log_likelihood(codes[:, [column[variable] for variable in self.coarse.variables]])
-
-    def _of_coarse(
+    def _weigh(
         self, evidence: Mapping[Variable, int | ArrayLike]
-    ) -> tuple[Mapping[Variable, int | ArrayLike], dict[Variable, Refinement]]:
-        """Convert evidence on finer variables to evidence on their coarser ones, and shares given it."""
-        self._known(evidence)
-        refined = dict(self.refined)
-        if not refined.keys() & evidence.keys():
-            return evidence, refined
-        found: dict[Variable, Any] = {}
-        for variable, given in evidence.items():
-            own, root = self._likelihood(variable, given), variable
-            if variable in refined:
-                root = refined[variable].coarser
-                own, refined[variable] = refined[variable].given(own, self.cardinalities[root])
-            found[root] = found.get(root, 1.0) * own
-        return found, refined
-
-    def _of_complete(self, codes: NDArray[np.integer]) -> Vector:
-        """Compute `log_likelihood` if variables follow from others: from roots alone, if the others match."""
-        column = {variable: place for place, variable in enumerate(self.variables)}
-        agrees = np.ones(len(codes), dtype=bool)
-        for variable, (root, states) in self.dependent.items():
-            known, own = codes[:, column[root]], codes[:, column[variable]]
-            if ((known < 0) & (own >= 0)).any():
-                raise ValueError(f"records know {variable!r}, but not {root!r}, from which it follows")
-            agrees &= (own < 0) | (states[known] == own)
-        found = self.roots.log_likelihood(codes[:, [column[variable] for variable in self.roots.variables]])
-        return np.where(agrees, found, -np.inf)
-
-    def _weigh(self, evidence: Mapping[Variable, int | ArrayLike]) -> tuple[Vector, tuple[Vector, ...]]:
-        """Weight components by the evidence: return logs of the products, and tables given the evidence."""
-        self._known(evidence)
-        likelihoods: dict[Variable, Vector] = {}
-        for variable, given in evidence.items():
-            root, states = self.dependent.get(variable, (variable, None))
-            own = self._likelihood(variable, given)
-            likelihoods[root] = likelihoods.get(root, 1.0) * (own if states is None else own[states])
-        tables = list(self.tables)
+    ) -> tuple[Vector, tuple[Vector, ...], dict[Variable, Child]]:
+        """Weight components by the evidence: return logs of the products, and tables and children given it."""
+        self._require(evidence)
+        likelihoods = {variable: self._likelihood(variable, given) for variable, given in evidence.items()}
+        tables, children = list(self.tables), dict(self.children)
+        for variable in reversed(self.children):
+            if variable in likelihoods:
+                own, children[variable] = children[variable].given(likelihoods.pop(variable))
+                parent = children[variable].parent
+                likelihoods[parent] = likelihoods.get(parent, 1.0) * own
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
             for number, block in enumerate(self.blocks):
@@ -410,7 +477,7 @@ class Mixture:
                     # If the evidence is impossible the weight is zero, and the table is irrelevant.
                     sums = np.where(sums > 0, sums, np.inf).reshape(-1, *[1] * len(block))
                     tables[number] = np.where(sums < np.inf, tables[number] / sums, self.tables[number])
-        return logs, tuple(tables)
+        return logs, tuple(tables), children
 
     def _likelihood(self, variable: Variable, given: int | ArrayLike) -> Vector:
         states = self.cardinalities[variable]
@@ -426,10 +493,27 @@ class Mixture:
             )
         return likelihood
 
-    def _known(self, variables: Iterable[Variable]) -> None:
+    def _require(self, variables: Iterable[Variable]) -> None:
         unknown = [variable for variable in variables if variable not in self.cardinalities]
         if unknown:
             raise ValueError(f"the mixture has no variable {unknown[0]!r}")
+
+
+def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
+    """For each share of 1 find the cell in which it lies, in a row of probabilities."""
+    sums = np.cumsum(chances, axis=1)
+    # Sums of row k lie between k and k + 1, so that one search serves all rows.
+    steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
+    cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
+    found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
+    return found
+
+
+def _padded_logs(table: Vector) -> Vector:
+    """Return logs of a block's table, components last; the last entry of each axis, which -1 selects, is its sum."""
+    for axis in range(1, table.ndim):
+        table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
+    return np.ascontiguousarray(np.moveaxis(np.log(table), 0, -1))
 
 
 def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
@@ -444,7 +528,7 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
     cut = min(range(len(sizes)), key=lambda place: math.prod(sizes[:place]) + math.prod(sizes[place:]))
     left, right = math.prod(sizes[:cut]), math.prod(sizes[cut:])
     total = np.zeros((left, right))
-    rows = max(1, _HELD // (left + right))
+    rows = max(1, _MAX_PRODUCTS // (left + right))
     for begin in range(0, weights.size, rows):
         part = [factor[begin : begin + rows] for factor in factors]
         some = weights[begin : begin + rows, None]
@@ -455,6 +539,24 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
 def _row_products(first: Vector, second: Vector) -> Vector:
     """Compute the outer products of the rows of two matrices."""
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+
+
+def _sparse_row_products(first: Any, second: Any) -> Any:
+    """Compute the outer products of the rows of two sparse matrices."""
+    rows = np.repeat(np.arange(first.shape[0]), np.diff(first.indptr))
+    counts = np.diff(second.indptr)[rows]
+    one = np.repeat(np.arange(rows.size), counts)
+    other = np.arange(one.size) + np.repeat(second.indptr[rows] - np.cumsum(counts) + counts, counts)
+    columns = first.indices[one].astype(np.int64) * second.shape[1] + second.indices[other]
+    entries = first.data[one] * second.data[other], (rows[one], columns)
+    return sparse.csr_array(entries, shape=(first.shape[0], first.shape[1] * second.shape[1]))
+
+
+def _along(table: Vector, axis: int, matrix: Any) -> Vector:
+    """Multiply an axis of a table by a sparse matrix."""
+    moved = np.moveaxis(table, axis, 0)
+    found = matrix.T @ moved.reshape(len(moved), -1)
+    return np.moveaxis(found.reshape(-1, *moved.shape[1:]), 0, axis)
 
 
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:

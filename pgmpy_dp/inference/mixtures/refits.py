@@ -15,12 +15,10 @@ from scipy import stats
 from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import cores, one_thread
-from pgmpy_dp.inference.mixtures.balanced_records import independent_records
-from pgmpy_dp.inference.mixtures.evidence import conditioned
+from pgmpy_dp.inference.mixtures.boxes import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, refined_by, refitting
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, coarse_table, fine_counts
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
 # Most records drawn; for more, deviations from the mixture are scaled down to the actual number.
@@ -215,10 +213,9 @@ def draw_refits(
 
     `tables`, `ordered`, `known_total` and `residuals` are those of the fit.
     """
-    coarse, refined, given = fit.mixture.coarse, fit.rules.refined, list(tables)
-    summed = [coarse_table(refined, coarse.cardinalities, table) for table in given]
-    consistent = [fit.rules.consistent(*table) for table in summed]
-    noisy = NoisyTables.of(coarse.cardinalities, consistent, known_total, residuals)
+    sizes, refined, given = fit.coarse_cardinalities, fit.rules.refined, list(tables)
+    consistent = [fit.rules.consistent(*coarse_table(refined, sizes, table)) for table in given]
+    noisy = NoisyTables.of(sizes, consistent, known_total, residuals)
     fine = {finer: deviation for finer, (_, deviation) in fine_counts(refined, given).items()}
     with (
         one_thread(),
@@ -231,7 +228,7 @@ def draw_refits(
             found.append((codes, again))
             bar.update()
     records, refits = zip(*found, strict=True)
-    deviations = zip(coarse.variables, noisy.single_deviations, strict=True)
+    deviations = zip(sizes, noisy.single_deviations, strict=True)
     noise_of = {variable: deviation / fit.total for variable, deviation in deviations}
     noise_of |= {finer: deviation / fit.total for finer, deviation in fine.items()}
     return MixtureDraws(fit, records, refits, noise_of)
@@ -247,7 +244,7 @@ def _draw_and_refit(
     """Draw records, and refit the mixture to their tables."""
     mixture, total = fit.mixture, fit.total
     count = min(max(round(total), 1), _MOST_RECORDS)
-    codes = independent_records(mixture, count, generator)
+    codes = mixture.sample(count, generator)
     column = {variable: place for place, variable in enumerate(mixture.variables)}
 
     def counted(variables: Sequence[Variable], deviation: float) -> Vector:
@@ -261,7 +258,7 @@ def _draw_and_refit(
         found: Vector = total * shares + deviation * generator.standard_normal(shape)
         return found
 
-    names = mixture.coarse.variables
+    names = list(fit.coarse_cardinalities)
     tables = [replace(t, counts=counted([names[v] for v in t.variables], t.deviation)) for t in noisy.tables]
     own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
     again = refit(replace(noisy, tables=tuple(tables)), generator)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
-from pgmpy_dp.inference.mixtures.boxes import Rules
-from pgmpy_dp.inference.mixtures.evidence import conditioned
+from pgmpy_dp.inference.mixtures.boxes import Rules, conditioned
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.layout import Vector
@@ -95,7 +94,7 @@ class MixtureAnswers:
         records = len(next(iter(codes.values())))
         unknown = np.full(records, -1)
         columns = [codes.get(variable, unknown).astype(np.int64) for variable in self.mixture.variables]
-        return self.mixture.log_likelihood(np.stack(columns, axis=1))
+        return self.mixture.log_probability(np.stack(columns, axis=1))
 
     def _given(self, given: Places) -> Mixture:
         try:

@@ -92,7 +92,7 @@ class PrivateHouseholdNetwork(Model):
         size = self.schema_.size
         sizes = np.arange(1.0, self.schema_.max_persons + 1)
         total = self.total_ * float(self.mixture_.marginal((size,)) @ sizes)
-        mixture = self.mixture_.condition({size: sizes})
+        mixture = self.mixture_.given({size: sizes})
         return PrivateMixtureNetwork(self.schema_.joined, mixture, total, self.guarantee_)
 
     def _fitted(self) -> Schema:

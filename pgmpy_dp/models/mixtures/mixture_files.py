@@ -16,8 +16,7 @@ from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.fitting.readings.mixture_fits import MixtureRelease, rules_of
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import Refinement
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS, require_format
 from pgmpy_dp.privacy.checks import checked_number, whole_number
@@ -91,9 +90,8 @@ def mixture_content(mixture: Mixture) -> dict[str, Any]:
             for block, table in zip(mixture.blocks, mixture.tables, strict=True)
         ],
     }
-    if mixture.refined:
-        content["refined"] = {finer: own.shares.tolist() for finer, own in mixture.refined.items()}
-    return content
+    refined = {v: child.shares.tocsc().data.tolist() for v, child in mixture.children.items() if not child.certain}
+    return content | ({"refined": refined} if refined else {})
 
 
 def mixture_of(schema: Schema, stored: Any) -> Mixture:
@@ -103,13 +101,14 @@ def mixture_of(schema: Schema, stored: Any) -> Mixture:
         numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
         for names, block in zip(blocks, stored["blocks"], strict=True)
     ]
-    weights, rules = numbers_of(stored["weights"]), rules_of(schema)
-    sizes = {v: states for v, states in schema.cardinalities().items() if v not in rules.refined}
-    mixture = Mixture.of(sizes, blocks, weights, tables, rules.dependent)
-    refined = {
-        finer: Refinement(*known, numbers_of(stored["refined"][finer])) for finer, known in rules.refined.items()
-    }
-    return mixture.refine(schema.cardinalities(), refined)
+    sizes, rules, children = schema.cardinalities(), rules_of(schema), dict[str, Child]()
+    for variable, (root, states) in rules.dependent.items():
+        children[variable] = Child.function(root, states, sizes[variable])
+    for finer, (coarser, groups) in rules.refined.items():
+        certain = len(np.unique(groups)) == len(groups)  # and not written
+        shares = np.ones(len(groups)) if certain else numbers_of(stored["refined"][finer])
+        children[finer] = Child.within(coarser, groups, shares, sizes[coarser])
+    return Mixture.of(sizes, blocks, numbers_of(stored["weights"]), tables, children)
 
 
 def total_of(stored: Any) -> float:

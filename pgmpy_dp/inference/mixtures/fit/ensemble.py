@@ -18,11 +18,10 @@ from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.fit.base import start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, shrunk
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts, shrunk
 from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target
 from pgmpy_dp.inference.mixtures.fit.smoothing import among_alike, among_neighbours
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refinement import coarse_table, fine_counts, refinements
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 
 # Widths, in states, within which ordered states share their coefficients with neighbours; chosen on census records. The
@@ -86,6 +85,11 @@ class MixtureFit:
         return (self.mixture.weights.size - self.covering) // self.size
 
     @property
+    def coarse_cardinalities(self) -> dict[Variable, int]:
+        """Numbers of states of the variables that are fitted: those without a coarser one."""
+        return {v: states for v, states in self.mixture.cardinalities.items() if v not in self.rules.refined}
+
+    @property
     def uniform(self) -> bool:
         """Whether the mixture is nearly uniform, since noise hides the records."""
         return bool(self.mixture.weights[-self.covering :].sum() > 0.5)
@@ -98,7 +102,7 @@ class MixtureFit:
         return tuple(
             Mixture(
                 whole.cardinalities, whole.blocks, whole.weights[part] / whole.weights[part].sum(),
-                tuple(table[part] for table in whole.tables), whole.dependent, whole.refined,
+                tuple(table[part] for table in whole.tables), whole.children,
             )
             for part in parts
         )  # fmt: skip
@@ -193,7 +197,7 @@ def refined_by(
 ) -> Mixture:
     """Add finer variables to a mixture by their noisy counts."""
     totals = {coarser: total * mixture.marginal((coarser,)) for coarser, _ in rules.refined.values()}
-    return mixture.refine(cardinalities, refinements(rules.refined, fine, totals)) if totals else mixture
+    return mixture.extended(cardinalities, children_within(rules.refined, fine, totals)) if totals else mixture
 
 
 def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
@@ -203,11 +207,11 @@ def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[Noisy
     distribution, depend on noise as if neither had been chosen: they show what it may hide.
     """
     components = fit.components if fit.components > 1 else _HIDDEN
-    coarse, settings = fit.mixture.coarse, _Settings(fit.penalty, fit.width, components, fit.steps)
-    alike = _alike(coarse, ordered) if fit.alike else {}
+    settings = _Settings(fit.penalty, fit.width, components, fit.steps)
+    alike = _alike(fit.mixture, ordered) if fit.alike else {}
 
     def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
-        start = replace(_Start.of(noisy, coarse.cardinalities, fit.rules, ordered), alike=alike)
+        start = replace(_Start.of(noisy, fit.coarse_cardinalities, fit.rules, ordered), alike=alike)
         problem = start.problem(noisy, fit.width)
         found = problem.tables(start.fit(problem, settings, generator))[:2]
         return start.ensemble([found], noisy, generator)[0]
@@ -226,8 +230,7 @@ def disagreement(fit: MixtureFit) -> dict[tuple[Variable, Variable], float]:
     A second release should spend more where this is large.
     """
     root = fit.rules.root
-    variables = fit.mixture.coarse.variables
-    pairs = (pair for pair in itertools.combinations(variables, 2) if root(pair[0]) != root(pair[1]))
+    pairs = (pair for pair in itertools.combinations(fit.coarse_cardinalities, 2) if root(pair[0]) != root(pair[1]))
     return {pair: float(np.std([member.marginal(pair) for member in fit.members], axis=0).sum()) for pair in pairs}
 
 
@@ -353,7 +356,11 @@ class _Start:
             for row in range(count):
                 table[begin + row] = reduce(np.multiply.outer, [covering[variable][row] for variable in block]).ravel()
             tables.append(table.reshape(-1, *(shape.cardinalities[variable] for variable in block)))
-        return Mixture.of(self.cardinalities, self.blocks, weights, tables, self.rules.dependent), count
+        children = {
+            variable: Child.function(root, states, self.cardinalities[variable])
+            for variable, (root, states) in self.rules.dependent.items()
+        }
+        return Mixture.of(self.cardinalities, self.blocks, weights, tables, children), count
 
     def _covering(self, noisy: NoisyTables, generator: np.random.Generator, uniform: bool) -> dict[int, Vector]:
         """Return the tables of single variables in the components of independent variables, with a row for each."""

@@ -11,8 +11,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmpy_dp.inference.mixtures.mixture import Child, Whole
 from pgmpy_dp.inference.tables.layout import Variable, Vector
 from pgmpy_dp.inference.tables.table import Table, centred, pooled, project_to_simplex, thinned
+
+# For each finer variable the coarser one, and its state for every state of the finer one.
+Refined = Mapping[Variable, tuple[Variable, Whole]]
+# Variables, counts, and the standard deviation of the noise in a cell.
+Noisy = tuple[Sequence[Variable], ArrayLike, float]
 
 _LEAST = 1e-6  # least share of a state
 _POSITIVE = 0.05  # share of a state, in units of the uniform one, up to which its estimate counts as zero
@@ -183,6 +189,60 @@ class NoisyTables:
         return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
 
 
+def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table: Noisy) -> Noisy:
+    """Sum the states of finer variables in a noisy table to those of their coarser ones.
+
+    The deviation is that of the noisiest sum.
+    """
+    names, counts, deviation = table
+    for finer in [name for name in names if name in refined]:
+        coarser, groups = refined[finer]
+        names, counts, deviation = _without((names, counts, deviation), finer, coarser, groups)
+        axis = names.index(finer)
+        summed = np.zeros((cardinalities[coarser], *np.delete(np.shape(counts), axis)))
+        np.add.at(summed, groups, np.moveaxis(counts, axis, 0))
+        counts = np.moveaxis(summed, 0, axis)
+        deviation *= math.sqrt(np.bincount(groups).max())
+        names = tuple(coarser if name == finer else name for name in names)
+    return names, counts, deviation
+
+
+def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tuple[Vector, float]]:
+    """Return the noisy counts of each finer variable alone, from all tables that contain it, and their deviations."""
+    found: dict[Variable, list[tuple[Vector, float]]] = {finer: [] for finer in refined}
+    for table in tables:
+        for finer in [name for name in table[0] if name in refined]:
+            names, counts, deviation = _without(table, finer, *refined[finer])
+            array = np.moveaxis(np.asarray(counts, dtype=np.float64), names.index(finer), 0)
+            others = array.size // array.shape[0]
+            found[finer].append((array.reshape(-1, others).sum(axis=1), deviation * math.sqrt(others)))
+    means = {
+        finer: pooled([t for t, _ in own], [deviation**-2 for _, deviation in own]) for finer, own in found.items()
+    }
+    return {finer: (counts, precision**-0.5) for finer, (counts, precision) in means.items()}
+
+
+def children_within(
+    refined: Refined, fine: Mapping[Variable, tuple[Vector, float]], totals: Mapping[Variable, Vector]
+) -> dict[Variable, Child]:
+    """Estimate finer variables given their coarser ones, from noisy counts of finer states and totals of groups.
+
+    Within a group, counts are projected on those with the group's total. Less than one record is spread evenly, so
+    that no state is impossible.
+    """
+    found = {}
+    for finer, (coarser, groups) in refined.items():
+        counts, shares = fine[finer][0], np.zeros(groups.size)
+        for group, total in enumerate(totals[coarser]):
+            states = np.flatnonzero(groups == group)
+            if states.size:
+                records = max(float(total), 1.0)
+                nearest = project_to_simplex(counts[states] / records)
+                shares[states] = (nearest * records + 1 / states.size) / (records + 1)
+        found[finer] = Child.within(coarser, groups, shares, totals[coarser].size)
+    return found
+
+
 def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
     """Shrink noisy shares on the simplex towards the uniform ones; return their degrees of freedom too.
 
@@ -208,3 +268,14 @@ def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
         return tables[0]
     counts, precision = pooled([table.counts for table in tables], [table.deviation**-2 for table in tables])
     return NoisyTable(tables[0].variables, counts, float(precision**-0.5))
+
+
+def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) -> Noisy:
+    """Drop the axis of the coarser variable beside the finer one: its other states cannot occur."""
+    names, counts, deviation = tuple(table[0]), np.asarray(table[1], dtype=np.float64), table[2]
+    if coarser in names:
+        axes = names.index(finer), names.index(coarser)
+        kept = np.moveaxis(counts, axes, (0, 1))[np.arange(groups.size), groups]
+        names = tuple(name for name in names if name != coarser)
+        counts = np.moveaxis(kept, 0, names.index(finer))
+    return names, counts, deviation
