@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
 

@@ -20,7 +20,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.models.answering import bounds
 from pgmpy_dp.networks.network import simulate

@@ -27,7 +27,7 @@ from pgmpy_dp.estimators.collective_em import CollectiveEM
 from pgmpy_dp.evaluation.divergence import kl_divergence
 from pgmpy_dp.evaluation.example_networks import bnlearn_network, random_markov_network
 from pgmpy_dp.inference import Calibration, JunctionTree, sample
-from pgmpy_dp.inference.tables.layout import Scope, Vector
+from pgmpy_dp.inference.tables.table import Scope, Vector
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.release import Guarantee, NoisyMarginals

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 _MOST_BYTES = 8 * 2**30
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.protocol import Settings, settings_in_words
 from pgmpy_dp import papers
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 METHODS = {
     "published": "VIPS, the paper's plan, moments accountant",

@@ -18,7 +18,7 @@ from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.moments import row_products
 from pgmpy_dp.estimators.logistic_regression import Gaussian
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.papers.sigmoid_belief_network import Layer, PrivateSigmoidBeliefNetwork
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema

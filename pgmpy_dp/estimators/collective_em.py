@@ -17,7 +17,7 @@ from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import families, markov_scopes, tabular_cpd
 from pgmpy_dp.observed.observations import Observations, observed_of

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release

@@ -34,7 +34,7 @@ from pgmpy_dp.data.moments import Moments, NoisyMoments, row_products
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.base import require_same
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, ArrayEstimator, Learner, learning_rate
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 
 

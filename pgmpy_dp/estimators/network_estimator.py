@@ -19,7 +19,7 @@ from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, 
 from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import ReleasedTables

@@ -25,7 +25,7 @@ from pgmpy_dp.fitting.plans.allocation import (
 )
 from pgmpy_dp.fitting.plans.planning import tested
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint, read_pairs, require_exact
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.consistency import WEIGHTS, intersections
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables

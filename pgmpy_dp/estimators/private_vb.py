@@ -27,8 +27,7 @@ from pgmpy_dp.estimators.iterated import (
 )
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.inference import JunctionTree, Layout
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional

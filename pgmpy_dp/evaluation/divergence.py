@@ -6,7 +6,7 @@ import numpy as np
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import Network, log_linear
 

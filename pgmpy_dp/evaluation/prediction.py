@@ -11,7 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.models import LinearGaussianBayesianNetwork
 from threadpoolctl import threadpool_limits
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.records.frames import encode, labelled
 from pgmpy_dp.records.gate import codes_in_memory

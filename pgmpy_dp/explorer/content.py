@@ -16,7 +16,7 @@ from scipy import stats
 from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape

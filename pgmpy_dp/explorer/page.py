@@ -24,8 +24,8 @@ from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.models.mixtures.answers import MixtureAnswers
+from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models.mixtures.mixture_network import MixtureAnswers
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.models.tree_answers import TreeAnswers
 from pgmpy_dp.report.network_drawing import HEIGHT, MOST_NODES, WIDTH, Box, draw

@@ -1,13 +1,11 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .collective.counts_behind import NLBP, CollectiveMarginals
-from .collective.duals import counts_by_dual
+from .collective.duals import NLBP, CollectiveMarginals, counts_by_dual
 from .collective.noise_laws import GaussianNoise, LaplaceNoise, SmoothedLaplaceNoise
 from .mixtures.balanced_records import draw_records
 from .mixtures.fit.ensemble import MixtureFit, disagreement, fit_mixture
 from .mixtures.mixture import AnswerTooLargeError, Mixture
-from .tables.layout import Layout
-from .tables.table import Table
+from .tables.table import Layout, Table
 from .trees.conditioning import Maximisation
 from .trees.factor_graph import FactorGraph, build_engine
 from .trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError

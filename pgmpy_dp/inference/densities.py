@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_ndtr
 
 from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise, Law
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 DRAWS = 32
 # Cells of a bin, of all bins together, and bins that are fitted one by one; if there are more, neighbours are joined.

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 Positions = Mapping[str, int]
 """States of variables, by their positions among the variable's states."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.schema import Schema
 

@@ -42,7 +42,7 @@ from scipy import stats
 from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.tables.layout import Layout, Vector
+from pgmpy_dp.inference.tables.table import Layout, Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.reading import first_containing, joined_pairs, least_noisy
 from pgmpy_dp.observed.testing_tables import telling

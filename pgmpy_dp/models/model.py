@@ -22,7 +22,7 @@ from pgmpy_dp.errors import SchemaError, callers_level
 from pgmpy_dp.fitting.checks.likeness import unlike
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.answering import (
     ATTACH_RELEASE,
     Answering,

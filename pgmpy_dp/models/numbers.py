@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_density
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.schema import Bins, Schema
 
 _RECORDS = 10_000.0  # behind shares that no release tells

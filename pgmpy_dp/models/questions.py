@@ -17,7 +17,7 @@ from pgmpy_dp._names import suggestion
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.answering import Answering, named_evidence
 from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, key

@@ -17,8 +17,8 @@ from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, mixe
 from pgmpy_dp.inference import Layout, TreeTooLargeError
 from pgmpy_dp.inference.distribution import GivenOthers
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.posterior.hamiltonian import UNCERTAIN, uncertain
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning, Reduction
 from pgmpy_dp.models.answering import FEW_STATES, bounds
 from pgmpy_dp.models.deviations import Deviations

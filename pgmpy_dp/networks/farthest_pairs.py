@@ -16,7 +16,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.planning import shares
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import agreed_total

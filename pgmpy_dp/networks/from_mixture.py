@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 

@@ -26,7 +26,7 @@ from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.densities import DRAWS
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.models.answering import ATTACH_RELEASE, named_evidence
 from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.inference.collective.noise_laws import Law
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.reading import first_containing, law_of
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Dependency, Rule

@@ -11,8 +11,7 @@ import numpy as np
 
 from pgmpy_dp.errors import MIXTURE, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.informed_marginals import InformedMarginals
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.release import Release

@@ -13,7 +13,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import Layout
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 

@@ -11,12 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
-from pgmpy_dp.inference.collective.duals import LinearMap, counts_by_dual
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import end_to_end
-from pgmpy_dp.inference.tables.layout import Layout, Vector
-from pgmpy_dp.inference.tables.table import pooled
+from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine, LinearMap, counts_by_dual
+from pgmpy_dp.inference.collective.noise_laws import LinearObservations, end_to_end
+from pgmpy_dp.inference.tables.table import Layout, Vector, pooled
 from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
 from pgmpy_dp.observed.reading import observe, observed_parts
 from pgmpy_dp.observed.testing_tables import affordable

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, end_to_end
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LinearObservations, end_to_end
 from pgmpy_dp.inference.collective.partial_pooling import (
     Borrowed,
     Effect,

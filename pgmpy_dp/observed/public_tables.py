@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.release.promises import frozen_array
 from pgmpy_dp.schema import Clique, Schema
 

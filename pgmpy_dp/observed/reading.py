@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, LinearObservations
 from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.contrasts import coefficient_weights, contrasts

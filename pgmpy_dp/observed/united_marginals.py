@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.collective.linear_observations import LinearObservations
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Noise, end_to_end
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LinearObservations, Noise, end_to_end
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.reading import law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number

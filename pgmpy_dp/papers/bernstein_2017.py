@@ -43,8 +43,8 @@ from pgmpy_dp.inference import (
     build_engine,
     counts_by_dual,
 )
-from pgmpy_dp.inference.collective.counts_behind import CollectiveMarginals, Engine
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.papers.naive_mle import NaiveMLE

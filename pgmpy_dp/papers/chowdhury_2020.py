@@ -29,7 +29,7 @@ from pgmpy_dp.fitting.plans.allocation import (
     covarying_sensitivities,
     structure_features,
 )
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.consistency import make_consistent, mutual_consistency
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from pgmpy_dp.data import PrivateDocuments
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.topics.topic_inference import Topics
 from pgmpy_dp.privacy.checks import choice, exact_positive, rounded_down
 from pgmpy_dp.privacy.sampling import amplified_epsilon

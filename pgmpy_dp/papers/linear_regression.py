@@ -16,7 +16,7 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.iterated import Learner, conjugate_learner, learning_rate
 from pgmpy_dp.estimators.logistic_regression import Design, Gaussian, SupervisedEstimator, positive_part
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional
 
 

@@ -13,9 +13,8 @@ from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.collective.counts_behind import Engine
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import project_to_simplex
+from pgmpy_dp.inference.collective.duals import Engine
+from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import markov_scopes
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole

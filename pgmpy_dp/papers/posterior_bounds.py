@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import NoisyCoefficients
 from pgmpy_dp.release.coefficients import noise_scales

@@ -17,7 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.estimators.base import TableEstimator, require_fitted
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, checked_delta, choice, shown, whole_number
 from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients

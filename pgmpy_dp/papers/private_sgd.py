@@ -16,7 +16,7 @@ from pgmpy_dp.estimators.iterated import Iterated, Learner
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout, build_engine
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import markov_scopes, require_joined
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional

@@ -18,8 +18,7 @@ from pgmpy.base import DAG
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree, Layout, Maximisation
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.schema import Clique

@@ -27,7 +27,7 @@ from pgmpy_dp.estimators.iterated import (
     learning_rate,
 )
 from pgmpy_dp.estimators.logistic_regression import Averages, Gaussian, expected_weight
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
 from pgmpy_dp.schema import Schema
 

@@ -17,7 +17,7 @@ import numpy as np
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.papers.posterior_sampling import ExponentialMAP, PosteriorSampler
 from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
 from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.schema import Clique, Schema

@@ -19,8 +19,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step
 from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp._threads import cores
 from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
-from pgmpy_dp.inference.tables.layout import Layout
+from pgmpy_dp.inference.tables.table import Layout
 from pgmpy_dp.inference.trees import kernel
 from pgmpy_dp.inference.trees.triangulation import (
     RULES,

@@ -9,12 +9,17 @@ from scipy.special import betaincinv, expit, ndtri
 
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise
-from pgmpy_dp.inference.posterior.hamiltonian import _ACCEPTANCE, _StepSize, sample_posterior
+from pgmpy_dp.inference.posterior.hamiltonian import (
+    _ACCEPTANCE,
+    HiddenRows,
+    State,
+    _StepSize,
+    log_gamma,
+    sample_posterior,
+)
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, _largest, bend
-from pgmpy_dp.inference.posterior.priors import log_gamma
-from pgmpy_dp.inference.posterior.redrawing import HiddenRows, State
 from pgmpy_dp.inference.posterior.trajectories import Terms
-from pgmpy_dp.inference.tables.layout import Layout
+from pgmpy_dp.inference.tables.table import Layout
 
 CARDS = {"a": 2, "b": 3, "c": 2}
 FAMILIES = [("a",), ("b", "a"), ("c", "a", "b")]
@@ -216,7 +221,7 @@ def test_redrawn_rows_agree_with_quadrature(bends, monkeypatch):
 
     target.terms = target.terms._replace(bends=np.full(2, bends))
     assert error() < 5
-    monkeypatch.setattr("pgmpy_dp.inference.posterior.redrawing.log_gamma", lambda prior, g: log_gamma(2 * prior, g))
+    monkeypatch.setattr("pgmpy_dp.inference.posterior.hamiltonian.log_gamma", lambda prior, g: log_gamma(2 * prior, g))
     assert error() > 5
 
 
@@ -261,7 +266,7 @@ def test_redraws_go_back_as_often_as_there(monkeypatch):
         return abs(sum(changes)) / np.count_nonzero(changes) ** 0.5
 
     assert error() < 5
-    monkeypatch.setattr("pgmpy_dp.inference.posterior.redrawing._log_chance", lambda chosen, chances: 0.0)
+    monkeypatch.setattr("pgmpy_dp.inference.posterior.hamiltonian._log_chance", lambda chosen, chances: 0.0)
     assert error() > 5
 
 

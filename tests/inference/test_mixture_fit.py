@@ -13,11 +13,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from pgmpy_dp.inference.mixtures.fit import ensemble
-from pgmpy_dp.inference.mixtures.fit.base import start_from
+from pgmpy_dp.inference.mixtures.fit.base import Shape, Target, start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, shrunk
-from pgmpy_dp.inference.mixtures.fit.shape import Shape, Target
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import centred
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from pgmpy_dp.inference.posterior.priors import Concentrations
-from pgmpy_dp.inference.tables.layout import Layout
-from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.posterior.hamiltonian import Concentrations
+from pgmpy_dp.inference.tables.table import Layout, Rows
 
 ROWS = Rows(Layout.of({"parents": 4, "node": 2}, [("node", "parents")]))
 LOGS = ROWS.normalise(np.log([0.7, 0.9, 0.99, 0.8, 0.3, 0.1, 0.01, 0.2]))

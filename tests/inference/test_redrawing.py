@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from pgmpy_dp.inference.posterior.redrawing import TAIL, redraw_tails
+from pgmpy_dp.inference.posterior.hamiltonian import TAIL, redraw_tails
 
 PRIOR = np.array([0.5, 2.0, 1.5, 0.7])
 LIKELIHOOD = -np.array([0.3, -0.2, 0.1, 0.4, 5.0])  # the slope of the log likelihood; the last is no cell

@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, deviations, shared
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.noise import NoiseSource, table_sensitivity

@@ -16,9 +16,7 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 from pgmpy_dp.fitting.checks.misfit import FitCheck, held_against, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.rows import Rows
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Rows, Table, Vector
 from pgmpy_dp.inference.trees.tree_sampling import counted, sample_counts
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observations import Observations, agreed_schema

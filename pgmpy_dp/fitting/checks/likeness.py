@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.fitting.checks.misfit import LEVEL
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import NoisyMarginals

@@ -30,8 +30,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.observed.reading import least_noisy
 from pgmpy_dp.release.tables import LEAST_VARIANCE

@@ -28,7 +28,7 @@ from scipy import sparse, stats
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.checks import exact_positive, number
 from pgmpy_dp.privacy.noise import table_sensitivity

@@ -18,7 +18,7 @@ from pgmpy.base import DAG
 
 from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.reading import maximal

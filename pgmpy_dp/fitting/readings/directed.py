@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, TreeTooLargeError, build_engine
 from pgmpy_dp.inference.collective.duals import LinearMap
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, SampledNoise, end_to_end
-from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
-from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.consistency import consistency_weights, make_consistent, mutual_consistency
 from pgmpy_dp.observed.factors import conditional

@@ -18,11 +18,9 @@ from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
-from pgmpy_dp.inference.posterior.hamiltonian import sample_posterior
+from pgmpy_dp.inference.posterior.hamiltonian import Concentrations, Scale, log_gamma, sample_posterior
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
-from pgmpy_dp.inference.posterior.priors import Concentrations, Scale, log_gamma
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.rows import Rows
+from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.tree_sampling import counted
 from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
 from pgmpy_dp.observed.observations import Observations, agreed_schema

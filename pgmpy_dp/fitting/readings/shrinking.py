@@ -17,8 +17,8 @@ from pgmpy_dp.fitting.readings.directed import Problem, united
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine
 from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise
 from pgmpy_dp.inference.posterior.noisy_rows import NoisyRows
-from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.observations import Observations, observed_of
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.tables import LEAST_VARIANCE

@@ -15,12 +15,10 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
-from pgmpy_dp.inference.collective.counts_behind import Engine
-from pgmpy_dp.inference.collective.duals import LinearMap
+from pgmpy_dp.inference.collective.duals import Engine, LinearMap
 from pgmpy_dp.inference.collective.expected_losses import expected_loss
-from pgmpy_dp.inference.tables.layout import Vector
 from pgmpy_dp.inference.tables.optimisation import minimise
-from pgmpy_dp.inference.tables.table import project_to_simplex
+from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside

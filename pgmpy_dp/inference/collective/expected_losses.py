@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
 from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, Noise
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 # Half of a symmetric seven-point Gauss-Hermite rule for expectations over a standard normal variable.
 _POINTS, _WEIGHTS = (half[3:] for half in hermegauss(7))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 # Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables), and
 # their most work.

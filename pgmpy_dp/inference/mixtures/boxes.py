@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from pgmpy_dp.inference.mixtures.mixture import Mixture, Whole
-from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 Cells = NDArray[np.bool_]  # axes: component, cells of a block
 

@@ -17,7 +17,7 @@ from pgmpy_dp.inference.mixtures.balanced_records import draw_records, even_out
 from pgmpy_dp.inference.mixtures.fit.base import denoised_ratios
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable
 from pgmpy_dp.inference.mixtures.mixture import Mixture, cells_at
-from pgmpy_dp.inference.tables.layout import Variable, Vector
+from pgmpy_dp.inference.tables.table import Variable, Vector
 
 Codes = NDArray[np.int32]
 Places = NDArray[np.int64]

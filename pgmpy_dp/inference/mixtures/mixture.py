@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.tables.layout import Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 Whole = NDArray[np.intp]
 # Most cells of an answered table, and of intermediate products of a few components' tables.
@@ -329,7 +329,7 @@ class Mixture:
         """Draw independent records; columns in the order of `variables`, records in the order of components."""
         ends = np.cumsum(generator.multinomial(count, self.weights))
         component = np.searchsorted(ends, np.arange(count), side="right")
-        codes = {}
+        codes = dict[Variable, NDArray[Any]]()
         for block, table in zip(self.blocks, self.tables, strict=True):
             cells = cells_at(table.reshape(table.shape[0], -1), component, generator.random(count))
             codes |= dict(zip(block, np.unravel_index(cells, table.shape[1:]), strict=True))

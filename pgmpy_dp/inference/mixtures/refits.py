@@ -19,7 +19,7 @@ from pgmpy_dp.inference.mixtures.boxes import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, refined_by, refitting
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, coarse_table, fine_counts
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.tables.layout import Variable, Vector
+from pgmpy_dp.inference.tables.table import Variable, Vector
 
 # Most records drawn; for more, deviations from the mixture are scaled down to the actual number.
 _MOST_RECORDS = 50_000

@@ -8,15 +8,242 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri_exp
 from tqdm import tqdm
 
-from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
-from pgmpy_dp.inference.posterior.mixing import UNCERTAIN, uncertain
-from pgmpy_dp.inference.posterior.redrawing import TAIL, HiddenRows, redraw_tails
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, bend
 from pgmpy_dp.inference.tables.optimisation import minimise
+from pgmpy_dp.inference.tables.table import Rows, Vector, row_maxima
+
+# Range of Dirichlet concentrations; prior mean of the centre of their logarithms (with standard deviation 1), prior
+# value of variances and its weight; widths of the proposed moves.
+_RANGE = 0.02, 10.0
+_CONCENTRATION, _VARIANCE, _VARIANCE_WEIGHT = 0.5, 0.1, 2.0
+_WIDTHS = (0.1, 0.4)
+# Degrees of freedom of the Student t prior of log-potentials, prior value of its squared scale, and its weight.
+_FREEDOM, _FIRST_SCALE, _FIRST_WEIGHT = 3.0, 0.3, 10.0
+
+
+class Concentrations:
+    """Dirichlet priors of all rows, whose concentrations are drawn as well.
+
+    Rows of one CPD learn from each other which states are rare, and rows of all CPDs how even rows are. The logarithm
+    of a cell's concentration is a base for the node's state, plus an effect of each parent's state where a node has
+    several parents: rows in which a parent has the same state then learn more from each other than from other rows.
+    Bases are normal, with a centre and a variance that are drawn too; effects are normal about 0, with a variance for
+    each parent's state, so that a rare state may differ from all others.
+
+    Parameters
+    ----------
+    rows : Rows
+
+    Attributes
+    ----------
+    first : ndarray
+        Initial concentrations of all cells.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        nodes, owners = [], [np.zeros(0, np.int64)]
+        parents: list[tuple[int, ...]] = []
+        cells = numbers = bases = effects = scales = 0
+        for count, *others in rows.shapes:
+            width = stride = math.prod(others)
+            held = others if len(others) > 1 else []
+            nodes.append((cells, numbers, count, width, bases, len(parents), len(held)))
+            cells, numbers, bases = cells + count * width, numbers + width, bases + count
+            for states in held:
+                stride //= states
+                parents.append((stride, states, effects, scales))
+                owners.append(np.repeat(scales + np.arange(states), count))
+                effects, scales = effects + states * count, scales + states
+        self._nodes = np.array(nodes, dtype=np.int64)
+        self._parents = np.array(parents, dtype=np.int64).reshape(-1, 4)
+        self._owners = np.concatenate(owners)  # the variance of each effect
+        self._centre, self._variance = math.log(_CONCENTRATION), 1.0
+        self._bases, self._effects = np.full(bases, self._centre), np.zeros(effects)
+        self._variances = np.full(scales, _VARIANCE)
+        self.first = np.full(cells, _CONCENTRATION)
+        self._concentrations = self.first.copy()
+
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
+        from pgmpy_dp.inference.posterior.trajectories import sweep  # imports numba, only needed for draws
+
+        logs, believed = self._rows.normalise(values), math.log(_CONCENTRATION)
+        moves = self._bases.size + len(self._nodes) + self._effects.size + 1
+        totals = self._rows.totals(self._concentrations)
+        for width in _WIDTHS:
+            shifts, uniforms = width * generator.standard_normal(moves), generator.random(moves)
+            self._centre = sweep(
+                self._concentrations, totals, logs, self._bases, self._effects, self._nodes, self._parents,
+                self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
+            )  # fmt: skip
+        square = float(((self._bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
+        self._variance = square / 2 / generator.gamma((self._bases.size + _VARIANCE_WEIGHT) / 2)
+        if self._effects.size:
+            squares = np.bincount(self._owners, self._effects**2) + _VARIANCE_WEIGHT * _VARIANCE
+            shapes = (np.bincount(self._owners) + _VARIANCE_WEIGHT) / 2
+            self._variances = squares / 2 / generator.gamma(shapes)
+        precision = self._bases.size / self._variance + 1.0
+        mean = (float(self._bases.sum()) / self._variance + believed) / precision
+        self._centre = mean + generator.standard_normal() / math.sqrt(precision)
+        return self._concentrations.copy()
+
+
+class Scale:
+    """Student t prior as a scale mixture of normal ones, with a scale that is drawn as well.
+
+    Parameters
+    ----------
+    cells : int
+
+    Attributes
+    ----------
+    first : ndarray
+        Initial precisions of the normal distributions.
+    """
+
+    def __init__(self, cells: int) -> None:
+        self.first = np.full(cells, 1 / _FIRST_SCALE)
+        self._square = _FIRST_SCALE
+
+    def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
+        """Draw the precisions of all log-potentials given their values."""
+        weight = generator.gamma((_FREEDOM + 1) / 2, 2 / (_FREEDOM + values**2 / self._square))
+        shape = (values.size + _FIRST_WEIGHT) / 2
+        rate = (float(weight @ values**2) + _FIRST_WEIGHT * _FIRST_SCALE) / 2
+        self._square = rate / generator.gamma(shape)
+        precision: Vector = weight / self._square
+        return precision
+
+
+def log_gamma(shape: Vector, generator: np.random.Generator) -> Vector:
+    """Draw logarithms of Gamma variables, which underflow themselves if their shape is small."""
+    logs: Vector = np.log(generator.gamma(shape + 1.0)) + np.log1p(-generator.random(shape.size)) / shape
+    return logs
+
+
+# A cell is in its tail if its count is below this share of what the noise hides.
+TAIL = 0.1
+# A row is hidden if its records stand out of the noise by fewer than this number of variances.
+_HIDDEN = 8.0
+# Largest probability of redrawing it: near 1, small changes by its ancestors' draws would matter much.
+_LARGEST = 0.5
+# Rows are redrawn together; their number is adapted, at this rate, to this share of accepted draws.
+_REDRAWN_ACCEPTANCE, _ADAPTION = 0.3, 0.1
+_TIMES = 2  # redraws after every trajectory
+
+
+class State(NamedTuple):
+    """A point of a chain, the log density there, and its gradient."""
+
+    point: Vector
+    value: float
+    gradient: Vector
+
+
+class HiddenRows:
+    """Rows of CPDs with so few records that noise hides them: a posterior may then have a mode at every state.
+
+    Parameters
+    ----------
+    precision : ndarray of shape (number of rows,)
+        Precision of their cells' counts: `LogPosterior.precision_of_rows` at the mode.
+    """
+
+    def __init__(self, precision: Vector) -> None:
+        self._precision, self._share = precision, 1.0
+
+    def told(self, density: LogPosterior, point: Vector) -> Vector:
+        """Return by how many variances of the noise, approximately, the records of each row stand out of it."""
+        told: Vector = self._precision * density.row_counts(point) ** 2
+        return told
+
+    def _chances(self, told: Vector) -> Vector:
+        chances = np.minimum(self._share / np.sqrt(np.maximum(told, 1e-12)), _LARGEST)
+        return np.where(told < _HIDDEN, chances, 0.0)
+
+    def redraw(self, density: LogPosterior, state: State, generator: np.random.Generator, *, learning: bool) -> State:
+        """Redraw some hidden rows from their prior, twice; all or none are accepted, by the likelihood.
+
+        A row may have records only at times, and is hidden at the others: which rows are redrawn depends on the state.
+        The draw changes the records of descendants and so the probability of this choice: the acceptance includes the
+        ratio of both probabilities (Green 1995). The sums of rows, on which nothing depends, are kept.
+        """
+        terms, told = density.terms, self.told(density, state.point)
+        for _ in range(_TIMES):
+            chances = self._chances(told)
+            chosen = generator.random(told.size) < chances
+            cells = np.flatnonzero(chosen[terms.rows])
+            if not cells.size:
+                continue
+            values, slopes = density.values(state.point)
+            _, own = np.unique(terms.rows[cells], return_inverse=True)
+            prior = terms.prior[cells]
+            drawn = log_gamma(prior, generator)
+            moved = state.point.copy()
+            moved[cells] = bend(drawn + _log_sums(values[cells], own) - _log_sums(drawn, own), terms.bends[cells])
+            reached, gradient = density(moved)
+            accepted, told_then = 0.0, told
+            if math.isfinite(reached):
+                again, risen = density.values(moved)
+                proposed = float(prior @ (again - values)[cells] + np.log(risen[cells] / slopes[cells]).sum())
+                told_then = self.told(density, moved)
+                back = _log_chance(chosen, self._chances(told_then)) - _log_chance(chosen, chances)
+                accepted = math.exp(min(reached - state.value - proposed + back, 0.0))
+            if learning:
+                self._share *= math.exp(_ADAPTION * (accepted - _REDRAWN_ACCEPTANCE))
+            if generator.random() < accepted:
+                state, told = State(moved, reached, gradient), told_then
+        return state
+
+
+def _log_chance(chosen: NDArray[np.bool_], chances: Vector) -> float:
+    """Return the log-probability of choosing exactly these rows."""
+    return float(np.log(np.maximum(np.where(chosen, chances, 1 - chances), 1e-300)).sum())
+
+
+def _log_sums(logs: Vector, rows: NDArray[np.int64]) -> Vector:
+    """Return the logarithm of the sum of exp(logs) in each cell's row."""
+    tops = row_maxima(logs, rows)
+    sums: Vector = (tops + np.log(np.bincount(rows, np.exp(logs - tops[rows]))))[rows]
+    return sums
+
+
+def redraw_tails(density: LogPosterior, point: Vector, edges: Vector, generator: np.random.Generator) -> State:
+    """Redraw all cells that are in their tails from the prior there; all or none are accepted.
+
+    A cell that may hold no records can move far down nearly freely, and trajectories take long to return from there.
+    `edges` are the beginnings of the cells' tails.
+    """
+    terms, size = density.terms, density.free
+    if terms.rows.size:  # the largest cell of a row is in no tail
+        values, _ = density.values(point)
+        edges = np.minimum(edges, row_maxima(values, terms.rows)[terms.rows] + math.log(TAIL))
+    prior = terms.prior
+    tail = np.flatnonzero(point[:size] < edges)
+    edges, prior, old = edges[tail], prior[tail], point[tail]
+    logs = np.log1p(-generator.random(tail.size))
+    if terms.rows.size:  # the density of a small share is nearly a power
+        new = edges + logs / prior
+        proposed = float(prior @ (new - old))
+    else:
+        new = ndtri_exp(logs + log_ndtr(edges * np.sqrt(prior))) / np.sqrt(prior)
+        proposed = 0.5 * float(prior @ (old**2 - new**2))
+    moved = point.copy()
+    moved[tail] = new
+    value, gradient = density(point)
+    reached, slope = density(moved)
+    if math.log1p(-generator.random()) < reached - value - proposed:
+        return State(moved, reached, slope)
+    return State(point, value, gradient)
+
 
 _MODE_ITERATIONS = 100
 _STEPS = 6
@@ -146,3 +373,76 @@ class _StepSize:
         weight = self.number**-0.75
         self.mean = weight * logarithm + (1 - weight) * self.mean
         self.current, self.settled = math.exp(logarithm), math.exp(self.mean)
+
+
+# A mean is uncertain if it has at least this standard error and fewer than this share of effective draws.
+UNCERTAIN = (0.05, 0.25)
+
+
+def mixing(draws: Vector) -> tuple[Vector, Vector]:
+    """Compare the halves of one chain, and sum its autocorrelations (Vehtari and others 2021, without ranks).
+
+    Parameters
+    ----------
+    draws : ndarray of shape (draws, quantities)
+        In the order of the chain; at least 8 draws.
+
+    Returns
+    -------
+    r_hat, effective : ndarray of shape (quantities,)
+        For a quantity that never changes, R-hat is 1 and all draws are effective.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> steps = generator.standard_normal((4000, 2))
+    >>> for number in range(1, 4000):
+    ...     steps[number, 1] += 0.8 * steps[number - 1, 1]  # worth a ninth of independent draws
+    >>> r_hat, effective = mixing(steps)
+    >>> [bool(effective[0] > 3000), bool(300 < effective[1] < 600), bool((r_hat < 1.02).all())]
+    [True, True, True]
+    >>> drifting = steps + np.linspace(0, 4, 4000)[:, None]
+    >>> bool((mixing(drifting)[0] > 1.1).all())
+    True
+    """
+    size = len(draws) // 2
+    halves = np.stack([draws[:size], draws[size : 2 * size]])
+    centred = halves - halves.mean(axis=1, keepdims=True)
+    spectrum = np.fft.rfft(centred, 2 * size, axis=1)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :size].mean(axis=0) / size
+    within = covariance[0] * size / (size - 1)
+    pooled = covariance[0] + halves.mean(axis=1).var(axis=0, ddof=1)
+    moving = within > 1e-300
+    within, pooled = np.where(moving, within, 1.0), np.where(moving, pooled, 1.0)
+    correlation = 1 - (within - covariance) / pooled
+    correlation[0] = 1.0
+    pairs = correlation[0 : size - 1 : 2] + correlation[1:size:2]
+    pairs = np.minimum.accumulate(np.where(np.logical_and.accumulate(pairs > 0, axis=0), pairs, 0.0), axis=0)
+    worth = 2 * size / np.maximum(2 * pairs.sum(axis=0) - 1, 0.5)
+    return np.where(moving, np.sqrt(pooled / within), 1.0), np.where(moving, worth, float(len(draws)))
+
+
+def uncertain(shares: Vector, error: float, effective_share: float) -> str:
+    """Describe the probability with the most uncertain mean; empty if all are known well enough.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (draws, probabilities)
+    error, effective_share : float
+        A mean is uncertain if it has at least this standard error and fewer than this share of effective draws.
+
+    Examples
+    --------
+    >>> drifting = np.linspace(0.2, 0.6, 200)[:, None]
+    >>> uncertain(drifting, *UNCERTAIN)
+    'has a standard error of 0.11 (R-hat 2.63, 1 effective draws)'
+    """
+    r_hat, effective = mixing(shares)
+    errors = np.where(effective < effective_share * len(shares), shares.std(axis=0) / np.sqrt(effective), 0.0)
+    worst = int(errors.argmax())
+    if errors[worst] < error:
+        return ""
+    return (
+        f"has a standard error of {errors[worst]:.2f} (R-hat {r_hat[worst]:.2f}, "
+        f"{effective[worst]:.0f} effective draws)"
+    )

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import JunctionTree
 
 # Mean curvature of a rounded absolute loss, in units of one over the squared scale.

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 # A row's total is at least this share of its noise's scale: below, its mean is that of the prior.
 _LEAST_TOTAL = 0.02

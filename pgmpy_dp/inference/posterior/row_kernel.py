@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pgmpy_dp._compiled import compiled
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 # Counts are integrated over z, where a count is softplus(z) in units of its noise's scale: about exp(z) where noise
 # hides it, and linear above.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmpy_dp._threads import one_thread
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 
 # A minimisation has not finished while its last iterations gain on average more than this share of the value.
 _STILL_GAINING, _LAST = 1e-5, 10

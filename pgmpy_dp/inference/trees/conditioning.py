@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.distribution import Positions as Places
-from pgmpy_dp.inference.tables.layout import Layout, Variable, Vector
-from pgmpy_dp.inference.tables.layout import Scope as Clique
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Layout, Table, Variable, Vector
+from pgmpy_dp.inference.tables.table import Scope as Clique
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS, build_engine
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.trees.tree_sampling import sample

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Layout, Scope, Table, Variable, Vector
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
 
 # Largest junction tree, in cells; it takes about 0.8 GB of tables and index maps.

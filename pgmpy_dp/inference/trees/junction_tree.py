@@ -11,8 +11,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Layout, Scope, Table, Variable, Vector
 from pgmpy_dp.inference.trees import triangulation
 
 # As in kernel.py, which is imported at the first calibration only, since numba takes 0.2 s and 70 MB.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Layout, Scope, Variable, Vector
+from pgmpy_dp.inference.tables.table import Layout, Scope, Variable, Vector
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 
 

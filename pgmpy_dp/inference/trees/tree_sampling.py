@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.layout import Scope, Variable
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Scope, Table, Variable
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
 
 

@@ -17,7 +17,7 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import ordered_table
 from pgmpy_dp.schema import Clique, Schema, State
 

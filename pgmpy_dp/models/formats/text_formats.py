@@ -29,8 +29,7 @@ import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.inference.tables.layout import Vector
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.models.formats.assembling import (
     assembled_bayesian,
     assembled_families,

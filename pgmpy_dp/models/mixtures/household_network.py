@@ -14,11 +14,17 @@ import pandas as pd
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.mixtures.household_records import draw_households
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS
-from pgmpy_dp.models.mixtures.answers import MixtureAnswers
-from pgmpy_dp.models.mixtures.mixture_files import mixture_of, numbers_of, reading_model, total_of, write_model
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.mixtures.mixture_network import (
+    MixtureAnswers,
+    PrivateMixtureNetwork,
+    mixture_of,
+    numbers_of,
+    reading_model,
+    total_of,
+    write_model,
+)
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers, WithinBins, decoded
 from pgmpy_dp.privacy.checks import checked_number

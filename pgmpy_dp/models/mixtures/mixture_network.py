@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp import _late
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp._files import parse_json, replacing, require_known
+from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
     draws_of,
@@ -18,29 +26,111 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     rules_of,
     warn_of_unmeasured,
 )
+from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
+from pgmpy_dp.inference.distribution import Positions as Places
+from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
+from pgmpy_dp.inference.mixtures.boxes import Rules, conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
-from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.inference.mixtures.refits import MixtureDraws
-from pgmpy_dp.models.formats.saved import MIXTURE
-from pgmpy_dp.models.mixtures.answers import MixtureAnswers
-from pgmpy_dp.models.mixtures.mixture_files import (
-    fit_of,
-    mixture_of,
-    reading_model,
-    settings_content,
-    total_of,
-    write_model,
-)
+from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
+from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models.answering import FEW_STATES
+from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, require_format
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
-from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release import Guarantee
+from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release.carrying import SUFFIX, carries, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
     from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
+
+# Number of draws of an answer's error, to estimate how often a state is the most probable one.
+_ERRORS = 1000
+
+
+@dataclass(frozen=True)
+class MixtureAnswers:
+    """Answer queries from a mixture; see `pgmpy_dp.models.answering`.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    rules : Rules
+    drawn : callable
+        Maps the variables of a query to the draws from which its bounds are computed.
+    """
+
+    mixture: Mixture
+    rules: Rules
+    drawn: Callable[[Sequence[str]], MixtureDraws]
+
+    def marginal(self, asked: Sequence[str], given: Places) -> Vector:
+        return self._given(given).marginal(asked)
+
+    def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> Prediction:
+        self._given(given)
+        draws = self.drawn([*asked, *given])
+        return draws.predict(asked, given, of_records=target == "records", numbers=numbers)
+
+    def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
+        """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
+
+        Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
+        difference has twice the error of one of them. For many joint states, it is the mixture's own, and the share of
+        refits that agree.
+        """
+        shape = [self.mixture.cardinalities[variable] for variable in asked]
+        if math.prod(shape) > FEW_STATES:
+            own = self._given(given).most_probable(asked)
+            refits = self.drawn([*asked, *given]).refits
+            each = [conditioned(refit, self.rules, given).most_probable(asked) for refit in refits]
+            return own, float(np.mean([own == found for found in each]))
+        found = self.draws(asked, given, target)
+        best = int(found.values.argmax())
+        noise = np.random.default_rng(0).standard_t(found.draws, (_ERRORS, found.values.size)) * found.deviations
+        shares = found.deviations**2 / max(float((found.deviations**2).sum()), 1e-300)
+        centred = (noise - shares * noise.sum(axis=1, keepdims=True)) / np.sqrt(np.maximum(1.0 - shares, 1e-12))
+        agreeing = float(np.mean((found.values + centred).argmax(axis=1) == best))
+        return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
+
+    def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
+        for given in givens:
+            mixture = self._given(given)
+            yield [mixture.marginal((variable,)) for variable in asked]
+
+    def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
+        for given in givens:
+            yield self._given(given).most_probable(asked)
+
+    def codes(
+        self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
+    ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
+        mixture = self._given(given)
+        drawn, components = draw_with_components(mixture, count, generator, predicting)
+        codes = {variable: drawn[:, place] for place, variable in enumerate(mixture.variables)}
+
+        def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
+            """Compute it given the record's component, which is known here, and its own block."""
+            own = {other: column[records] for other, column in codes.items()}
+            return self.mixture.given_component(variable, components[records], own)
+
+        return codes, given_others
+
+    def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
+        records = len(next(iter(codes.values())))
+        unknown = np.full(records, -1)
+        columns = [codes.get(variable, unknown).astype(np.int64) for variable in self.mixture.variables]
+        return self.mixture.log_probability(np.stack(columns, axis=1))
+
+    def _given(self, given: Places) -> Mixture:
+        try:
+            return conditioned(self.mixture, self.rules, given)
+        except ValueError as error:
+            raise ImpossibleEvidenceError(str(error)) from error
 
 
 class PrivateMixtureNetwork(Model):
@@ -270,3 +360,122 @@ class PrivateMixtureNetwork(Model):
             f"PrivateMixtureNetwork({len(self.schema_.variables)} variables, {self.mixture_.weights.size} components)\n"
             f"  {self.guarantee_}"
         )
+
+
+_VERSION = 1
+# Settings with which a mixture was fitted.
+_SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
+
+
+def write_model(
+    path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: MixtureRelease | None = None
+) -> None:
+    """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release.
+
+    Raises
+    ------
+    ValueError
+        If the name ends in neither .json nor .zip, or in .zip and there is no release.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", SUFFIX):
+        level = "persons." if form == HOUSEHOLDS else ""
+        raise ValueError(
+            f"{path}: a mixture is saved as .json or {SUFFIX}: "
+            f"{level}to_bayesian_network().save(...) writes it as a network in other formats."
+        )
+    content = {
+        "format": form,
+        "version": _VERSION,
+        "schema": network.schema_.to_dict(),
+        "guarantee": network.guarantee_.to_dict(),
+        "total": network.total_,
+        **own,
+        **mixture_content(network.mixture_),
+    }
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    if suffix == SUFFIX:
+        write_carrying(path, text, release)
+        return
+    with replacing(Path(path)) as handle:
+        handle.write(text)
+
+
+@contextmanager
+def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterator[tuple[Any, tuple[Release, ...]]]:
+    """Yield what `write_model` wrote; errors in it are raised as a ReleaseFormatError that names the file."""
+    require_format(path, form)
+    content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
+    try:
+        stored = parse_json(content)
+        if stored["format"] != form:
+            raise ValueError(f"it is not a {what}")
+        require_known(stored["version"], _VERSION)
+        yield stored, releases
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise ReleaseFormatError(f"{path}: not a sound {what} ({reason}). Save it anew.") from error
+
+
+def mixture_content(mixture: Mixture) -> dict[str, Any]:
+    """Return the JSON content of a mixture."""
+    content: dict[str, Any] = {
+        "weights": mixture.weights.tolist(),
+        "blocks": [
+            {"variables": list(block), "probabilities": table.ravel().tolist()}
+            for block, table in zip(mixture.blocks, mixture.tables, strict=True)
+        ],
+    }
+    refined = {v: child.shares.tocsc().data.tolist() for v, child in mixture.children.items() if not child.certain}
+    return content | ({"refined": refined} if refined else {})
+
+
+def mixture_of(schema: Schema, stored: Any) -> Mixture:
+    """Build a mixture from its `mixture_content`."""
+    blocks = [schema.require([block["variables"]])[0] for block in stored["blocks"]]
+    tables = [
+        numbers_of(block["probabilities"]).reshape(-1, *schema.shape(names))
+        for names, block in zip(blocks, stored["blocks"], strict=True)
+    ]
+    sizes, rules, children = schema.cardinalities(), rules_of(schema), dict[str, Child]()
+    for variable, (root, states) in rules.dependent.items():
+        children[variable] = Child.function(root, states, sizes[variable])
+    for finer, (coarser, groups) in rules.refined.items():
+        certain = len(np.unique(groups)) == len(groups)  # and not written
+        shares = np.ones(len(groups)) if certain else numbers_of(stored["refined"][finer])
+        children[finer] = Child.within(coarser, groups, shares, sizes[coarser])
+    return Mixture.of(sizes, blocks, numbers_of(stored["weights"]), tables, children)
+
+
+def total_of(stored: Any) -> float:
+    """Read the number of records."""
+    total = checked_number("total", stored["total"])
+    if not 0.0 < total < 2.0**63:
+        raise ValueError("its number of records is not positive, or too large")
+    return total
+
+
+def settings_content(fit: MixtureFit) -> dict[str, Any]:
+    """Return the JSON content of the settings with which a mixture was fitted."""
+    return {name: getattr(fit, name) for name in _SETTINGS}
+
+
+def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
+    """Build a fit from its `settings_content`."""
+    stored = {"covering": 1, "alike": False} | stored  # files of earlier versions lack these settings
+    size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
+    penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))
+    sound = min(penalty, width) >= 0 and isinstance(stored["alike"], bool)
+    if not sound or (mixture.weights.size - covering) % size or covering >= mixture.weights.size:
+        raise ValueError("its settings of the fit are invalid")
+    return MixtureFit(mixture, total, size, penalty, width, steps, covering, rules, stored["alike"])
+
+
+def numbers_of(values: Any) -> Vector:
+    """Convert a list of numbers from a file; texts and booleans are refused."""
+    found = np.array(values)
+    if found.dtype.kind not in "iuf":
+        raise ValueError("it has other values where numbers are expected")
+    return found.astype(np.float64)

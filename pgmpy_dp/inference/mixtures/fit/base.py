@@ -1,20 +1,127 @@
-"""Starting point of a mixture's components: blocks of strongly dependent variables, and the blocks' tables."""
+"""Starting point of a mixture's components: blocks of strongly dependent variables, their tables, and their layout."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import chdtrc, xlogy
 
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable, NoisyTables
-from pgmpy_dp.inference.mixtures.fit.shape import Shape
-from pgmpy_dp.inference.tables.layout import Vector
+from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.inference.tables.table import Variable, Vector
+
+Matrix = NDArray[Any]  # float32 in fits, float64 where tests compare gradients
+Whole = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Places of the states of variables and of the cells of blocks in flat vectors.
+
+    Parameters
+    ----------
+    cardinalities : tuple of int
+    blocks : tuple of tuples of int
+        Each variable that follows from no other is in exactly one.
+    cells : tuple of ndarrays of shape (cells of the block, variables of the block)
+        States of the cells in a block's tables.
+    dependent : mapping of int to (int, ndarray)
+        Variables that follow from another one, their root, with the state for each state of the root.
+    """
+
+    cardinalities: tuple[int, ...]
+    blocks: tuple[tuple[int, ...], ...]
+    cells: tuple[Whole, ...]
+    dependent: Mapping[int, tuple[int, Whole]] = field(default_factory=dict)
+
+    @cached_property
+    def states(self) -> Whole:
+        """Start of every variable's states, followed by their number."""
+        return np.cumsum([0, *self.cardinalities])
+
+    @cached_property
+    def starts(self) -> Whole:
+        """Start of every block's cells, followed by their number."""
+        return np.cumsum([0, *(len(cells) for cells in self.cells)])
+
+    @cached_property
+    def members(self) -> NDArray[np.int32]:
+        """Places of every cell's states, by variable of its block; -1 beyond the last one."""
+        found = np.full((self.starts[-1], max(map(len, self.blocks))), -1, np.int32)
+        for number, block in enumerate(self.blocks):
+            found[self.of_block(number), : len(block)] = self.states[list(block)] + self.cells[number]
+        return found
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Block of every variable, and its place within it; for one that follows from another, those of the root."""
+        found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
+        found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
+        return tuple(found[variable] for variable in range(len(self.cardinalities)))
+
+    def codes(self, number: int, variables: Sequence[int] = ()) -> Whole:
+        """Return the places of a block's cells in the full table of some of its variables, of all by default."""
+        block = self.blocks[number]
+        axes = [block.index(variable) for variable in variables or block]
+        shape = [self.cardinalities[block[axis]] for axis in axes]
+        codes: Whole = np.ravel_multi_index(tuple(self.cells[number][:, axes].T), shape)
+        return codes
+
+    def of_variable(self, variable: int) -> slice:
+        return slice(int(self.states[variable]), int(self.states[variable + 1]))
+
+    def add_dependent(self, states: Matrix) -> None:
+        """Fill the rows of variables that follow from others with sums of their roots' rows."""
+        if self.dependent:
+            rows, sums, *_ = self._following
+            states[rows] = sums @ states
+
+    def add_to_roots(self, states: Matrix) -> None:
+        """Add rows of variables that follow from others to those of their roots' states."""
+        if self.dependent:
+            _, _, rows, sums = self._following
+            states[rows] += sums @ states
+
+    @cached_property
+    def _following(self) -> tuple[Whole, Any, Whole, Any]:
+        """Rows of variables that follow from roots, matrix of sums from the roots' rows, and the same in reverse."""
+        finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
+        coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
+        shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
+        sums = sparse.csr_array((ones, (coarser, finer)), shape=shape)
+        present, roots = np.unique(coarser), np.unique(finer)
+        return present, sums[present], roots, sums.T.tocsr()[roots]
+
+    def of_block(self, number: int) -> slice:
+        return slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table that the mixture's marginal should equal.
+
+    Parameters
+    ----------
+    variables : tuple of int
+    shares : ndarray
+        The table's cells, as shares of the records; or their residuals.
+    precision : float
+        One over the variance of each cell.
+    """
+
+    variables: tuple[int, ...]
+    shares: Matrix
+    precision: float
+
 
 # Grid of ratios between a cell's expected count and that under independence. The distribution of ratios over the cells
 # of all pairs is estimated first, and serves as a prior for that over the cells of one pair.
@@ -185,3 +292,77 @@ def _information(counts: Vector) -> float:
     joint = counts / counts.sum()
     product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     return float((xlogy(joint, joint) - xlogy(joint, product)).sum())
+
+
+# Share that ordered states keep for themselves (divided by the squared width); share that similar states keep; least
+# ratio of probability: components that nearly exclude a state count as making it this much less probable.
+_KEPT, _KEPT_ALIKE, _LEAST_RATIO = 0.9, 0.02, 1e-3
+
+
+def among_neighbours(states: int, width: float) -> Vector:
+    """Share coefficients among ordered states, with weights of a normal density of this width.
+
+    Returns
+    -------
+    ndarray of shape (states, states)
+        Matrix that converts coefficients to log-potentials.
+
+    Examples
+    --------
+    >>> among_neighbours(3, 3.0).round(2)
+    array([[0.67, 0.53, 0.45],
+           [0.51, 0.64, 0.51],
+           [0.45, 0.53, 0.67]])
+    """
+    place = np.arange(states)
+    near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
+    near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
+    kept = min(_KEPT / width**2, 1.0)
+    smoothing: Vector = kept * np.eye(states) + (1 - kept) * near
+    return smoothing
+
+
+def among_alike(mixture: Mixture, variables: Iterable[Variable]) -> dict[Variable, Vector]:
+    """Share coefficients among states whose probabilities vary together between components of a mixture.
+
+    Log-potentials that are normal, with the covariance of the components' log-probabilities, are the root of this
+    covariance times independent coefficients of equal scale, which the same steps find equally well.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        A fit to the same tables.
+    variables : iterable of variables
+        Variables in its blocks.
+
+    Returns
+    -------
+    dict of variable to ndarray of shape (states, states)
+
+    Examples
+    --------
+    >>> table = [[0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]]
+    >>> mixture = Mixture.of({"a": 4, "b": 2}, [("a",), ("b",)], [0.5, 0.5], [table, [[0.9, 0.1], [0.5, 0.5]]])
+    >>> among_alike(mixture, ["a"])["a"].round(2)
+    array([[ 0.51,  0.49, -0.49, -0.49],
+           [ 0.49,  0.51, -0.49, -0.49],
+           [-0.49, -0.49,  0.51,  0.49],
+           [-0.49, -0.49,  0.49,  0.51]])
+    """
+    covariances = {}
+    for variable in variables:
+        (shares,) = mixture.only([variable]).tables
+        mean = mixture.weights @ shares
+        ratios = np.divide(shares, mean, out=np.ones_like(shares), where=mean > 0)
+        logs = np.log(np.maximum(ratios, _LEAST_RATIO))
+        logs -= (logs @ mean)[:, None]
+        covariances[variable] = (logs.T * mixture.weights) @ logs
+    variances = np.concatenate([np.diag(covariance) for covariance in covariances.values()] or [np.zeros(1)])
+    if not variances.any():
+        return {}
+    found = {}
+    for variable, covariance in covariances.items():
+        values, vectors = np.linalg.eigh(covariance / variances.mean())
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        found[variable] = (1 - _KEPT_ALIKE) * root + _KEPT_ALIKE * np.eye(len(values))
+    return found

@@ -16,13 +16,11 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
-from pgmpy_dp.inference.mixtures.fit.base import start_from
+from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Target, among_alike, among_neighbours, start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts, shrunk
-from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target
-from pgmpy_dp.inference.mixtures.fit.smoothing import among_alike, among_neighbours
 from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
-from pgmpy_dp.inference.tables.layout import Variable, Vector
+from pgmpy_dp.inference.tables.table import Variable, Vector
 
 # Widths, in states, within which ordered states share their coefficients with neighbours; chosen on census records. The
 # wider one is for variables of many states, of which it is at most a third.

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes
-from pgmpy_dp.inference.mixtures.fit.shape import Matrix, Shape, Target, Whole
+from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Target, Whole
 from pgmpy_dp.inference.tables.table import centred
 
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.mixtures.mixture import Child, Whole
-from pgmpy_dp.inference.tables.layout import Variable, Vector
-from pgmpy_dp.inference.tables.table import Table, centred, pooled, project_to_simplex, thinned
+from pgmpy_dp.inference.tables.table import Table, Variable, Vector, centred, pooled, project_to_simplex, thinned
 
 # For each finer variable the coarser one, and its state for every state of the finer one.
 Refined = Mapping[Variable, tuple[Variable, Whole]]
@@ -200,7 +199,7 @@ def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table:
         names, counts, deviation = _without((names, counts, deviation), finer, coarser, groups)
         axis = names.index(finer)
         summed = np.zeros((cardinalities[coarser], *np.delete(np.shape(counts), axis)))
-        np.add.at(summed, groups, np.moveaxis(counts, axis, 0))
+        np.add.at(summed, groups, np.moveaxis(np.asarray(counts), axis, 0))
         counts = np.moveaxis(summed, 0, axis)
         deviation *= math.sqrt(np.bincount(groups).max())
         names = tuple(coarser if name == finer else name for name in names)
