@@ -10,15 +10,19 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
+from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins, iso, iso_day
+from pgmpy_dp.schema.fields import declarations
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
-from pgmpy_dp.schema.schema import Schema
 from pgmpy_dp.schema.variable import Variable
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema.schema import Schema
 
 DICTIONARY_COLUMNS = (
     "variable", "type", "states", "edges", "labels", "decimals", "detail", "missing", "other", "missing_values",
@@ -26,18 +30,18 @@ DICTIONARY_COLUMNS = (
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def read_dictionary(path: Path) -> Schema:
-    """Read a data dictionary, .csv or .json; see `Schema.from_dictionary`."""
+def read_dictionary(path: Path) -> tuple[list[Variable], list[Rule], CsvFormat]:
+    """Read a data dictionary, .csv or .json, as arguments of `Schema.of`; see `Schema.from_dictionary`."""
     if path.suffix.lower() == ".csv":
-        return Schema.of(_variable(name, _entry(name, row)) for name, row in _rows_of_variables(path))
+        return [_variable(name, _entry(name, row)) for name, row in _rows_of_variables(path)], [], CsvFormat()
     try:
         content = parse_json(path.read_bytes())
         if not isinstance(content, Mapping):
             raise SchemaError("a data dictionary in JSON maps each variable to its states.")
         content = content["schema"] if isinstance(content.get("format"), str) else content  # a network of ours
         if isinstance(content.get("fields"), list):
-            return Schema.from_dict(content)
-        return Schema.of(_variable(name, entry) for name, entry in content.items())
+            return declarations(content)
+        return [_variable(name, entry) for name, entry in content.items()], [], CsvFormat()
     except SchemaError:
         raise
     except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -87,6 +91,7 @@ def assigned(texts: Sequence[str], schema: Schema, what: str) -> dict[str, str]:
 
     Examples
     --------
+    >>> from pgmpy_dp.schema import Schema
     >>> assigned(["a=b=1"], Schema({"a=b": [1, 2]}), "--evidence")
     {'a=b': '1'}
     """

@@ -22,6 +22,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, Learned, learned
 from pgmpy_dp.schema.bins import Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.dictionary import read_dictionary
 from pgmpy_dp.schema.fields import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, table_field
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, listed
@@ -561,9 +562,7 @@ class Schema:
         ...     Schema.from_dictionary(path)
         Schema(2 variables with their numbers of states: smoke (2), age (3))
         """
-        from pgmpy_dp.schema.dictionary import read_dictionary
-
-        return read_dictionary(Path(path))
+        return cls.of(*read_dictionary(Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""

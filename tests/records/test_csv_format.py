@@ -18,7 +18,6 @@ from pgmpy_dp.cli import main
 from pgmpy_dp.cli.shared.written import to_csv
 from pgmpy_dp.evaluation import compare, compare_prediction
 from pgmpy_dp.records import open_records
-from pgmpy_dp.schema.dictionary import read_dictionary
 
 GERMAN = dp.CsvFormat(";", "latin-1", strip=True)
 SCHEMA = dp.Schema({"größe": ["groß", "klein"], "a": ["x", "y"]}, missing={"a": "unknown"}, csv=GERMAN)
@@ -171,7 +170,7 @@ def test_a_dictionary_declares_the_format_and_options_of_a_command_win(tmp_path,
 )
 def test_a_row_without_states_is_of_a_variable_whose_states_are_discovered(name, text, tmp_path):
     (tmp_path / name).write_text(text)
-    drafted = read_dictionary(tmp_path / name)
+    drafted = dp.Schema.from_dictionary(tmp_path / name)
     assert drafted.undiscovered == ("place",)
     assert drafted.states["place"] == ("elsewhere",)
     drafted.save(tmp_path / "schema.json")

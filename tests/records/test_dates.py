@@ -16,7 +16,6 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.ids import number_ids
-from pgmpy_dp.schema.dictionary import read_dictionary
 
 TIMES = [
     pd.Timestamp("2023-11-15"),
@@ -230,9 +229,9 @@ def test_dictionaries_declare_dates(row, message, tmp_path):
     path = tmp_path / "dictionary.csv"
     path.write_text(f"variable,type,states,edges\nday,{row}\n")
     if message is None:
-        schema = read_dictionary(path)
+        schema = dp.Schema.from_dictionary(path)
         assert schema.states["day"][0].startswith("2022-01")
         assert dp.Schema.from_dict(schema.to_dict()) == schema
     else:
         with pytest.raises(dp.SchemaError, match=message):
-            read_dictionary(path)
+            dp.Schema.from_dictionary(path)

@@ -7,7 +7,6 @@ import polars
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.schema.dictionary import read_dictionary
 
 SCHEMA = dp.Schema(
     {"work": ["private", "state"], "age": dp.Bins([0, 40, 99])},
@@ -100,10 +99,10 @@ def test_what_cannot_be_told_apart_is_refused(given, message):
 def test_dictionaries_with_mistakes_are_refused_by_the_name_of_the_variable(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(dp.SchemaError, match=message):
-        read_dictionary(tmp_path / name)
+        dp.Schema.from_dictionary(tmp_path / name)
 
 
 def test_a_dictionary_lists_them(tmp_path):
     (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,?|NA\n")
-    drafted = read_dictionary(tmp_path / "a.csv")
+    drafted = dp.Schema.from_dictionary(tmp_path / "a.csv")
     assert drafted == SCHEMA.select(["work"])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.schema.dictionary import read_dictionary
 
 NINES = "9" * 400
 
@@ -76,7 +75,7 @@ def test_long_cells_blank_rows_and_all_ends_of_lines_are_read(tmp_path):
         for last in ("", end, end * 2):
             text = end.join(["\ufeffvariable,states,other", f'vote,"{long}|a,b|say ""no"""', "", "sex, f | m ,"]) + last
             assert drafted(tmp_path, text).exit_code == 0
-            assert read_dictionary(tmp_path / "words.csv").states == {
+            assert dp.Schema.from_dictionary(tmp_path / "words.csv").states == {
                 "vote": (long, "a,b", 'say "no"'),
                 "sex": ("f", "m"),
             }
@@ -84,7 +83,7 @@ def test_long_cells_blank_rows_and_all_ends_of_lines_are_read(tmp_path):
 
 def test_infinite_edges_are_written_as_such(tmp_path):
     drafted(tmp_path, "variable,edges\nage,-inf|0|Infinity\n")
-    assert read_dictionary(tmp_path / "words.csv").bins["age"] == dp.Bins([-float("inf"), 0, float("inf")])
+    assert dp.Schema.from_dictionary(tmp_path / "words.csv").bins["age"] == dp.Bins([-float("inf"), 0, float("inf")])
 
 
 @given(st.text(alphabet='ab|,"\r\n \0', max_size=20), st.sampled_from(["states", "edges"]))
@@ -95,14 +94,14 @@ def test_any_rows_are_read_or_refused_in_one_line(tmp_path_factory, rows, column
         assert isinstance(answer.exception, SystemExit)
         assert answer.stderr.count("\n") == 1
     else:
-        json.dumps(read_dictionary(tmp_path_factory.getbasetemp() / "any.csv").to_dict())
+        json.dumps(dp.Schema.from_dictionary(tmp_path_factory.getbasetemp() / "any.csv").to_dict())
 
 
 def test_a_wide_last_bin_is_named_and_detail_is_read(tmp_path):
     drawn = drafted(tmp_path, "variable,edges,detail\nincome,0|1000|100000,8\nage,0|18|120,\nvisits,0|1|inf,\n")
     assert "Caution: the last edge of income is over ten times the one before" in drawn.output
-    found = read_dictionary(tmp_path / "words.csv")
+    found = dp.Schema.from_dictionary(tmp_path / "words.csv")
     assert {variable: bins.detail for variable, bins in found.bins.items()} == {"income": 8, "age": 64, "visits": 64}
     (tmp_path / "words.json").write_text(json.dumps({"income": {"edges": [0, 1000, 2000], "detail": 0}}))
-    assert read_dictionary(tmp_path / "words.json").bins["income"].detail == 0
+    assert dp.Schema.from_dictionary(tmp_path / "words.json").bins["income"].detail == 0
     assert "detail is a whole number from 0" in drafted(tmp_path, "variable,edges,detail\nage,0|18|120,-1\n").output
