@@ -87,10 +87,7 @@ def partially_pooled(effects: Sequence[Effect]) -> list[Borrowed]:
 
 
 def _posterior(likelihoods: Vector, laws: Vector) -> Vector:
-    """Average the laws of each link's deviations, from likelihoods of shape (effects, links, points of the grid).
-
-    All links have one law, except that each has another with probability `_UNLIKE`; laws are equally likely before.
-    """
+    """Average the laws of each link's deviations, from likelihoods of shape (effects, links, points of the grid)."""
     logs = np.log(np.maximum(likelihoods @ laws.T, 1e-300)).sum(axis=0)  # shape (links, laws)
     alone = math.log(_UNLIKE) + logsumexp(logs, axis=1, keepdims=True) - math.log(len(laws))
     either = np.logaddexp(math.log(1.0 - _UNLIKE) + logs, alone)
@@ -183,11 +180,7 @@ class Effect:
         return Borrowed(means[own].reshape(self.shape) + self.expected, variance[own], drawn[own], self.chance)
 
     def _solve(self) -> tuple[Vector, Vector, Vector, Vector]:
-        """Return the posterior given the variances along links, and what the sides of each link say without it.
-
-        They are covariance and means of the nodes, the squared length of the difference of each link's sides, and its
-        variance in a dimension.
-        """
+        """Return the posterior given the variances along links, and what the sides of each link say without it."""
         inverse = 1.0 / np.maximum(self.along, 1e-300)
         covariance = np.linalg.inv(self.differences.T * inverse @ self.differences + np.diag(self.precision))
         means = covariance @ self.sums

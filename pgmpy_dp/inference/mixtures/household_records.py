@@ -96,10 +96,7 @@ def draw_households(
 def _components(
     mixture: Mixture, fixed: list[int], patterns: Codes, pattern: Places, owners: Places, generator: np.random.Generator
 ) -> Places:
-    """Draw each person's component given the household, evenly over persons of households with equal values.
-
-    Persons of one household are far apart in the order used for this, so that they do not repel each other.
-    """
+    """Draw each person's component given the household, evenly over persons of households with equal values."""
     column = {mixture.variables[place]: number for number, place in enumerate(fixed)}
     factors = []
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):

@@ -275,10 +275,7 @@ class Mixture:
         return factors, sizes, late, order
 
     def _descent(self, variable: Variable, asked: Collection[Variable]) -> tuple[list[Variable], Any]:
-        """Return which of a variable and its descendants are asked, and their joint probabilities given its states.
-
-        The latter is None for a variable alone.
-        """
+        """Return which of a variable and its descendants are asked, and their joint probabilities given its states."""
         names = [variable] if variable in asked else []
         found = sparse.eye_array(self.cardinalities[variable], format="csr") if names else None
         for name, child in self.children.items():
@@ -396,14 +393,7 @@ class Mixture:
                 yield begin, terms
 
     def _likelihoods(self, root: Variable, known: Mapping[Variable, NDArray[Any]]) -> tuple[Any, Whole]:
-        """Return distinct likelihoods of a root's states by what records know of it and its descendants.
-
-        Returns
-        -------
-        likelihoods : sparse array of shape (distinct, states)
-        index : ndarray of shape (records,)
-            Which of them each record has.
-        """
+        """Return distinct likelihoods of a root's states by what records know of it and its descendants."""
         names = [variable for variable in (root, *self.children) if self.root(variable) == root]
         distinct, index = np.unique(np.stack([known[name] for name in names], axis=1), axis=0, return_inverse=True)
         patterns, of = np.unique(distinct >= 0, axis=0, return_inverse=True)
@@ -416,10 +406,7 @@ class Mixture:
         return sparse.vstack(parts, format="csr"), np.argsort(order)[index.ravel()]
 
     def _message(self, variable: Variable, known: Mapping[Variable, NDArray[Any]]) -> Any:
-        """Return the likelihood of a variable's states in records that all know the same of it and its descendants.
-
-        It is None if they know nothing.
-        """
+        """Return the likelihood of a variable's states in records that all know the same of it and its descendants."""
         factors = [
             message @ child.shares.T
             for name, child in self.children.items()
@@ -517,11 +504,7 @@ def _padded_logs(table: Vector) -> Vector:
 
 
 def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
-    """Sum over components the weight times the outer product of the factors' rows, flat.
-
-    The product of the first few factors and that of the others are combined in one matrix product, a few components at
-    a time.
-    """
+    """Sum over components the weight times the outer product of the factors' rows, flat."""
     if not factors:
         return np.ones(1)
     sizes = [factor.shape[1] for factor in factors]

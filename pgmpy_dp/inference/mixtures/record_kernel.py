@@ -44,10 +44,7 @@ def even_counts(totals, table, carry, counts):
 
 @compiled
 def _gain(records, i, j, s, t, moved, owners, excess, price):
-    """Return the change of the cost if two records exchanged their values of one variable, with those of its block.
-
-    The records are in strata s and t. Within one stratum nothing changes where they agree.
-    """
+    """Return the change of the cost if two records exchanged their values of one variable, with those of its block."""
     a, b = records[i, moved], records[j, moved]
     gain = 0.0
     if a != b:
@@ -161,10 +158,7 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
 
 @compiled
 def _replaced(out, into, begin, end, place, weight, persons, excess, price):
-    """Replace a person of a household by another, and return the change of the cost of pairs.
-
-    Pairs of states are counted above the diagonal; on it are both orders of two persons with the same state.
-    """
+    """Replace a person of a household by another, and return the change of the cost of pairs."""
     cost = 0.0
     for m in range(begin, end):
         if m == place:

@@ -153,10 +153,7 @@ class MixtureDraws:
     def _errors(
         self, asked: Sequence[Variable], given: Mapping[Variable, int], answer: Vector, share: float, of_records: bool
     ) -> Iterator[Vector]:
-        """Yield the errors of the refits' answers relative to the truth that they were drawn from.
-
-        `answer` and `share` are the mixture's own answer, and its probability of the evidence.
-        """
+        """Yield the errors of the refits' answers relative to the truth that they were drawn from."""
         mixture = self.fit.mixture
         shape = [mixture.cardinalities[variable] for variable in asked]
         for codes, again in zip(self.records, self.refits, strict=True):

@@ -249,11 +249,7 @@ def bend(values: Vector, bends: Vector) -> Vector:
 
 
 def _largest(product: Callable[[Vector], Vector], size: int) -> tuple[Vector, Vector]:
-    """Return the largest eigenvalues of a symmetric matrix, approximately, by its products with vectors.
-
-    This is randomised subspace iteration (Halko, Martinsson and Tropp 2011), the same in every run; ARPACK would
-    restart from random vectors of its own if a start lies in an invariant subspace.
-    """
+    """Return the largest eigenvalues of a symmetric matrix, approximately, by its products with vectors."""
     basis = np.random.default_rng(0).standard_normal((size, min(size, 2 * _STIFF)))
     with one_thread():
         for _ in range(_ROUNDS):

@@ -210,13 +210,7 @@ def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
 
 @compiled
 def _slope(terms, point, gradient, scratch):
-    """Compute the gradient of the log density, and store what its value needs.
-
-    Returns
-    -------
-    bool
-        Whether inference succeeded; it fails if it underflows.
-    """
+    """Compute the gradient of the log density, and store what its value needs."""
     tops, masses, slopes, curves, shares, potentials, sums, totals, residuals, buffer, other = scratch
     size = terms.offsets[-1]
     free, effects = terms.cells.shape[0], terms.effects.shape[0]
@@ -359,10 +353,7 @@ def scratch_space(terms: Terms, buffer_size: int) -> tuple[Any, ...]:
 
 @compiled
 def _gain(concentrations, totals, logs, node, begin, end, stride, states, state, factor, lowest, highest):
-    """Return the gain in log-likelihood of a node's rows if the concentrations of some states are multiplied.
-
-    Those from `begin` to `end`, in the rows where a parent has `state`: the rows r with r // stride % states == state.
-    """
+    """Return the gain in log-likelihood of a node's rows if the concentrations of some states are multiplied."""
     cell, row, width = node[0], node[1], node[3]
     gain = 0.0
     for r in range(width):

@@ -174,11 +174,7 @@ def start_from(
 def _base(
     tables: NoisyTables, block: tuple[int, ...], denoised: Mapping[tuple[int, int], Vector]
 ) -> tuple[Vector, NDArray[np.bool_]]:
-    """Estimate the counts of a block, and which of its cells occur.
-
-    They have the entropy's maximum given its pairs' denoised counts. Cells that a pair excludes do not occur: of three
-    variables that determine each other no combination is left that two of them rule out.
-    """
+    """Estimate the counts of a block, and which of its cells occur."""
     counts = tables.total * reduce(np.multiply.outer, [tables.possible(variable) for variable in block])
     kept = np.ones(counts.shape, dtype=bool)
     pairs = {}

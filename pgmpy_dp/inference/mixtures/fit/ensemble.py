@@ -333,10 +333,7 @@ class _Start:
         generator: np.random.Generator,
         uniform: bool = False,
     ) -> tuple[Mixture, int]:
-        """Combine members, followed by components of independent variables; return their number too.
-
-        With `uniform`, the latter are uniform, and the members together weigh less than one record.
-        """
+        """Combine members, followed by components of independent variables; return their number too."""
         shape = self.shape
         covering = self._covering(noisy, generator, uniform)
         least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))

@@ -199,10 +199,7 @@ class MemberProblem:
         self._slices = [slices for slices in self._slices if slices is not self._summing]
 
     def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
-        """Group triples of different blocks by variables that have many per state; return all other targets too.
-
-        A triple goes to whichever of its variables has most.
-        """
+        """Group triples of different blocks by variables that have many per state; return all other targets too."""
         shape = self.shape
         triples: list[Target] = []
         others: list[Target] = []
@@ -412,11 +409,7 @@ class MemberProblem:
     def _add_slices(
         self, slices: _Slices, products: Iterable[Matrix], of_pairs: Matrix | None, at: _Point, by: _Slopes
     ) -> float:
-        """Compute the loss of triples with one variable, and add its derivatives.
-
-        `products` are overwritten. `of_pairs`, derivatives by marginals of pairs as sums of these products, are
-        propagated as well if given.
-        """
+        """Compute the loss of triples with one variable, and add its derivatives."""
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
         loss, place = 0.0, self.shape.of_variable(slices.variable)
