@@ -15,7 +15,7 @@ from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.informed_marginals import InformedMarginals
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Probability of a false warning from errors alone, over all cells together.

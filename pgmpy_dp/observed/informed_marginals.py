@@ -18,11 +18,9 @@ from pgmpy_dp.observed.reading import weighted
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
-from pgmpy_dp.release.archive import Contents, Measurements
-from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.marginals import NoisyMarginals
-from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables, Variance
+from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.kinds import LEAST_VARIANCE, Release
+from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.

@@ -18,7 +18,7 @@ from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
 from pgmpy_dp.observed.reading import observe, observed_parts
 from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -26,7 +26,8 @@ from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.observed.reading import observe_tables
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables, Variance
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.marginals import IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table, Vector
-from pgmpy_dp.release.promises import frozen_array
+from pgmpy_dp.release.kinds import frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
 

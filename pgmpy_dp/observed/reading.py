@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, LinearObservations
 from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.release import Release
+from pgmpy_dp.release.coefficients import MeasuredCoefficients
 from pgmpy_dp.release.contrasts import coefficient_weights, contrasts
-from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients
-from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables, Variance, margin
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.marginals import IndependentTables, Variance, margin
 from pgmpy_dp.schema import Clique
 
 LAWS: Mapping[str, Law] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
@@ -35,7 +36,8 @@ def observe(release: Any, variables: Sequence[str]) -> LinearObservations:
     ValueError
         If the release contains no observation of a variable, or too many coefficients to fit.
     """
-    raise release.refusal()
+    found: LinearObservations = release.observations(variables)  # raises, with what it holds
+    return found
 
 
 @observe.register

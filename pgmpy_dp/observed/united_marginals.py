@@ -18,11 +18,9 @@ from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.reading import law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
-from pgmpy_dp.release.archive import Contents, Measurements
-from pgmpy_dp.release.descriptor import checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.kinds import Release, joint_guarantee, refuse_repeated
-from pgmpy_dp.release.marginals import NoisyMarginals
-from pgmpy_dp.release.tables import LEAST_VARIANCE, UNIT_VARIANCE, IndependentTables, Variance
+from pgmpy_dp.release.archive import Contents, Measurements, checked_guarantee, checked_schema, entry
+from pgmpy_dp.release.kinds import LEAST_VARIANCE, Release, joint_guarantee, refuse_repeated
+from pgmpy_dp.release.marginals import UNIT_VARIANCE, IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
 # Excess kurtosis of a sum of Laplace noise from which it is nearer to that of Laplace noise, 3, than of Gaussian, 0.

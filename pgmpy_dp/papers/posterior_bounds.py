@@ -21,7 +21,7 @@ from scipy.special import digamma, gammaln, logsumexp, polygamma
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.release import NoisyCoefficients
-from pgmpy_dp.release.coefficients import noise_scales
+from pgmpy_dp.release.contrasts import noise_scales
 from pgmpy_dp.schema import Clique
 
 _W = 1.2564312086261697  # w, the positive solution of exp(w) = 1 + 2 w

@@ -20,7 +20,7 @@ from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.privacy.checks import Constraint, checked_delta, choice, shown, whole_number
-from pgmpy_dp.release.measured_coefficients import MeasuredCoefficients
+from pgmpy_dp.release.coefficients import MeasuredCoefficients
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -26,8 +26,7 @@ from pgmpy_dp.privacy.checks import decimal_above, rounded_down
 from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.privacy.regression import Regression, largest_mean, root_above, tempered
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
-from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.release.contrasts import contrasts, fourier_sensitivity
+from pgmpy_dp.release.contrasts import contrasts, downward_closure, fourier_sensitivity
 from pgmpy_dp.schema import Clique
 
 __all__ = [

@@ -1,156 +1,483 @@
-"""Fourier coefficients, which determine marginals that agree with each other."""
+"""Noisy Fourier coefficients of marginals, and the residuals of tables: releases whose tables agree with each other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.release.contrasts import MAX_STATES, Floats, coefficient_weights, contrasts
-from pgmpy_dp.release.tables import margin
+from pgmpy_dp.privacy.blocks import LEAST_SCALE, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.checks import checked_number, decimal_above
+from pgmpy_dp.privacy.guarantee import Guarantee, counted
+from pgmpy_dp.privacy.noise import MAX_SCALE, laplace_variance
+from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.contrasts import (
+    Coefficients,
+    Floats,
+    coefficient_weights,
+    contrasts,
+    downward_closure,
+    fourier_sensitivity,
+    noise_scales,
+    places,
+    residual_sensitivity,
+)
+from pgmpy_dp.release.kinds import Release, checked_total, frozen_array, holding_cliques
 from pgmpy_dp.schema import Clique, Schema
 
-MAX_COEFFICIENTS = 2**22
+_MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
 
 
-def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
-    """List all subsets of the cliques, the empty one first: their coefficients determine the cliques' marginals.
-
-    Variables of a subset are in schema order. A variable with one state has no contrasts, and is in no subset.
-
-    Raises SchemaError if a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
-
-    Examples
-    --------
-    >>> schema = Schema(dict.fromkeys("abc", ["x", "y"]))
-    >>> downward_closure(schema, [("b", "a"), ("c",)])
-    ((), ('a',), ('b',), ('c',), ('a', 'b'))
-    """
-    place = places(schema)
-    found: set[Clique] = set()
-    visited = 0
-    for clique in schema.require(cliques):
-        for variable in clique:
-            if schema.cardinality(variable) > MAX_STATES:
-                raise SchemaError(
-                    f"Variable {variable!r} has {schema.cardinality(variable)} states; a Fourier release takes at most "
-                    f"{MAX_STATES}: declare fewer states, or measure tables."
-                )
-        if schema.cells(clique) > MAX_COEFFICIENTS:
-            _refuse_size(schema.cells(clique), f"clique {clique} alone has")
-        varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__)
-        visited += 2 ** len(varied)
-        if visited > 4 * MAX_COEFFICIENTS:
-            _refuse_size(visited, "the cliques have up to")
-        found.update(subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
-    size = sum(math.prod(schema.cardinality(v) - 1 for v in subset) for subset in found)
-    if size > MAX_COEFFICIENTS:
-        _refuse_size(size, f"the {len(found)} subsets of the cliques have")
-    return tuple(sorted(found, key=lambda subset: (len(subset), [place[v] for v in subset])))
-
-
-def places(schema: Schema) -> dict[str, int]:
-    """Number the variables in schema order, and then the finer histograms."""
-    return {name: number for number, name in enumerate((*schema.variables, *schema.details))}
-
-
-def _refuse_size(size: int, what: str) -> None:
-    raise SchemaError(
-        f"The Fourier closure is too large: {what} {size} coefficients, more than {MAX_COEFFICIENTS}. Measure smaller "
-        "cliques, declare fewer states, or measure tables."
-    )
-
-
-def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
-    """Compute a table's coefficients, of the same shape; index 0 of an axis is the constant function."""
-    for axis, states in enumerate(cardinalities):
-        table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
-    return table
-
-
-def subset_index(clique: Sequence[str], subset: Iterable[str]) -> tuple[Any, ...]:
-    """Return the index of a subset's coefficients in the transform of a clique's table."""
-    inside = set(subset)
-    return tuple(slice(1, None) if variable in inside else 0 for variable in clique)
-
-
-@dataclass(frozen=True, eq=False)
-class Coefficients:
-    """Fourier coefficients of all subsets of some cliques; the cliques' marginals agree for any values of these.
+class MeasuredCoefficients(Release):
+    """Coefficients of the cliques' marginals with independent noise: tables computed from them agree with each other.
 
     Attributes
     ----------
+    values : mapping of subset to ndarray of int64
+        Noisy integer coefficients of every subset of the cliques, with one axis per variable in schema order; under
+        ``replace_one`` without the empty subset, whose coefficient is the public number of records.
+    noise_variances : mapping of subset to ndarray of float64
+        Variances of the noise in every integer coefficient, in records squared.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def values(self) -> Mapping[Clique, NDArray[np.int64]]: ...
+        @property
+        def noise_variances(self) -> Mapping[Clique, Floats]: ...
+
+    def parts(self, subset: Clique) -> int:
+        """Return the number of parts of a record in which `values` count the coefficients of a subset."""
+        return 1
+
+    @cached_property
+    def _coefficients(self) -> Coefficients:
+        values = {subset: array / self.parts(subset) for subset, array in self.values.items()}
+        if self.public_total is not None:
+            values = {(): np.array(float(self.public_total))} | values
+        return Coefficients(self.schema, self.cliques, MappingProxyType(values))
+
+    @property
+    def _measured(self) -> tuple[Clique, ...]:
+        return (*self.cliques, *_finer(self.schema, self.values))
+
+    def to_coefficients(self) -> Coefficients:
+        """Return the coefficients as plain numbers, for marginals and non-negative ones."""
+        return self._coefficients
+
+    def table(self, clique: Clique) -> Floats:
+        """Compute the unbiased marginal of any subset of a measured clique; cells may be negative."""
+        return self._coefficients.table(clique)
+
+    @property
+    def details(self) -> Mapping[Clique, Floats]:
+        """Unbiased finer histograms of binned numbers."""
+        return {clique: self.table(clique) for clique in _finer(self.schema, self.values)}
+
+    @property
+    def tables(self) -> Mapping[Clique, Floats]:
+        """Unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
+        return self._coefficients.tables
+
+    def variance(self, clique: Clique) -> float:
+        """Average the noise variance over the cells of a clique's marginal; the noise of cells is correlated."""
+        inside = set(clique)
+        cells = self.schema.cells(clique)
+        total = 0.0
+        for subset, variances in self.noise_variances.items():
+            if inside.issuperset(subset):
+                weights = coefficient_weights([self.schema.cardinality(v) for v in subset])
+                total += float((variances * weights**2).sum())
+        return total / cells**2
+
+    @property
+    def total(self) -> float:
+        """The number of records, public or measured by the coefficient of the empty set; at least 1."""
+        return max(float(self._coefficients.values[()]), 1.0)
+
+    @property
+    def total_variance(self) -> float:
+        """The variance of `total` before its floor of 1; 0 if the number is public."""
+        return 0.0 if self.public_total is not None else float(self.noise_variances[()])
+
+    def marginal(self, clique: Clique) -> tuple[Floats, float]:
+        """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
+        holding_cliques(self.cliques, clique)
+        return self.table(clique), self.variance(clique)
+
+    def contents(self) -> dict[str, Any]:
+        """Return what the descriptor of the file states about the release."""
+        return super().contents() | {
+            "public_total": self.public_total,
+            "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self._measured],
+            "subsets": [{"variables": list(subset), "shape": list(a.shape)} for subset, a in self.values.items()],
+            "contrasts": _contrast_entries(self.schema, self._measured),
+        }
+
+    def measurements(self) -> Measurements:
+        """Return the arrays of numbers in the file, flat, with the variances of their noise."""
+        return [
+            (array.ravel(), (variance * self.parts(subset) ** 2).ravel())
+            for (subset, array), variance in zip(self.values.items(), self.noise_variances.values(), strict=True)
+        ]
+
+    def _check(self, mechanism: str) -> tuple[Clique, ...]:
+        """Check and store what both kinds state; return the cliques with finer histograms."""
+        name = type(self).__name__
+        guarantee = self._require_promise(mechanism)
+        if guarantee.max_rows != 1:
+            raise ValueError(f"{name} are priced for single records: max_rows is 1.")
+        values: Any = self.values
+        given = tuple(tuple(clique) for clique in self.cliques)
+        subsets = [subset for subset in values if isinstance(subset, tuple)] if isinstance(values, Mapping) else []
+        cliques = self.schema.require(list(dict.fromkeys((*given, *_finer(self.schema, subsets)))))
+        total = checked_total(self.public_total, guarantee)
+        closure = downward_closure(self.schema, cliques)
+        noisy = closure if total is None else closure[1:]
+        if not isinstance(values, Mapping) or set(values) != set(noisy):
+            raise ValueError(f"{name}: values must have every subset of the cliques, and no other.")
+        for subset in noisy:
+            array, shape = np.asarray(values[subset]), coefficient_shape(self.schema, subset)
+            if array.dtype != np.int64 or array.shape != shape:
+                raise ValueError(
+                    f"{name}: the coefficients of {subset} must be int64 of shape {shape}, got {array.dtype} of shape "
+                    f"{array.shape}."
+                )
+        finer = self.schema.details.keys()
+        self._settle(
+            cliques=tuple(clique for clique in cliques if not set(clique) & finer),
+            values={subset: frozen_array(values[subset], np.int64) for subset in noisy},
+            public_total=total,
+            guarantee=guarantee,
+        )
+        return cliques
+
+    @classmethod
+    def _read(cls, schema: Schema, contents: Mapping[str, Any], further: Iterable[str] = ()) -> tuple[Any, Any, Any]:
+        """Read the public total, the cliques and what is stated of their subsets, which must be all of them."""
+        entries, total = entry(contents, "cliques", list), contents["public_total"]
+        cliques = schema.require([entry(each, "variables", list) for each in entries])
+        for clique, each in zip(cliques, entries, strict=True):
+            check_shape(each, clique, schema.shape(clique), {"variables", "shape"})
+        closure = downward_closure(schema, cliques)  # raises if it would be too large
+        if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
+            raise ValueError("the contrasts are not those of this version of the format.")
+        expected = closure if total is None else closure[1:]
+        entries = entry(contents, "subsets", list)
+        if [entry(each, "variables", list) for each in entries] != [list(subset) for subset in expected]:
+            raise ValueError("the subsets are not those of the cliques, in order of their sizes and the schema.")
+        for subset, each in zip(expected, entries, strict=True):
+            check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
+        return total, cliques, dict(zip(expected, entries, strict=True))
+
+    def __repr__(self) -> str:
+        size = sum(array.size for array in self.values.values())
+        lines = [
+            f"{type(self).__name__}: {counted(size, 'coefficient')} of {counted(len(self.cliques), 'clique')}"
+            f"{self._noise_in_words}",
+            str(self.guarantee),
+        ]
+        if self.public_total is not None:
+            lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
+        return "\n  ".join(lines)
+
+    @property
+    def _noise_in_words(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyCoefficients(
+    MeasuredCoefficients, kind="coefficients", properties=("public_total", "cliques", "scale", "subsets", "contrasts")
+):
+    """Release of noisy Fourier coefficients of some cliques' marginals, whose tables agree with each other.
+
+    Everything computed from it is post-processing and costs no privacy.
+
+    Parameters
+    ----------
     schema : Schema
+        The public schema.
     cliques : tuple of tuples of str
-    values : mapping of subset to ndarray of float64
-        Sum over records of the product of integer contrasts (`pgmpy_dp.release.contrasts.contrasts`), with one axis per
-        variable in schema order and one entry less than states; the empty subset has the number of records.
+        The measured cliques, in the order of the tables' axes.
+    values : mapping of subset to ndarray of int64
+        Noisy integer coefficients of every subset of the cliques, with one axis per variable in schema order; under
+        ``replace_one`` without the empty subset, whose coefficient is the public number of records.
+    scale : float
+        Noise scale b of the coefficients with contrasts of mean square 1, in records; an integer coefficient of weight
+        w has discrete Laplace noise of scale b / w (`pgmpy_dp.release.contrasts.coefficient_weights`).
+    guarantee : Guarantee
+    public_total : int or None
+        The number of records if it is public (``replace_one``), else None.
+
+    Raises
+    ------
+    SchemaError
+        If a clique does not match the schema, or the closure is too large.
+    ValueError
+        If coefficients are missing or of the wrong kind, or the scale contradicts the guarantee.
+
+    Notes
+    -----
+    A cell of a table with c cells has noise of variance about 2 b**2 / c.
 
     Examples
     --------
-    >>> schema = Schema({"a": ["x", "y"], "b": ["x", "y"]})
-    >>> values = {(): np.array(8.0), ("a",): np.array([2.0]), ("b",): np.array([0.0]), ("a", "b"): np.array([[6.0]])}
-    >>> Coefficients(schema, (("a", "b"),), values).tables["a", "b"].tolist()
-    [[4.0, 1.0], [0.0, 3.0]]
+    >>> import pgmpy_dp as dp
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> data = dp.PrivateDataset({("smoke", "lung"): [[300, 100], [50, 550]]}, schema, dp.PrivacyBudget(1.0))
+    >>> noisy = data.measure_coefficients([("smoke", "lung")], epsilon=1.0)
+    >>> bool(abs(noisy.total - 1000) < 100)
+    True
     """
 
     schema: Schema
     cliques: tuple[Clique, ...]
-    values: Mapping[Clique, Floats]
+    values: Mapping[Clique, NDArray[np.int64]]
+    scale: float
+    guarantee: Guarantee
+    public_total: int | None = None
 
-    def table(self, clique: Clique) -> Floats:
-        """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
-        ordered = sorted(clique, key=places(self.schema).__getitem__)
-        varied = [v for v in ordered if self.schema.cardinality(v) > 1]
-        full = np.empty(self.schema.shape(ordered))
-        for size in range(len(varied) + 1):
-            for subset in combinations(varied, size):
-                if subset not in self.values:
-                    raise SchemaError(
-                        f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
-                        f"Measured were {', '.join(map(str, self.cliques[:8]))}."
-                    )
-                full[subset_index(ordered, subset)] = self.values[subset]
-        for axis, variable in enumerate(ordered):
-            inverse = contrasts(self.schema.cardinality(variable)).inverse
-            full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(margin(tuple(ordered), full, clique))
+    def __post_init__(self) -> None:
+        cliques, scale = self._check("laplace"), checked_number("scale", self.scale)
+        if not 0 < scale <= 2.0**50:
+            raise ValueError(f"NoisyCoefficients: the noise scale must be positive, at most 2**50, got {scale!r}.")
+        self._settle(scale=scale)
+        cards = {v: self.schema.cardinality(v) for clique in cliques for v in clique}
+        closure = downward_closure(self.schema, cliques)
+        self._require_covered(fourier_sensitivity(closure, cards, self.guarantee.neighbours) / scale, "this scale")
 
     @cached_property
-    def tables(self) -> Mapping[Clique, Floats]:
-        """Marginals of the cliques."""
-        return MappingProxyType({clique: self.table(clique) for clique in self.cliques})
+    def noise_variances(self) -> Mapping[Clique, Floats]:
+        """The variance of the noise in every integer coefficient, by subset."""
+        found = {}
+        for subset in self.values:
+            scales = noise_scales(self.schema, subset, self.scale)
+            distinct, places = np.unique(scales, return_inverse=True)
+            found[subset] = np.array([laplace_variance(s) for s in distinct])[places].reshape(scales.shape)
+        return MappingProxyType(found)
 
-    def non_negative(self, at_least: float = 0.0) -> Coefficients:
-        """Add the least number of records that makes every cell of every clique non-negative.
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
+        return self.scale, self.variance(clique) ** 0.5
 
-        The increment s is spread evenly, s / cells for each cell of a table, so that the marginals still agree. It is
-        the largest of cells * (minus the least cell) over the cliques, computed from released coefficients without
-        privacy cost. (Zhang et al. 2016 fix the increment in advance, since the least one for the true table would
-        depend on the data.)
+    def contents(self) -> dict[str, Any]:
+        """Return what the descriptor of the file states about the release."""
+        return super().contents() | {"scale": self.scale}
 
-        Parameters
-        ----------
-        at_least : float
-            A larger increment to use, such as :func:`pgmpy_dp.papers.printed_increment`.
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        total, cliques, subsets = cls._read(schema, contents)
+        shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
+        scale = checked_number("scale", contents["scale"])
+        return Contents(
+            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, cliques, arrays, scale, guarantee, total)
+        )
+
+    @property
+    def _noise_in_words(self) -> str:
+        return f", noise scale {self.scale:.6g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyResiduals(
+    MeasuredCoefficients, kind="residuals", properties=("public_total", "cliques", "subsets", "contrasts")
+):
+    """Release of noisy residuals of some cliques' marginals, whose tables agree with each other.
+
+    The residuals of a set of variables are what its table says beyond the tables of its subsets. Everything computed
+    from the release is post-processing and costs no privacy.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public schema.
+    cliques : tuple of tuples of str
+        The cliques whose tables the residuals determine, in the order of their axes. Tables of the schema's `details`
+        become `details`.
+    values : mapping of subset to ndarray of int64
+        Noisy integer coefficients of every subset of the cliques, in fractions of a record (`parts`), with one axis per
+        variable in schema order; under ``replace_one`` without the empty subset, the public number of records.
+    scales : mapping of subset to float
+        Standard deviation of the noise in a set's residuals, in records: the noise is independent with this deviation
+        on all cells of the table, projected on the tables that sum to 0 along every axis. So are coefficients with
+        contrasts of length 1.
+    guarantee : Guarantee
+    public_total : int or None
+        The number of records if it is public (``replace_one``), else None.
+
+    Raises
+    ------
+    SchemaError
+        If a clique does not match the schema, or the closure is too large.
+    ValueError
+        If coefficients or scales are missing or of the wrong kind, or the scales contradict the guarantee.
+
+    Notes
+    -----
+    All cells of a table have the same noise variance: the sum over its subsets of their squared scale, times
+    ``(n - 1) / n`` for each variable in the subset and ``1 / n**2`` for each other one, where n is its number of states
+    (Xiao et al. 2023). The noise of cells of a table is correlated, and tables with common variables share noise.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
+    >>> plan = dp.plan_accuracy(schema, {("smoke", "lung"): 60}, delta=1e-6)
+    >>> budget = dp.PrivacyBudget(1.0, 1e-6)
+    >>> data = dp.PrivateDataset({("smoke", "lung"): [[300, 100], [50, 550]]}, schema, budget)
+    >>> noisy = data.measure_residuals(plan.residuals, delta=plan.delta)
+    >>> round(1.96 * noisy.noise(("smoke", "lung"))[1]), noisy.table(("smoke",)).shape
+    (60, (2,))
+    """
+
+    schema: Schema
+    cliques: tuple[Clique, ...]
+    values: Mapping[Clique, NDArray[np.int64]]
+    scales: Mapping[Clique, float]
+    guarantee: Guarantee
+    public_total: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check("gaussian")
+        if not isinstance(self.scales, Mapping) or set(self.scales) != set(self.values):
+            raise ValueError("NoisyResiduals: scales and values must have the same subsets.")
+        scales = {subset: checked_number("scale", self.scales[subset]) for subset in self.values}
+        if not all(2.0**-50 <= scale <= 2.0**50 for scale in scales.values()):
+            raise ValueError("NoisyResiduals: noise scales must be positive, from 2**-50 to 2**50.")
+        self._settle(scales=scales)
+        self._require_covered(residual_rho(self.schema, scales, self.guarantee.neighbours))
+
+    def parts(self, subset: Clique) -> int:
+        """Return the number of parts of a record in which `values` count the coefficients of a subset."""
+        return coefficient_parts(self.schema, subset)
+
+    @cached_property
+    def noise_variances(self) -> Mapping[Clique, Floats]:
+        """The variance of the noise in every integer coefficient, by subset, in records squared."""
+        return MappingProxyType({s: coefficient_scales(self.schema, s, each) ** 2 for s, each in self.scales.items()})
+
+    def variance(self, clique: Clique) -> float:
+        """Return the noise variance of every cell of a clique's marginal; the noise of cells is correlated."""
+        try:
+            return residual_variance(self.schema, self.scales, clique)
+        except KeyError:
+            holding_cliques(self.cliques, clique)  # raises with the measured cliques
+            raise
+
+    def noise(self, clique: Clique) -> tuple[float, float]:
+        """Return the noise scale of a clique's residuals, and the standard deviation in a cell of its table."""
+        deviation = self.variance(clique) ** 0.5
+        return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
+        """List a table for each set of variables whose residuals are known and that contains no others.
+
+        The deviation is that of the residuals' noise; the rest of a table is that of smaller ones. The table of the
+        empty set is the number of records. Variables with one state, which have no residuals, get a table too.
         """
-        needed = max(max(-float(table.min()) * table.size, 0.0) for table in self.tables.values())
-        # Slightly more than needed, so that rounding leaves the smallest cell at 0 or above.
-        increment = max(at_least, needed * (1 + 1e-12))
-        raised = replace(self, values=MappingProxyType({**self.values, (): self.values[()] + increment}))
-        tables = {clique: np.maximum(table, 0.0) for clique, table in raised.tables.items()}
-        raised.__dict__["tables"] = MappingProxyType(tables)
-        return raised
+        sets = [subset for subset in self.scales if set(subset) <= set(variables)]
+        constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
+        return [
+            *((one, self.table(one) if one else np.array(self.total), self.scales[one]) for one in sets),
+            *((alone, np.array([self.total]), max(self.scales.values())) for alone in constant),
+        ]
+
+    def contents(self) -> dict[str, Any]:
+        """Return what the descriptor of the file states about the release."""
+        found = super().contents()
+        noise = [{"scale": scale, "parts": self.parts(subset)} for subset, scale in self.scales.items()]
+        return found | {"subsets": [each | more for each, more in zip(found["subsets"], noise, strict=True)]}
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        total, cliques, subsets = cls._read(schema, contents, ("scale", "parts"))
+        scales = {subset: checked_number(f"scale of {subset}", each["scale"]) for subset, each in subsets.items()}
+        if any(entry(each, "parts", int) != coefficient_parts(schema, subset) for subset, each in subsets.items()):
+            raise ValueError("the parts of a record are not those of this version of the format.")
+        shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
+        return Contents(
+            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total)
+        )
 
 
-def noise_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
-    """Return the scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
-    return np.asarray(scale / coefficient_weights([schema.cardinality(v) for v in subset]))
+def coefficient_parts(schema: Schema, subset: Clique) -> int:
+    """Return the number of parts in which a record is counted, so that integer noise is nearly continuous.
+
+    It is a power of two of at most 2**10, and smaller if sums of records times contrasts and parts might not fit 64
+    bits.
+    """
+    largest = math.prod(int(abs(contrasts(schema.cardinality(variable)).values).max()) for variable in subset)
+    return int(min(_MOST_PARTS, 2 ** ((_MOST_MULTIPLE // largest).bit_length() - 1)))
+
+
+def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
+    """Return the standard deviation of the noise in each integer coefficient: `scale` times the contrast's length."""
+    return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
+
+
+def varied_variables(schema: Schema, clique: Clique) -> Clique:
+    """Return the variables of a clique with two states or more, in schema order, which have its residuals."""
+    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
+
+
+def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:
+    """Compute the noise variance of every cell of a clique's table; KeyError if a subset has no scale."""
+    varied = varied_variables(schema, clique)
+    sizes = {variable: schema.cardinality(variable) for variable in varied}
+    found = 0.0
+    for size in range(len(varied) + 1):
+        for subset in combinations(varied, size):
+            scale = scales[subset] if subset else scales.get((), 0.0)  # 0 if the number of records is public
+            found += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
+    return found
+
+
+def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:
+    """Compute the epsilon, at a given delta, of residuals with these noise scales as one block, rounded up.
+
+    Raises ValueError if delta is out of range, or the noise is too large or too small for 64-bit integers.
+    """
+    drawn = [
+        coefficient_scales(schema, each, scale) * coefficient_parts(schema, each) for each, scale in scales.items()
+    ]
+    least, largest = min(float(each.min()) for each in drawn), max(float(each.max()) for each in drawn)
+    if not LEAST_SCALE <= least <= largest <= MAX_SCALE:
+        raise ValueError(
+            f"Noise of {min(scales.values()):.3g} to {max(scales.values()):.3g} records is too small or too large for "
+            "64-bit integers: choose other scales."
+        )
+    squared = 2.0 * residual_rho(schema, scales, neighbours)
+    return decimal_above(Fraction(discrete_gaussian_epsilon(squared, least, delta)))
+
+
+def residual_rho(schema: Schema, scales: Mapping[Clique, float], neighbours: str) -> float:
+    """Compute the rho of zCDP of residuals with these noise scales, rounded up."""
+    sizes = {variable: schema.cardinality(variable) for subset in scales for variable in subset}
+    return residual_sensitivity(scales, sizes, neighbours) / 2.0
+
+
+def _finer(schema: Schema, cliques: Iterable[Clique]) -> list[Clique]:
+    """List the finer histograms among cliques."""
+    return [clique for clique in cliques if set(clique) & schema.details.keys()]
+
+
+def coefficient_shape(schema: Schema, subset: Clique) -> tuple[int, ...]:
+    """Return the number of contrasts of each variable of a subset."""
+    return tuple(schema.cardinality(variable) - 1 for variable in subset)
+
+
+def _contrast_entries(schema: Schema, cliques: Iterable[Clique]) -> dict[str, Any]:
+    states = sorted({schema.cardinality(variable) for clique in cliques for variable in clique})
+    return {str(number): contrasts(number).values[1:].tolist() for number in states}

@@ -9,19 +9,15 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.posterior import draw_cost, range_of
-from pgmpy_dp.release.archive import Contents, Measurements
-from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.kinds import Release
-from pgmpy_dp.release.promises import frozen_array
+from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.contrasts import Floats
+from pgmpy_dp.release.kinds import Release, frozen_array
 from pgmpy_dp.schema import Clique, Schema
-
-Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-9
 
@@ -58,14 +54,11 @@ class _Draws(Release):
         """Return the public numbers of a family in the descriptor."""
         raise NotImplementedError
 
-    def _check(self, mechanisms: tuple[str, ...]) -> None:
+    def _check(self, *mechanisms: str) -> None:
         """Check what both kinds have in common, and store read-only copies of the draws."""
-        name = type(self).__name__
-        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
-            raise ValueError(f"{name} needs a Schema and a Guarantee.")
-        if self.guarantee.mechanism not in mechanisms or self.guarantee.max_rows != 1:
-            raise ValueError(f"{name}: draws are made by {' or '.join(mechanisms)}, and are priced for single records.")
-        object.__setattr__(self, "guarantee", self.guarantee.after(self.schema.guarantee))
+        name, guarantee = type(self).__name__, self._require_promise(*mechanisms)
+        if guarantee.max_rows != 1:
+            raise ValueError(f"{name} are priced for single records: max_rows is 1.")
         if not self.draws or not self.draws[0]:
             raise ValueError(f"{name} needs at least one draw of at least one family.")
         families = self.families
@@ -74,7 +67,7 @@ class _Draws(Release):
         if any(set(draw) != set(families) for draw in self.draws):
             raise ValueError(f"{name}: every draw must have the same families.")
         copies = [{family: frozen_array(draw[family], np.float64) for family in families} for draw in self.draws]
-        object.__setattr__(self, "draws", tuple(MappingProxyType(copy) for copy in copies))
+        self._settle(guarantee=guarantee, draws=tuple(MappingProxyType(copy) for copy in copies))
 
     def _keep_positive(self, name: str, keys: tuple[Any, ...]) -> None:
         """Store a read-only mapping of these keys to positive numbers."""
@@ -82,7 +75,7 @@ class _Draws(Release):
         if not isinstance(numbers, Mapping) or set(numbers) != set(keys):
             raise ValueError(f"{type(self).__name__}: {name} must have a number for each family, and no other.")
         kept = {key: _positive(f"{name} of {key!r}", numbers[key]) for key in keys}
-        object.__setattr__(self, name, MappingProxyType(kept))
+        self._settle(**{name: kept})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: {counted(len(self.draws), 'draw')} of a network\n  {self.guarantee}"
@@ -128,10 +121,10 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check(("posterior_sampling", "exponential"))
+        self._check("posterior_sampling", "exponential")
         families = self.schema.require(self.families)
         self._keep_positive("floors", families)
-        object.__setattr__(self, "power", _positive("power", self.power))
+        self._settle(power=_positive("power", self.power))
         for family in families:
             least, shape = self.floors[family], self.schema.shape(family)
             if least * shape[0] > 1 + _ROUNDING:
@@ -222,7 +215,7 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
     guarantee: Guarantee
 
     def __post_init__(self) -> None:
-        self._check(("posterior_sampling",))
+        self._check("posterior_sampling")
         _require_bounds(self.schema, self.families)
         for name in ("std", "coefficient_bound", "powers"):
             self._keep_positive(name, tuple(family[0] for family in self.families))

@@ -1,4 +1,4 @@
-"""Base class of all kinds of releases."""
+"""What every kind of release has: its face, its promise and its file; and the release of discovered states."""
 
 from __future__ import annotations
 
@@ -6,29 +6,43 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import combinations
 from operator import or_
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp import _late
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, callers_level
-from pgmpy_dp.privacy.guarantee import Guarantee, learned
-from pgmpy_dp.release.archive import Contents, Measurements, read_archive, write_archive
-from pgmpy_dp.release.descriptor import RELEASE_PROPERTY, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.tables import LEAST_VARIANCE, Floats, noise_law
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.privacy.blocks import gaussian_delta
+from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.privacy.guarantee import Guarantee, Learned, counted, learned
+from pgmpy_dp.release.archive import (
+    RELEASE_PROPERTY,
+    Contents,
+    Measurements,
+    checked_guarantee,
+    checked_schema,
+    entry,
+    read_archive,
+    write_archive,
+)
+from pgmpy_dp.release.contrasts import Floats
+from pgmpy_dp.schema import Clique, Schema, State
 
-# Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones.
+# Least variance of noise, that of half a record: less is negligible beside sampling, and badly conditioned.
+LEAST_VARIANCE = 0.25
+# Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones,
+# and the standard deviations that noise exceeds with it.
 _LEVEL = 1e-7
-# Standard deviations that noise exceeds with that probability.
 _FARTHEST = {"laplace": math.log(0.5 / _LEVEL) / math.sqrt(2), "gaussian": NormalDist().inv_cdf(1 - _LEVEL)}
+_SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of a price and of delta
 # Ends of names of files that are not releases.
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
@@ -39,6 +53,7 @@ _READINGS = {
     "partially_pooled_tables": "PartiallyPooledMarginals",
     "informed_tables": "InformedMarginals",
 }
+_OF_TABLES = frozenset({"total", "total_variance", "noise", "marginal", "observations"})
 
 
 class Release:
@@ -59,17 +74,53 @@ class Release:
         For each table that was measured because it is far from a network, the number of candidates.
     details : mapping of tuple of str to ndarray
         Finer histograms of numbers.
+    total : float
+        The number of records, estimated if it is private; at least 1.
+    total_variance : float
+        The variance of `total` before its floor of 1; 0 if the number is public.
     """
 
     kind: ClassVar[str]
     properties: ClassVar[frozenset[str]]  # of its descriptor, beside those of every kind
     drawn: ClassVar[bool] = False
-    schema: Schema
-    guarantee: Guarantee
-    cliques: tuple[Clique, ...]
-    public_total: int | None = None
-    chosen_among: Mapping[Clique, int] = MappingProxyType({})
-    details: Mapping[Clique, Any] = MappingProxyType({})
+    what: ClassVar[str] = "draws of a network"  # for kinds without tables
+    if TYPE_CHECKING:  # kinds have them as fields or compute them
+
+        @property
+        def schema(self) -> Schema: ...
+        @property
+        def guarantee(self) -> Guarantee: ...
+        @property
+        def cliques(self) -> tuple[Clique, ...]: ...
+        @property
+        def public_total(self) -> int | None: ...
+        @property
+        def chosen_among(self) -> Mapping[Clique, int]: ...
+        @property
+        def details(self) -> Mapping[Clique, Any]: ...
+        @property
+        def total(self) -> float: ...
+        @property
+        def total_variance(self) -> float: ...
+        def noise(self, clique: Clique) -> tuple[float, float]:
+            """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""
+
+        def marginal(self, clique: Clique) -> tuple[Floats, float]:
+            """Return the least noisy table of a clique, and the noise variance of its cells.
+
+            Raises
+            ------
+            ValueError
+                If no measured clique contains it.
+            """
+
+    else:
+        public_total, chosen_among, details = None, MappingProxyType({}), MappingProxyType({})
+
+        def __getattr__(self, name):
+            if name in _OF_TABLES:
+                raise TypeError(f"{type(self).__name__} contain {self.what}, not tables.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -141,33 +192,9 @@ class Release:
         return noise_law(self.guarantee)
 
     @property
-    def total(self) -> float:
-        """The number of records, estimated if it is private; at least 1."""
-        raise self.refusal()
-
-    @property
     def total_weight(self) -> float:
         """The sum of the weights of all records: `total` times the largest weight, or `total` if they have none."""
         return self.total * (self.guarantee.largest_weight or 1.0)
-
-    @property
-    def total_variance(self) -> float:
-        """The variance of `total` before its floor of 1; 0 if the number is public."""
-        raise self.refusal()
-
-    def noise(self, clique: Clique) -> tuple[float, float]:
-        """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""
-        raise self.refusal()
-
-    def marginal(self, clique: Clique) -> tuple[Floats, float]:
-        """Return the least noisy table of a clique, and the noise variance of its cells.
-
-        Raises
-        ------
-        ValueError
-            If no measured clique contains it.
-        """
-        raise self.refusal()
 
     @property
     def copy(self) -> NoReturn:
@@ -185,22 +212,48 @@ class Release:
         kind = self.kind.replace("_", " ")
         return table(f"A release of {kind}. {self.guarantee.sentence()}", ["table", "cells", "noise in a cell"], rows)
 
-    def refusal(self) -> TypeError:
-        """Return the error of whoever asks for tables where there are none."""
-        return TypeError(f"{type(self).__name__} contain draws of a network, not tables.")
-
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""
         return {"kind": self.kind, "schema": self.schema.to_dict(), "guarantee": self.guarantee.to_dict()}
 
     def measurements(self) -> Measurements:
         """Return the arrays of numbers in the file, flat, with the variances of their noise."""
-        raise NotImplementedError
+        return []
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
         """Invert `contents`: state which arrays the file has, and how to make a release of them."""
         raise NotImplementedError
+
+    def _require_promise(self, *mechanisms: str) -> Guarantee:
+        """Check that a promise of one of these mechanisms is stated; return it with what was learned for the schema."""
+        name = type(self).__name__
+        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
+            raise ValueError(f"{name} needs a Schema and a Guarantee.")
+        if self.guarantee.mechanism not in mechanisms:
+            stated = f"got mechanism {self.guarantee.mechanism!r}"
+            raise ValueError(f"{name} are released by {' or '.join(mechanisms)}, {stated}.")
+        return self.guarantee.after(self.schema.guarantee)
+
+    def _settle(self, **values: Any) -> None:
+        """Store checked fields of the frozen release, mappings read-only."""
+        for name, value in values.items():
+            object.__setattr__(self, name, MappingProxyType(value) if type(value) is dict else value)
+
+    def _require_covered(self, loss: float, of: str = "these scales") -> None:
+        """Raise if the guarantee promises more than noise of this price, epsilon or rho, gives."""
+        name, own = type(self).__name__, self.guarantee.own
+        pure = self.law == "laplace"
+        stated = own.epsilon if pure else own.rho
+        if stated is None:
+            raise ValueError(f"{name}: a cost of Gaussian noise states its rho.")
+        if loss > stated * (1.0 + _SLACK):
+            raise ValueError(
+                f"{name}: noise of {of} costs {'epsilon' if pure else 'rho'}={loss:.6g}, more than the guarantee's "
+                f"{stated:.6g}."
+            )
+        if own.rho is not None:
+            check_gaussian(name, self.guarantee, loss)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release) or type(other) is not type(self):
@@ -235,6 +288,61 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
 
 
+def noise_law(guarantee: Guarantee) -> str:
+    """Return the distribution of the noise in a release; that of exact counts does not matter."""
+    return "gaussian" if guarantee.mechanism == "gaussian" else "laplace"
+
+
+def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
+    """Raise if epsilon and delta are below the exact price of Gaussian noise with this rho.
+
+    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Whatever else its
+    own costs count, such as the choices of a search, adds to it.
+    """
+    epsilon, delta = guarantee.own.epsilon, guarantee.own.delta
+    if not epsilon > 0 or gaussian_delta(2.0 * rho, epsilon * (1.0 + _SLACK)) > delta * (1.0 + _DELTA_SLACK):
+        raise ValueError(
+            f"{name}: Gaussian noise of these scales costs rho={rho:.6g}, which does not guarantee "
+            f"epsilon={epsilon:.6g} at delta={delta:.6g}."
+        )
+
+
+def checked_total(total: Any, guarantee: Guarantee) -> int | None:
+    """Return the number of records if it is public under the guarantee; raise if that contradicts what is given."""
+    weighed = (guarantee.max_rows or 1) > 1 or guarantee.largest_weight is not None
+    noisy = guarantee.mechanism != "none"
+    if total is None:
+        if guarantee.neighbours == "replace_one" and noisy and not weighed:
+            raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
+        return None
+    if guarantee.neighbours == "add_remove" and noisy:
+        raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
+    if weighed:
+        raise ValueError(
+            "NoisyMarginals: units' numbers of rows are private, and so are weights: leave public_total out."
+        )
+    return whole_number("NoisyMarginals: public_total", total, 0)
+
+
+def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
+    """Return a read-only copy."""
+    copy = np.array(array, dtype=dtype, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
+    """Return the measured cliques that contain a clique; ValueError if none does."""
+    wanted, measured = set(clique), tuple(measured)
+    holding = [each for each in measured if wanted <= set(each)]
+    if not holding:
+        raise ValueError(
+            f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}: "
+            "measure one, or fit with CollectiveEM, which infers what was not measured."
+        )
+    return holding
+
+
 def several(release: Any) -> tuple[Release, ...]:
     """List the releases of a fit: one, those that are fitted together, or none."""
     return release if isinstance(release, tuple) else () if release is None else (release,)
@@ -257,6 +365,12 @@ def refuse_repeated(releases: Sequence[Release]) -> None:
         raise ValueError("A release is given twice: averaging the same noise does not reduce it.")
 
 
+def refuse_exact(release: Release) -> None:
+    """Raise if a release is exact counts."""
+    if release.guarantee.mechanism == "none":
+        raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+
+
 def warn_of_other_records(releases: Sequence[Release]) -> None:
     """Warn about releases that are read together and count different numbers of records, far beyond their noise."""
     for one, other in combinations(releases, 2):
@@ -269,7 +383,78 @@ def warn_of_other_records(releases: Sequence[Release]) -> None:
             )
 
 
-def refuse_exact(release: Release) -> None:
-    """Raise if a release is exact counts."""
-    if release.guarantee.mechanism == "none":
-        raise ValueError("These are exact counts, not a release: without noise there is nothing to bound.")
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscoveredStates(Release, kind="discovered_states", properties=("variable", "scale", "threshold")):
+    """Release of the values of a variable that many units have.
+
+    Attributes
+    ----------
+    schema : Schema
+        With the discovered states: declare it for the data set that is measured.
+    variable : str
+    scale : float
+        Scale of the noise on the number of rows of every value.
+    threshold : int
+        Smallest noisy number of rows at which a value is released.
+    guarantee : Guarantee
+
+    Raises
+    ------
+    SchemaError
+        If the schema has no such variable.
+    ValueError
+        If the parts contradict each other.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> records = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200 + ["Nowhere"]})
+    >>> schema = dp.Schema({"place": []}, other={"place": "elsewhere"})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0, 1e-6))
+    >>> found = data.discover_states("place", epsilon=0.5, delta=1e-7)
+    >>> found.states, found.schema.states["place"]
+    (('Bonn', 'Ulm'), ('Bonn', 'Ulm', 'elsewhere'))
+    """
+
+    what = "states of a variable"
+    cliques = ()
+    schema: Schema
+    variable: str
+    scale: float
+    threshold: int
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        self._settle(guarantee=self._require_promise("partition_selection"))
+        self.schema.require([(self.variable,)])
+        if self.variable not in self.schema.other:
+            raise ValueError("DiscoveredStates: partition selection needs a state for other values.")
+        scale = checked_number("DiscoveredStates: scale", self.scale)
+        if not scale > 0:
+            raise ValueError("DiscoveredStates: scale must be greater than 0.")
+        self._settle(scale=scale, threshold=whole_number("DiscoveredStates: threshold", self.threshold))
+        if not self.guarantee.costs:
+            raise ValueError("DiscoveredStates: the guarantee does not state what discovering them cost.")
+        for cost in self.guarantee.costs:  # raises if they cost more than is stated
+            replace(cost, noise=(("scale", scale), ("threshold", float(self.threshold))))
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The discovered states, without those for missing and other values; a schema of them knows their cost."""
+        stand_ins = {role[self.variable] for role in (self.schema.other, self.schema.missing) if self.variable in role}
+        own = [state for state in self.schema.states[self.variable] if state not in stand_ins]
+        return Learned(own, self.guarantee)
+
+    def contents(self) -> dict[str, Any]:
+        """Return what the descriptor of the file states about the release."""
+        return super().contents() | {"variable": self.variable, "scale": self.scale, "threshold": self.threshold}
+
+    @classmethod
+    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+        """Invert `contents`."""
+        variable, scale = entry(contents, "variable", str), entry(contents, "scale", float, int)
+        threshold = entry(contents, "threshold", int)
+        return Contents(cls.kind, cls.drawn, {}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
+
+    def __repr__(self) -> str:
+        return f"DiscoveredStates: {counted(len(self.states), 'state')} of {self.variable}\n  {self.guarantee}"

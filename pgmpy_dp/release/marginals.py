@@ -1,13 +1,13 @@
-"""Release of noisy tables."""
+"""Release of noisy tables, and what all tables of cells with independent noise have in common."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,100 @@ from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.sampling import amplified_epsilon
-from pgmpy_dp.release.archive import Contents, Measurements
-from pgmpy_dp.release.coefficients import Coefficients, downward_closure, subset_index, transform
-from pgmpy_dp.release.descriptor import check_shape, entry
-from pgmpy_dp.release.kinds import Release, warn_of_other_records
-from pgmpy_dp.release.promises import check_gaussian, checked_total, frozen_array
-from pgmpy_dp.release.tables import IndependentTables, margin, pooled_counts
+from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, subset_index, transform
+from pgmpy_dp.release.kinds import (
+    Release,
+    checked_total,
+    frozen_array,
+    holding_cliques,
+    noise_law,
+    warn_of_other_records,
+)
 from pgmpy_dp.schema import Clique, Schema
 
+Variance = float | Floats  # common to all cells of a table, or one per cell
+
+# Variance of noise of scale 1, by law.
+UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0}
+
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
+# Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 where half of all means are ties.
+_ROUNDING = 1.0 / 8.0
+
+
+class IndependentTables:
+    """Tables whose cells have independent noise, with one variance per table."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> Schema: ...
+        @property
+        def guarantee(self) -> Guarantee: ...
+        @property
+        def tables(self) -> Mapping[Clique, NDArray[Any]]: ...
+        @property
+        def variances(self) -> Mapping[Clique, float]: ...
+
+    @property
+    def law(self) -> str:
+        """The distribution of the noise: "laplace" or "gaussian"."""
+        return noise_law(self.guarantee)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques, in order."""
+        return tuple(self.tables)
+
+    def holding_clique(self, clique: Clique) -> Clique:
+        """Return the measured clique from which a clique's table is read: the least noisy that contains it.
+
+        Raises ValueError if no measured clique contains it.
+        """
+        holding = holding_cliques(self.tables, clique)
+        return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
+
+    def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
+        """Return the least noisy table of a clique, and the noise variance of its cells.
+
+        A measured clique that contains the clique is summed over the other variables, which adds up their noise.
+
+        Parameters
+        ----------
+        clique : tuple of str
+        tables : mapping of clique to ndarray, optional
+            Tables to read instead of the release's own.
+
+        Raises ValueError if no measured clique contains it.
+        """
+        measured = self.holding_clique(clique)
+        table = margin(measured, (tables or self.tables)[measured], clique).astype(np.float64)
+        return table, self._summed_variance(measured, clique)
+
+    def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
+        """Return the noise variance of the cells of a measured table's margin, one by one if they differ."""
+        return self._summed_variance(measured, clique)
+
+    def strata(self, clique: Clique) -> tuple[int, Sequence[float]] | None:
+        """Return an axis of a clique whose states have known numbers of records, and these; None if there is none."""
+        return None
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
+        """List the tables that contain no other variables, each with the standard deviation of its noise."""
+        return [
+            (clique, np.asarray(table, dtype=np.float64), math.sqrt(self.variances[clique]))
+            for clique, table in self.tables.items()
+            if set(clique) <= set(variables)
+        ]
+
+    def _summed_variance(self, measured: Clique, clique: Clique) -> float:
+        cells = math.prod(len(self.schema.states[variable]) for variable in clique)
+        return self.variances[measured] * self.tables[measured].size / cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NoisyMarginals(  # type: ignore[override]  # cliques follow from the tables
-    IndependentTables, Release, kind="tables", properties=("public_total", "cliques")
-):
+class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("public_total", "cliques")):
     """Release of noisy contingency tables of some cliques.
 
     Everything computed from it is post-processing and costs no privacy.
@@ -84,35 +163,37 @@ class NoisyMarginals(  # type: ignore[override]  # cliques follow from the table
     details: Mapping[Clique, NDArray[np.int64] | NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
-            raise ValueError("NoisyMarginals needs a Schema and a Guarantee.")
+        guarantee = self._require_promise(*_VARIANCE, "none")
         if not isinstance(self.tables, Mapping) or not isinstance(self.scales, Mapping):
             raise ValueError("NoisyMarginals: tables and scales must map cliques, such as ('smoke', 'lung').")
-        if self.guarantee.mechanism not in (*_VARIANCE, "none"):
-            raise ValueError(f"NoisyMarginals: {self.guarantee.mechanism!r} is not a mechanism for tables.")
         given, names = {**self.tables, **self.details}, self.schema.details
         cliques = tuple(sorted(self.schema.require(list(given)), key=lambda clique: clique[0] in names))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
-        weighted = self.guarantee.weighted
-        tables = {clique: _checked_table(self.schema, clique, given[clique], weighted) for clique in cliques}
+        tables = {c: _checked_table(self.schema, c, given[c], guarantee.weighted) for c in cliques}
         scales = {clique: checked_number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
-        exact = self.guarantee.mechanism == "none"
+        exact = guarantee.mechanism == "none"
         for clique, scale in scales.items():
             if not (scale == 0 if exact else 0 < scale <= 2.0**50):
                 wanted = "0 for exact counts" if exact else "positive, at most 2**50"
                 raise ValueError(f"NoisyMarginals: the noise scale of {clique} must be {wanted}, got {scale!r}.")
-        for name, own in (("tables", False), ("details", True)):
-            held = {clique: table for clique, table in tables.items() if (clique[0] in names) == own}
-            object.__setattr__(self, name, MappingProxyType(held))
-        object.__setattr__(self, "scales", MappingProxyType(scales))
-        object.__setattr__(self, "chosen_among", MappingProxyType(_checked_candidates(self.chosen_among, cliques)))
-        object.__setattr__(self, "public_total", checked_total(self.public_total, self.guarantee))
-        object.__setattr__(self, "guarantee", self.guarantee.after(self.schema.guarantee))
-        _check_loss(self.guarantee.own, scales.values())
+        for clique, candidates in self.chosen_among.items():
+            if clique not in cliques:
+                raise ValueError(f"NoisyMarginals: {clique} is stated to be chosen, but was not measured.")
+            whole_number(f"the number of candidates of {clique}", candidates)
+        self._settle(
+            tables={clique: table for clique, table in tables.items() if clique[0] not in names},
+            details={clique: table for clique, table in tables.items() if clique[0] in names},
+            scales=scales,
+            chosen_among=dict(self.chosen_among),
+            public_total=checked_total(self.public_total, guarantee),
+            guarantee=guarantee,
+        )
+        if not exact:
+            self._require_covered(_loss(guarantee.own, scales.values()))
 
     @cached_property
-    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]  # they follow from the scales
+    def variances(self) -> Mapping[Clique, float]:
         """The variance of the noise in each cell of each table, exact and in records squared.
 
         A discrete Laplace variable of scale b has variance 2 q / (1 - q)**2 with q = exp(-1/b), slightly less than
@@ -369,33 +450,52 @@ def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -
     return frozen_array(array, np.float64 if weighted else np.int64)
 
 
-def _checked_candidates(chosen_among: Mapping[Clique, int], cliques: Sequence[Clique]) -> dict[Clique, int]:
-    for clique, candidates in chosen_among.items():
-        if clique not in cliques:
-            raise ValueError(f"NoisyMarginals: {clique} is stated to be chosen, but was not measured.")
-        whole_number(f"the number of candidates of {clique}", candidates)
-    return dict(chosen_among)
-
-
-def _check_loss(guarantee: Guarantee, scales: Iterable[float]) -> None:
-    """Raise if a guarantee promises more than the noise gives one unit."""
+def _loss(guarantee: Guarantee, scales: Iterable[float]) -> float:
+    """Compute the epsilon of Laplace noise, or the rho of Gaussian noise, of these scales for one unit."""
     rows = guarantee.max_rows or 1  # without max_rows, a unit has a weight of 1; so has a record of the largest weight
-    if guarantee.mechanism == "laplace":
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "l1", rows), guarantee.epsilon
-        loss = sum(sensitivity / scale for scale in scales)
-        if guarantee.sampling_rate < 1 and math.isfinite(loss):
-            loss = amplified_epsilon(loss, guarantee.sampling_rate)
-    elif guarantee.mechanism == "gaussian":
-        if guarantee.rho is None:
-            raise ValueError("NoisyMarginals: a cost of Gaussian noise states its rho.")
-        sensitivity, stated = table_sensitivity(guarantee.neighbours, "squared_l2", rows), guarantee.rho
-        loss = sum(sensitivity / scale / scale / 2.0 for scale in scales)
-    else:
-        return
-    if loss > stated * (1.0 + 1e-9):
-        name = "epsilon" if guarantee.rho is None else "rho"
-        raise ValueError(
-            f"NoisyMarginals: noise of these scales costs {name}={loss:.6g}, more than the guarantee's {stated:.6g}."
-        )
-    if guarantee.rho is not None:
-        check_gaussian("NoisyMarginals", guarantee, loss)
+    if guarantee.mechanism == "gaussian":
+        squared = table_sensitivity(guarantee.neighbours, "squared_l2", rows)
+        return sum(squared / scale / scale / 2.0 for scale in scales)
+    sensitivity = table_sensitivity(guarantee.neighbours, "l1", rows)
+    loss = sum(sensitivity / scale for scale in scales)
+    sampled = guarantee.sampling_rate < 1 and math.isfinite(loss)
+    return amplified_epsilon(loss, guarantee.sampling_rate) if sampled else loss
+
+
+def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDArray[Any]:
+    """Sum a table over the variables that are not wanted; its axes are then in the wanted order."""
+    kept = [variable for variable in clique if variable in wanted]
+    summed = table.sum(axis=tuple(axis for axis, variable in enumerate(clique) if variable not in wanted))
+    return np.asarray(summed.transpose([kept.index(variable) for variable in wanted]))
+
+
+def pooled_counts(
+    tables: tuple[NDArray[Any], NDArray[Any]], scales: tuple[float, float], law: str, parts: int = 1
+) -> tuple[NDArray[Any], float]:
+    """Average two noisy tables of counts, weighted by precision, and round the mean.
+
+    Parameters
+    ----------
+    tables : pair of ndarrays of one shape
+    scales : pair of float
+        Their noise scales.
+    law : {"laplace", "gaussian"}
+        The noise of the mean is treated as noise of this law with its variance, which is exact for Gaussian noise.
+    parts : int
+        Counts, and so the rounded mean, are integer multiples of 1 over this number.
+
+    Returns
+    -------
+    table, scale
+
+    Examples
+    --------
+    >>> table, scale = pooled_counts((np.array([10, 20]), np.array([14, 26])), (4.0, 4.0), "gaussian")
+    >>> table.tolist(), round(scale, 3)
+    ([12, 23], 2.85)
+    """
+    one, other = (scale**-2.0 for scale in scales)
+    mean = (one * tables[0] + other * tables[1]) / (one + other)
+    counts = np.rint(np.round(mean * parts, 9))  # ties to even: floating point would break them by their last digit
+    table = counts / parts if parts > 1 else counts.astype(np.int64)
+    return table, float((1.0 / (one + other) + _ROUNDING / parts**2 / UNIT_VARIANCE[law]) ** 0.5)

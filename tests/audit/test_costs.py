@@ -18,7 +18,7 @@ from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.sampling import epsilon_on_sample
 from pgmpy_dp.privacy.sequences import sequence_epsilon
-from pgmpy_dp.release import noisy_residuals
+from pgmpy_dp.release import coefficients as released
 
 EPSILON = 0.75
 DELTA = 0.1  # of the mechanisms in conftest.py
@@ -167,7 +167,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("persons of two rows", tables, "table_sensitivity"),
         ("survey weights", tables, "table_sensitivity"),
         ("coefficients", coefficients, "fourier_sensitivity"),
-        ("residuals", noisy_residuals, "residual_sensitivity"),
+        ("residuals", released, "residual_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),
         ("pure selection", selection, "table_sensitivity"),

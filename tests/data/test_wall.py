@@ -20,8 +20,7 @@ from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.blocks import gaussian_delta
 from pgmpy_dp.privacy.guarantee import DECLARED, learned
 from pgmpy_dp.release import Guarantee, NoisyMarginals, Release
-from pgmpy_dp.release.kinds import joint_guarantee
-from pgmpy_dp.release.promises import check_gaussian
+from pgmpy_dp.release.kinds import check_gaussian, joint_guarantee
 
 RECORDS = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200, "age": [*range(100)] * 5})
 OPEN = dp.Schema({"place": [], "age": dp.Bins(range(0, 101, 10))}, other={"place": "elsewhere"})

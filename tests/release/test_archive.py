@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.release import Guarantee, NoisyMarginals, archive
-from pgmpy_dp.release.descriptor import FORMAT_VERSION
+from pgmpy_dp.release.archive import FORMAT_VERSION
 from pgmpy_dp.schema import Bins, Schema
 
 DESCRIPTOR, MEASUREMENTS = archive.DESCRIPTOR, archive.MEASUREMENTS

@@ -17,9 +17,8 @@ from pgmpy_dp import papers
 from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.reading import observe
-from pgmpy_dp.release import coefficients
-from pgmpy_dp.release.coefficients import downward_closure, noise_scales
-from pgmpy_dp.release.contrasts import fourier_sensitivity
+from pgmpy_dp.release import contrasts
+from pgmpy_dp.release.contrasts import downward_closure, fourier_sensitivity, noise_scales
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
 CLIQUES = [("b", "a"), ("c", "b"), ("d", "c")]
@@ -212,7 +211,7 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
         data.measure_coefficients([("a", "e")], 0.5)
     with pytest.raises(dp.BudgetExceededError):
         data.measure_coefficients(CLIQUES, 1.5)
-    monkeypatch.setattr(coefficients, "MAX_COEFFICIENTS", 17)
+    monkeypatch.setattr(contrasts, "MAX_COEFFICIENTS", 17)
     with pytest.raises(dp.SchemaError, match="the 7 subsets of the cliques have 18 coefficients"):
         data.measure_coefficients([("b", "c"), ("a", "b"), ("a", "c")], 0.5)
     with pytest.raises(dp.SchemaError, match=r"alone has 24 coefficients"):

@@ -12,11 +12,11 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
 from pgmpy_dp.papers import printed_sensitivity
-from pgmpy_dp.release.coefficients import downward_closure
 from pgmpy_dp.release.contrasts import (
     Contrasts,
     coefficient_weights,
     contrasts,
+    downward_closure,
     fourier_sensitivity,
 )
 

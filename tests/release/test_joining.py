@@ -13,7 +13,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import GaussianNoise, LaplaceNoise
-from pgmpy_dp.release.tables import pooled_counts
+from pgmpy_dp.release.marginals import pooled_counts
 
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"]}
 SCHEMA = dp.Schema(STATES)

@@ -14,7 +14,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import residuals
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.privacy.cost import Approx, Cost
-from pgmpy_dp.release import Guarantee, Release, noisy_residuals
+from pgmpy_dp.release import Guarantee, Release, coefficients
 from pgmpy_dp.release.contrasts import _replacement_bound, residual_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
@@ -105,7 +105,7 @@ def test_scales_are_found_for_a_price():
     noisy = data.release(residuals.Residuals(SCALES, DELTA, 0.7))
     assert float(data.budget.history[0].epsilon) == noisy.guarantee.epsilon == 0.7
     assert noisy.scales["a",] / noisy.scales["a", "b"] == pytest.approx(4.0 / 3.0)
-    least = noisy_residuals.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
+    least = coefficients.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
     assert 0.7 * (1 - 1e-4) < least <= 0.7
 
 
@@ -119,7 +119,7 @@ def without_lengths(schema, subset, scale):
     ("room", "name", "wrong"),
     [
         (residuals, "coefficient_scales", without_lengths),
-        (noisy_residuals, "residual_sensitivity", lambda *given: residual_sensitivity(*given) / 2),
+        (coefficients, "residual_sensitivity", lambda *given: residual_sensitivity(*given) / 2),
     ],
 )
 def test_planted_errors_are_caught(neighbours, room, name, wrong, monkeypatch):
@@ -281,10 +281,10 @@ def test_units_with_several_records_are_refused():
 
 def test_large_contrasts_are_counted_in_fewer_parts():
     schema = dp.Schema({"v": list(range(199)), "w": list(range(1999)), "x": [0, 1]})
-    parts = {s: noisy_residuals.coefficient_parts(schema, s) for s in [(), ("x",), ("v",), ("v", "w")]}
+    parts = {s: coefficients.coefficient_parts(schema, s) for s in [(), ("x",), ("v",), ("v", "w")]}
     assert parts["x",] == parts[()] == 1024
     for subset in [("v",), ("v", "w")]:
-        largest = math.prod(int(abs(noisy_residuals.contrasts(schema.cardinality(v)).values).max()) for v in subset)
+        largest = math.prod(int(abs(coefficients.contrasts(schema.cardinality(v)).values).max()) for v in subset)
         assert 1 <= parts[subset] * largest <= 2**22 < 2 * 1024 * parts[subset] * largest
 
 

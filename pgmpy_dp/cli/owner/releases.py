@@ -163,7 +163,7 @@ def _planned_residuals(
     from pgmpy_dp.cli.shared.structures import read_plan, schema_of
     from pgmpy_dp.data.mechanisms.mechanism import quoted
     from pgmpy_dp.data.mechanisms.residuals import Residuals
-    from pgmpy_dp.release.noisy_residuals import residual_variance
+    from pgmpy_dp.release.coefficients import residual_variance
 
     scales, delta = read_plan(plan)
     schema = schema_of(schema, schema.require([subset for subset in scales if subset]))

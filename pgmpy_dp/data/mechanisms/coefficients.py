@@ -21,8 +21,14 @@ from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients
-from pgmpy_dp.release.coefficients import downward_closure, noise_scales, places, subset_index, transform
-from pgmpy_dp.release.contrasts import fourier_sensitivity
+from pgmpy_dp.release.contrasts import (
+    downward_closure,
+    fourier_sensitivity,
+    noise_scales,
+    places,
+    subset_index,
+    transform,
+)
 from pgmpy_dp.schema import Clique, Schema
 
 

@@ -29,8 +29,7 @@ from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyResiduals
-from pgmpy_dp.release.coefficients import downward_closure
-from pgmpy_dp.release.noisy_residuals import (
+from pgmpy_dp.release.coefficients import (
     coefficient_parts,
     coefficient_scales,
     residual_epsilon,
@@ -38,6 +37,7 @@ from pgmpy_dp.release.noisy_residuals import (
     residual_variance,
     varied_variables,
 )
+from pgmpy_dp.release.contrasts import downward_closure
 from pgmpy_dp.schema import Clique, Schema
 
 

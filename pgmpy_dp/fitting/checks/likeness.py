@@ -12,7 +12,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Simulated unions of like releases for the null distribution of a table, whose mean and variance are used.

@@ -33,7 +33,7 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.observed.reading import least_noisy
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
 # Probability with which the smallest detectable effect is detected, and its quantile of the normal distribution.

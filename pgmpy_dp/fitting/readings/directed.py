@@ -24,7 +24,7 @@ from pgmpy_dp.observed.reading import first_containing, law_of, with_noise
 from pgmpy_dp.observed.testing_tables import telling, tree_cells
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Default number of iterations of the last round. Bayesian networks end after tens, Markov networks after hundreds.

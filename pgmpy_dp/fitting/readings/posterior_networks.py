@@ -30,8 +30,7 @@ from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_mask
 from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import refuse_exact, refuse_repeated
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE, refuse_exact, refuse_repeated
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of records simulated to find how sampling changes the counts of a Markov network; scaled to the actual number.

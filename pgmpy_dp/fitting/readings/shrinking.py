@@ -21,7 +21,7 @@ from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.observations import Observations, observed_of
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.tables import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Prior of the logarithms of concentrations: their centre, with standard deviation 1, the least variance of bases about

@@ -26,7 +26,8 @@ from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.observed.observations import Observations
 from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.tables import LEAST_VARIANCE, IndependentTables
+from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.marginals import IndependentTables
 from pgmpy_dp.schema import Clique, Schema
 
 # Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
