@@ -336,23 +336,13 @@ def refuse_weights(estimator: object, sample_weight: Any) -> None:
 
 
 def require_fitted(estimator: Any, attribute: str = "release_") -> None:
-    """Refuse an estimator without an attribute that `fit` sets.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse an estimator without an attribute that `fit` sets."""
     if not hasattr(estimator, attribute):
         raise ValueError("The estimator is not fitted yet: call fit first.")
 
 
 def require_estimator(estimator: Any, known: str = "None") -> None:
-    """Refuse a name or a class instead of an estimator.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Refuse a name or a class instead of an estimator."""
     if isinstance(estimator, str):
         raise ValueError(
             f"estimator is {shown(estimator)}; choose one of {known}, or give an estimator, such as CollectiveEM()."
@@ -362,12 +352,7 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
 
 
 def require_informable(estimator: Any) -> Any:
-    """Refuse an estimator that cannot use public tables, before any charge.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse an estimator that cannot use public tables, before any charge."""
     if not getattr(estimator, "_informable", False):
         raise ValueError(
             f"{type(estimator).__name__} cannot use public tables: leave public out, or fit CollectiveEM, AutoMLE, "
@@ -377,15 +362,7 @@ def require_informable(estimator: Any) -> Any:
 
 
 def informed(release: Release, public: Any) -> Release:
-    """Join public tables to a release, if there are any.
-
-    Raises
-    ------
-    SchemaError, ValueError
-        If they do not match its schema.
-    TypeError
-        If it is not a release of tables.
-    """
+    """Join public tables to a release, if there are any."""
     if public is None:
         return release
     if isinstance(release, InformedMarginals):
@@ -402,12 +379,7 @@ def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> t
 
 
 def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) -> None:
-    """Refuse a schema with rules, for estimators whose fitted models would silently violate them.
-
-    Raises
-    ------
-    SchemaError
-    """
+    """Refuse a schema with rules, for estimators whose fitted models would silently violate them."""
     own = schema.select([variable for variable in variables if variable in schema.states])
     if own.rules:
         raise SchemaError(
@@ -418,20 +390,7 @@ def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) ->
 
 
 def joined(data: Any) -> Any:
-    """Join releases of the same records with the same kind of noise; return other data unchanged.
-
-    Returns
-    -------
-    Release, or list of Release
-        Several if their noise is of several kinds, or if they include coefficients.
-
-    Raises
-    ------
-    TypeError
-        If a list contains releases and other objects.
-    SchemaError, ValueError
-        If they cannot be joined; see `NoisyMarginals.join`.
-    """
+    """Join releases of the same records with the same kind of noise, tables alone; return other data unchanged."""
     if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
         return data
     for part in data:
@@ -447,13 +406,7 @@ def joined(data: Any) -> Any:
 
 
 def together(data: Any) -> Any:
-    """Join several releases of the same records into one, and return other data unchanged.
-
-    Raises
-    ------
-    TypeError, SchemaError, ValueError
-        As in `joined`; also if the releases have noise of several kinds or include coefficients.
-    """
+    """Join several releases of the same records into one, and return other data unchanged."""
     found = joined(data)
     if isinstance(found, list) and isinstance(found[0], Release):
         raise ValueError(
@@ -489,13 +442,7 @@ def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> 
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:
-    """Return the schema of the model's variables, from a dict of states or a schema, in its order.
-
-    Raises
-    ------
-    SchemaError
-        If a variable has no declared states.
-    """
+    """Return the schema of the model's variables, from a dict of states or a schema, in its order."""
     if state_names is None:
         raise SchemaError(
             "States must be declared, not read off private records: give state_names={variable: states} or a Schema."

@@ -74,18 +74,10 @@ class Iterated(PrivateEstimator):
 
 @dataclass(frozen=True)
 class Learner:
-    """The steps of an estimator.
+    """The steps of an estimator: an iterator over the learned state after each, which `finish` turns into attributes.
 
-    Attributes
-    ----------
-    width : int or tuple of int
-        Number of entries of a step's sum, or the shape of its moments.
-    steps : callable
-        Maps the charged sums to an iterator over the learned state after each step.
-    finish : callable
-        Sets the fitted attributes from the learned state.
-    variables : tuple of str, optional
-        Columns of the records that the steps read, in order.
+    `width` is the number of entries of a step's sum, or the shape of its moments, and `variables` are the columns of
+    the records that the steps read, in order.
     """
 
     width: int | tuple[int, int, int]
@@ -101,15 +93,7 @@ def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
 
 
 def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Learned, int]:
-    """Run all steps of a plan with a progress bar; on an interrupt, return what was learned.
-
-    Returns
-    -------
-    learned
-        The state after the last finished step.
-    number : int
-        Number of finished steps.
-    """
+    """Run all steps of a plan with a progress bar, and count them; on an interrupt, keep what was learned."""
     epsilon = sums.guarantee.epsilon
     done, learned = 0, None
     with tqdm(total=sums.steps, desc=f"{name}, epsilon {epsilon:g} charged for all steps", delay=1.0) as bar:
@@ -131,18 +115,9 @@ def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Le
 class ConjugateExponential(Protocol):
     """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
 
-    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and
-    `papers.PrivateLinearRegression` differ in nothing else; a model with these names can be
-    learned by :func:`conjugate_learner`.
-
-    Attributes
-    ----------
-    start : ndarray of shape (d,)
-        Public natural parameters for the first step.
-    bound : float
-        Norm to which the statistics of a record are clipped.
-    non_negative : bool
-        Whether statistics are at least 0, which lowers the sensitivity to replacing a record.
+    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ in nothing else. It
+    has public natural parameters to start from, the norm to which the statistics of a record are clipped, and whether
+    these are at least 0, which lowers the sensitivity to replacing a record.
     """
 
     @property
@@ -211,13 +186,7 @@ class ArrayEstimator(Iterated):
     budget: PrivacyBudget | None = None
 
     def _budget(self) -> PrivacyBudget:
-        """Return the common ledger of fits to raw records, or create one for this fit alone.
-
-        Warns
-        -----
-        UserWarning
-            If the estimator is a copy made by scikit-learn, since a search fits many copies.
-        """
+        """Return the common ledger of fits to raw records, or create one for this fit alone."""
         if self._is_copy:
             tied = "They share a ledger." if self.budget else "budget=dp.PrivacyBudget(...) ties all to one ledger."
             warnings.warn(
@@ -239,12 +208,7 @@ class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # ty
     n_components: int = 10
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NoReturn:
-        """Raise, since the same records would be private and public: call `fit`, then `transform` public records.
-
-        Raises
-        ------
-        TypeError
-        """
+        """Refuse: the same records would be private and public. Call `fit`, then `transform` public records."""
         raise TypeError(
             f"{type(self).__name__} does not transform the records it is fitted to: the guarantee does not "
             "cover values of single records. Call fit with private records, then transform with public ones."

@@ -102,12 +102,7 @@ class SupervisedEstimator(ArrayEstimator):
 class Design:
     """Conversion of records to scaled features with a constant 1, and of coefficients to the original units.
 
-    Attributes
-    ----------
-    middle, half : ndarray of shape (d,)
-        Features between their bounds are scaled to [-1, 1].
-    clip : float
-        Longer vectors of scaled features are scaled down to this norm.
+    Features between their bounds are scaled to [-1, 1], and longer vectors scaled down to the norm `clip`.
     """
 
     middle: Vector
@@ -153,13 +148,7 @@ def fisher_weight(psi: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Independent normal posteriors of k regressions on d features.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (k, d)
-    covariance : ndarray of shape (k, d, d)
-    """
+    """Independent normal posteriors of k regressions on d features."""
 
     mean: Vector
     covariance: Vector
@@ -172,16 +161,7 @@ class Gaussian:
 
 
 class Average:
-    """A running average of noisy sums, and the variance of its noise.
-
-    Attributes
-    ----------
-    mean : ndarray of float
-    variance : float
-        Variance of the noise of an entry, from the standard deviations given to `add`.
-    shares : float
-        Sum of the squared weights of the added sums.
-    """
+    """A running average of noisy sums, the variance of its noise, and the sum of the squared weights."""
 
     def __init__(self) -> None:
         self.mean: Vector = np.zeros(())
@@ -195,13 +175,7 @@ class Average:
 
 
 class Averages:
-    """Averages of a plan's noisy moments: h, J, and F if it is measured.
-
-    Parameters
-    ----------
-    sampling_rate : float
-        The sums are divided by this rate.
-    """
+    """Averages of a plan's noisy moments, divided by the sampling rate: h, J, and F if it is measured."""
 
     def __init__(self, sampling_rate: float) -> None:
         self._rate = sampling_rate

@@ -196,13 +196,7 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:
-    """Return the tying of a Markov network with groups of cliques that share parameters, or the network itself.
-
-    Raises
-    ------
-    ValueError
-        If a network with such groups is to be fitted by other inference than a junction tree.
-    """
+    """Return the groups of a Markov network's cliques that share parameters, or the network itself."""
     tying = Tying.of(network) if isinstance(network, DiscreteMarkovNetwork) else None
     if tying is not None and estimator.inference == "loopy":
         raise ValueError(

@@ -219,26 +219,7 @@ class Completion:
     """Map from records of the observed variables to expected indicators of all families.
 
     Given a record, the latent variables form a model whose junction tree contains only latent variables: it is small,
-    and the same for all records.
-
-    Parameters
-    ----------
-    cardinalities : mapping of variable to int
-        Of all variables.
-    families : sequence of tuples of str
-        Each a node followed by its parents.
-    observed : sequence of str
-        Columns of the records.
-
-    Attributes
-    ----------
-    layout : Layout
-        The concatenated tables of the families.
-
-    Raises
-    ------
-    TreeTooLargeError
-        If the latent variables' junction tree has more than `max_cells` cells.
+    and the same for all records. `layout` has the concatenated tables of the families.
     """
 
     def __init__(
@@ -269,20 +250,10 @@ class Completion:
             self._parts.append(_Part(int(start), seen, cells, scopes.index(scope) if scope else -1))
 
     def expected(self, records: NDArray[np.integer], log_rows: Vector) -> sparse.csr_array:
-        """Compute the expected indicators of all families' cells, one row per record.
+        """Compute the expected indicators of all families' cells, one row per record, from log-potentials of the cells.
 
-        Parameters
-        ----------
-        records : ndarray of shape (m, number of observed variables)
-            State indices.
-        log_rows : ndarray of shape (layout.size,)
-            Log-potentials of the families' cells, such as expected log-probabilities.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (m, layout.size)
-            In every family's block the posterior of its latent variables, in the cells that match the record:
-            non-negative with sum 1, hence of norm at most 1.
+        Every family's block has the posterior of its latent variables, in the cells that match the record: non-negative
+        with sum 1, hence of norm at most 1.
         """
         codes = np.asarray(records, dtype=np.int64)
         places = [self._places(part, codes) for part in self._parts]
