@@ -144,14 +144,7 @@ def plan_accuracy(
     parts = sorted({part for clique in cliques for part in _subsets(clique)}, key=lambda one: (len(one), sorted(one)))
     named = {part: own.get(part, tuple(sorted(part, key=order.__getitem__))) for part in parts}
     sets = [frozenset(subset) for subset in closure]
-
-    def variance(table: Clique, part: frozenset[str]) -> float:
-        return math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in table)
-
-    def precision(table: Clique, part: frozenset[str]) -> float:
-        return 1.0 / math.prod(sizes[v] for v in table if v not in part)
-
-    errors = _matrix(cliques, sets, variance)
+    errors = _errors(cliques, sets, sizes)
     shares = np.array([math.prod((sizes[v] - 1) / sizes[v] for v in one) for one in sets])
     optimum = _least_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
     deviations = dict(zip(closure, (optimum**-0.5).tolist(), strict=True))
@@ -159,7 +152,7 @@ def plan_accuracy(
     residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
     reached = np.sqrt((errors @ (1.0 / optimum)) / limits) * np.array(wanted)
     tables = [named[part] for part in parts if part]
-    precisions = _independent(_matrix(tables, sets, precision).T.tocsr(), errors, limits)
+    precisions = _independent(_precisions(tables, sets, sizes), errors, limits)
     chosen = tuple(table for table, precision in zip(tables, precisions, strict=True) if precision)
     weights = precisions[precisions > 0]
     scales = weights**-0.5
@@ -189,6 +182,21 @@ def _matrix(
     rows, columns = [row for row, _ in held], [place[part] for _, part in held]
     values = [entry(tables[row], part) for row, part in held]
     return sparse.csr_array((values, (rows, columns)), shape=(len(tables), len(sets)))
+
+
+def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
+    """Matrix from the variances of sets' residuals to the variance of a cell of each table."""
+
+    def entry(clique: Clique, part: frozenset[str]) -> float:
+        return math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in clique)
+
+    return _matrix(cliques, sets, entry)
+
+
+def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
+    """Matrix from the precisions of tables to the precision of each set's residuals."""
+    entries = _matrix(tables, sets, lambda table, part: 1.0 / math.prod(sizes[v] for v in table if v not in part))
+    return entries.T.tocsr()
 
 
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:

@@ -67,7 +67,7 @@ class _Bound:
     """Minus a lower bound on log p(y), as a function of the posterior's location and log variances."""
 
     def __init__(
-        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observations, barred: Vector | None
+        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observations, barred: Vector | None = None
     ) -> None:
         layout = tree.layout
         self.barred = 0.0 if barred is None else barred

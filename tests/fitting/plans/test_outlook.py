@@ -122,7 +122,7 @@ def test_derived_variables_need_no_pairs():
 
 
 def test_the_officers_table_is_what_is_predicted():
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "officer.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "officer.md").read_text("utf-8")
     rows = [line.strip("| ").split(" | ") for line in page.split("| ε = 3 |\n", 1)[1].splitlines()[1:17]]
     marks = {"go": "", "doubtful": " ?", "no go": " ✗"}
     for columns, (place, epsilon) in [("5", (2, 0.1)), ("20", (4, 1.0))]:
@@ -138,7 +138,7 @@ def test_the_officers_table_is_what_is_predicted():
 @pytest.mark.slow
 def test_nearly_all_releases_of_real_tables_are_in_the_range_that_is_said():
     """The kept results of tests/benchmarks/outlook.py; the formula was not fitted to the census records, "adult"."""
-    kept = pd.read_csv(Path(__file__).parents[2] / "docs" / "pictures" / "outlook.csv")
+    kept = pd.read_csv(Path(__file__).parents[3] / "docs" / "pictures" / "outlook.csv")
     within = []
     for (states, epsilon, delta), part in kept.groupby(["states", "epsilon", "delta"]):
         schema = dp.Schema({f"v{place}": range(int(size)) for place, size in enumerate(states.split())})
