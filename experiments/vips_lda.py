@@ -16,7 +16,7 @@ from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.estimators import PrivateLDA
-from pgmpy_dp.inference.topics.topic_inference import Topics
+from pgmpy_dp.inference.topics import Topics
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 TOPICS, WORDS, LENGTH, DELTA, TOP = 10, 1000, 200, 1e-4, 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,10 @@ from pgmpy_dp.estimators.iterated import (
     conjugate_learner,
     learning_rate,
 )
-from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
+
+if TYPE_CHECKING:
+    from pgmpy_dp.inference.topics import Topics
 
 Matrix = NDArray[np.float64]
 
@@ -240,10 +242,11 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         words = float(documents.sum())
         if not words:
             raise ValueError("None of these documents has a word of the vocabulary: perplexity is undefined.")
-        bound = self._topics().bound(documents)
+        topics = self._topics()
+        bound = topics.bound(documents)
         if total_documents is not None:
             share = documents.shape[0] / float(exact_positive("total_documents", total_documents))
-            bound -= share * topic_divergence(self.components_, self.topic_word_prior_)
+            bound -= share * topics.divergence(self.topic_word_prior_)
         return math.exp(-bound / words)
 
     def score(self, counts: Any, y: None = None) -> float:
@@ -278,6 +281,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         return counts
 
     def _topics(self) -> Topics:
+        from pgmpy_dp.inference.topics import Topics  # imports numba
+
         check_is_fitted(self)
         return Topics(self.components_, np.full(self.components_.shape[0], self.doc_topic_prior_))
 
@@ -306,4 +311,6 @@ class _DirichletTopics(Dirichlet):
     shares: Matrix
 
     def statistic(self, natural: Matrix) -> Callable[[Any], Any]:
+        from pgmpy_dp.inference.topics import Topics
+
         return Topics(natural.reshape(self.shares.size, -1), self.shares).expected_counts

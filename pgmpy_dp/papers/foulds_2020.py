@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.inference.topics.topic_inference import Topics
+from pgmpy_dp.inference.topics import Topics
 from pgmpy_dp.privacy.checks import choice, exact_positive, rounded_down
 from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.privacy.subsampling import (

@@ -14,7 +14,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
 from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import Release
-from pgmpy_dp.structure.drawn_records import DrawnRecords, penalty, positions
+from pgmpy_dp.structure.search import DrawnRecords, penalty, positions
 
 _RECORDS = 200_000
 

@@ -34,9 +34,8 @@ from pgmpy_dp.privacy.guarantee import GRAPH_KEY, carry_learned, learned_graph
 from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.structure.drawn_records import positions
-from pgmpy_dp.structure.knowledge import Knowledge
-from pgmpy_dp.structure.search import Round, Search, Steps
+from pgmpy_dp.structure.climbing import Knowledge
+from pgmpy_dp.structure.search import Round, Search, Steps, positions
 
 # Share of the repeated searches that must find an edge for it to be called stable.
 _STABLE = 0.75

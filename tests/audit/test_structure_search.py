@@ -22,7 +22,7 @@ from pgmpy_dp.evaluation import audit
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.structure import search
-from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.climbing import Knowledge
 from pgmpy_dp.structure.search import Round, Steps
 
 FALSE_ALARM = 1e-6

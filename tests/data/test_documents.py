@@ -15,7 +15,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data import documents as module
 from pgmpy_dp.data.documents import resampled
 from pgmpy_dp.data.mechanisms import sums
-from pgmpy_dp.inference.topics.topic_inference import Topics
+from pgmpy_dp.inference.topics import Topics
 
 WORDS = ["tea", "cup", "pot"]
 DOCUMENTS = [(0, 0, 0), (5, 0, 0), (0, 2, 0), (1, 1, 0), (3, 0, 9), (1, 1, 1)]

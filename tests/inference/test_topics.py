@@ -11,8 +11,7 @@ from scipy.special import beta as beta_function
 from scipy.special import logsumexp, psi
 from sklearn.decomposition import LatentDirichletAllocation
 
-from pgmpy_dp.inference.topics.topic_inference import Topics, topic_divergence
-from pgmpy_dp.inference.topics.topic_kernel import ITERATIONS, TOLERANCE, _digamma
+from pgmpy_dp.inference.topics import ITERATIONS, TOLERANCE, Topics, _digamma
 
 
 def documents(seed, size=7, words=9):
@@ -91,5 +90,5 @@ def test_scikit_learn_agrees():
     reference.components_ = concentrations
     topics = Topics(concentrations, np.full(5, 0.3))
     reference.exp_dirichlet_component_ = np.exp(topics.expected_logs)
-    bound = topics.bound(sparse.csr_array(counts)) - topic_divergence(concentrations, 0.1)
+    bound = topics.bound(sparse.csr_array(counts)) - topics.divergence(0.1)
     assert math.exp(-bound / counts.sum()) == pytest.approx(reference.perplexity(counts), rel=1e-4)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from pgmpy.causal_discovery import ExpertKnowledge
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.structure.climbing import climb, reachable
-from pgmpy_dp.structure.drawn_records import DrawnRecords
-from pgmpy_dp.structure.knowledge import Knowledge
+from pgmpy_dp.structure.climbing import Knowledge, climb, reachable
+from pgmpy_dp.structure.search import DrawnRecords
 
 NODES = 4
 PAIRS = list(itertools.permutations(range(NODES), 2))

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare
-from pgmpy_dp.fitting.plans.pairs import clear_triples, plan_prediction, plan_residuals, residual_cost
+from pgmpy_dp.fitting.plans.pairs import clear_triples, favouring, plan_prediction, plan_residuals, residual_cost
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.privacy.cost import Approx
 
@@ -355,3 +355,12 @@ def test_it_keeps_scikit_learns_rules():
     estimator = dp.PairwiseMixture(1.0, 1e-6, components=7)
     assert clone(estimator).get_params() == estimator.get_params()
     assert repr(estimator) == "PairwiseMixture(epsilon=1.0, delta=1e-06, components=7)"
+
+
+def test_wanted_pairs_get_more_of_the_same_whole():
+    shares = {("a",): 0.1, ("a", "b"): 0.3, ("a", "c"): 0.3, ("b", "c"): 0.3}
+    found = favouring(shares, {("a", "b"): 1.0, ("a", "c"): 3.0, ("b", "c"): 2.0})
+    assert list(found) == list(shares)
+    assert found["a",] == 0.1
+    assert sum(found.values()) == pytest.approx(1.0)
+    assert found["a", "b"] < found["b", "c"] < found["a", "c"]

@@ -1,19 +1,99 @@
-"""Compiled variational inference of documents' topics, by :mod:`pgmpy_dp.inference.topics.topic_inference`.
+"""Variational inference of documents' topics in latent Dirichlet allocation, for given topics.
 
-Documents are given as the parts of a CSR matrix: `rows` (where each begins), `columns` (words) and `values` (counts).
+See Blei, Ng and Jordan 2003; the updates are equations 2 to 5 of Hoffman, Blei and Bach 2010. A document is its counts
+c_w of words; q(theta) is a Dirichlet distribution with parameters gamma, and phi_kw is the probability that an
+occurrence of word w belongs to topic k:
+
+    phi_kw  ∝  exp(psi(gamma_k) + E[log beta_kw]),     gamma_k = alpha_k + sum_w c_w phi_kw.
+
+Each document starts at the same point and is iterated until gamma has settled: the result is a function of the document
+and the topics alone.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import gammaln, psi
 
 from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference.trees.kernel import TINY
 
+Matrix = NDArray[np.float64]
+
 # Mean change of the entries of gamma below which a document has settled, and most iterations.
 TOLERANCE, ITERATIONS = 1e-3, 100
+
+
+class Topics:
+    """Topics as Dirichlet distributions over words, and inference of documents under them.
+
+    Parameters
+    ----------
+    concentrations : ndarray of float64, shape (topics, words)
+        Dirichlet parameters lambda.
+    prior : ndarray of float64, shape (topics,)
+        Dirichlet parameters alpha of a document's topics.
+    """
+
+    def __init__(self, concentrations: Matrix, prior: Matrix) -> None:
+        self.concentrations, self.prior = concentrations, prior
+        self.expected_logs: Matrix = psi(concentrations) - psi(concentrations.sum(axis=1, keepdims=True))
+        # Logs are shifted by word to a maximum of 0: phi does not change, and does not underflow as a whole.
+        self._largest = self.expected_logs.max(axis=0)
+        self._logs = np.ascontiguousarray((self.expected_logs - self._largest).T)
+        self._weights = np.exp(self._logs)
+
+    def infer(self, counts: sparse.csr_array) -> Matrix:
+        """Infer Dirichlet parameters gamma of the documents' topics, shape (documents, topics)."""
+        gamma = np.empty((counts.shape[0], self.prior.size))
+        _infer(*_parts(counts), self._logs, self._weights, self.prior, gamma, np.empty(0))
+        return gamma
+
+    def expected_counts(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Compute each document's c_w phi_kw, shape (documents, topics * words), topic by topic.
+
+        They are non-negative; a document's entries sum to its number of words.
+        """
+        documents, words = counts.shape
+        topics = self.prior.size
+        rows, columns, values = _parts(counts)
+        found = np.empty(values.size * topics)
+        _infer(rows, columns, values, self._logs, self._weights, self.prior, np.empty((documents, topics)), found)
+        wide = np.int32 if topics * max(words, values.size) < 2**31 else np.int64
+        cells = np.empty(found.size, dtype=wide)
+        _cell_numbers(rows, columns, topics, words, cells)
+        return sparse.csr_array((found, cells, (rows * topics).astype(wide)), shape=(documents, topics * words))
+
+    def bound(self, counts: sparse.csr_array) -> float:
+        """Bound from below the documents' total log-probability, given the distribution of the topics.
+
+        This is equation 1 of Hoffman et al. 2010 without the terms of the topics: by Jensen's inequality it bounds the
+        log of the documents' probability averaged over the topics' distribution.
+        """
+        gamma = self.infer(counts)
+        totals = gamma.sum(axis=1)
+        logs = psi(gamma) - psi(totals)[:, None]
+        rows, columns, values = _parts(counts)
+        word_bounds = _word_bounds(rows, columns, logs, self._logs) + self._largest[columns]
+        documents = ((self.prior - gamma) * logs + gammaln(gamma) - gammaln(self.prior)).sum(axis=1)
+        return float(values @ word_bounds) + float((documents + gammaln(self.prior.sum()) - gammaln(totals)).sum())
+
+    def divergence(self, prior: float) -> float:
+        """Sum the KL divergences of the topics from their symmetric prior with this Dirichlet parameter eta."""
+        words, totals = self.concentrations.shape[1], self.concentrations.sum(axis=1)
+        logs = (self.concentrations - prior) * self.expected_logs
+        parts = (logs - gammaln(self.concentrations) + gammaln(prior)).sum(axis=1)
+        return float((parts + gammaln(totals) - gammaln(words * prior)).sum())
+
+
+def _parts(counts: sparse.csr_array) -> tuple[Any, Any, Any]:
+    """Return where the rows of documents begin, their words and the words' counts."""
+    return counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data.astype(np.float64)
 
 
 @compiled
@@ -29,7 +109,7 @@ def _digamma(x):
 
 
 @compiled
-def infer(rows, columns, values, logs, weights, prior, gamma, found):
+def _infer(rows, columns, values, logs, weights, prior, gamma, found):
     """Fill gamma, one row per document; and c_w phi_kw by document and topic if `found` has room."""
     topics = prior.size
     longest = 0
@@ -115,7 +195,7 @@ def _add_in_logs(value, log_theta, log_word, total, stride):
 
 
 @compiled
-def cell_numbers(rows, columns, topics, words, cells):
+def _cell_numbers(rows, columns, topics, words, cells):
     """Compute cell indices topic * words + word, in the order of `found`."""
     for document in range(rows.size - 1):
         start, size = rows[document], rows[document + 1] - rows[document]
@@ -126,7 +206,7 @@ def cell_numbers(rows, columns, topics, words, cells):
 
 
 @compiled
-def word_bounds(rows, columns, log_theta, log_words):
+def _word_bounds(rows, columns, log_theta, log_words):
     """Compute the log of sum_k exp(log_theta_dk + log_words_wk) for every word of every document."""
     found = np.empty(columns.size)
     for document in range(rows.size - 1):

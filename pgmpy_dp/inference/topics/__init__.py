@@ -1,1 +1,0 @@
-"""Inference of documents' topics."""
