@@ -27,9 +27,8 @@ from .models.mixtures.household_network import PrivateHouseholdNetwork
 from .models.mixtures.mixture_network import PrivateMixtureNetwork
 from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load
 from .networks.elimination import VariableElimination
-from .observed.informed_marginals import InformedMarginals
+from .observed.informed_marginals import InformedMarginals, PublicTable
 from .observed.partially_pooled_marginals import PartiallyPooledMarginals
-from .observed.public_tables import PublicTable
 from .observed.united_marginals import UnitedMarginals, union
 from .papers.bernstein_2017 import CGMEM, NLBP
 from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price

@@ -26,10 +26,8 @@ from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook
-from pgmpy_dp.observed.broken_rules import warn_of_broken_rules
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
-from pgmpy_dp.observed.informed_marginals import InformedMarginals
-from pgmpy_dp.observed.public_tables import read_public_tables
+from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
@@ -324,7 +322,6 @@ def warn_of_releases(releases: Sequence[Release]) -> None:
     """Warn if releases are of different records, or contradict themselves or their rules."""
     warn_of_other_records(releases)
     warn_of_contradictions(releases)
-    warn_of_broken_rules(releases)
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:

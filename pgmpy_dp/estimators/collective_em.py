@@ -20,9 +20,8 @@ from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import families, markov_scopes, tabular_cpd
-from pgmpy_dp.observed.observations import Observations, observed_of
+from pgmpy_dp.observed.observed import Observed, affordable, observed_of
 from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
-from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Clique, Schema
@@ -166,7 +165,7 @@ class CollectiveEM(NetworkTableEstimator):
     def _read_tied(self, tying: Tying, release: Any, schema: Schema) -> list[DiscreteFactor]:
         tables = [tying.tables(part) for part in several(release)]
         names = list(dict.fromkeys(v for name in tying.groups for v in name))
-        engine, seen = tying.engine(schema, tables[0].schema.select(names)), Observations.of(tables, names)
+        engine, seen = tying.engine(schema, tables[0].schema.select(names)), Observed.of(tables, names)
         fit = fit_undirected(engine, engine.layout.scopes, seen, self.max_iter, self.prior_scale)
         return self._factors(engine, self._kept(fit), schema)
 

@@ -23,7 +23,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
-from pgmpy_dp.observed.observations import agreed_schema
+from pgmpy_dp.observed.observed import agreed_schema
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release

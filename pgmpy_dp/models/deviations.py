@@ -44,8 +44,8 @@ from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.table import Layout, Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.observed.observed import informative_tables
 from pgmpy_dp.observed.reading import first_containing, joined_pairs, least_noisy
-from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -357,7 +357,7 @@ class Deviations:
             for clique in release.cliques
             if clique not in release.chosen_among
         ]
-        told = set(telling(cliques, self._conditioning.layout.scopes))
+        told = set(informative_tables(cliques, self._conditioning.layout.scopes))
         held = joined_pairs(clique for clique in cliques if clique not in told)
         pairs = combinations(self.schema.variables, 2)
         return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MOST]

@@ -19,7 +19,6 @@ from scipy.special import ndtri
 
 from pgmpy_dp import _late
 from pgmpy_dp.errors import SchemaError, callers_level
-from pgmpy_dp.fitting.checks.likeness import unlike
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.table import Vector
@@ -52,6 +51,7 @@ from pgmpy_dp.models.questions import (
     numbers_of_states,
     record_codes,
 )
+from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number

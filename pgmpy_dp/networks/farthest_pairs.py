@@ -19,7 +19,7 @@ from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import agreed_total
+from pgmpy_dp.observed.observed import agreed_total
 from pgmpy_dp.observed.reading import joined_pairs
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema

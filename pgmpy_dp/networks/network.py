@@ -37,7 +37,7 @@ from pgmpy_dp.models.questions import checked_evidence
 from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers, slowly
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import agreed_schema, agreed_total
+from pgmpy_dp.observed.observed import agreed_schema, agreed_total
 from pgmpy_dp.observed.reading import first_containing
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph

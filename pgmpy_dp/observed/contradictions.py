@@ -1,53 +1,96 @@
-"""Check public tables against a release and each other, and warn of contradictions far beyond the noise."""
+"""What is said twice and differs far beyond errors: public tables and noisy ones, rules, and the parts of a union."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp.errors import MIXTURE, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.informed_marginals import InformedMarginals
-from pgmpy_dp.observed.reading import law_of
-from pgmpy_dp.release import Release
+from pgmpy_dp.observed.reading import first_containing, law_of
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
+from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Dependency, Rule
 
 # Probability of a false warning from errors alone, over all cells together.
 _LEVEL = 1e-6
+# Probability that a union of like releases is said to be unlike in something; simulated unions of like releases for the
+# null distribution of a table, whose mean and variance are used.
+_UNLIKE, _DRAWS = 0.01, 200
+
+
+@dataclass(frozen=True)
+class _Test:
+    """Numbers that differ from 0 by errors alone, of these standard deviations and this law, unless `what` is wrong."""
+
+    what: Any
+    apart: Vector
+    deviations: Vector
+    law: Law
+
+    def fails(self, level: float) -> bool:
+        return bool((self.apart > self.law.most(level) * self.deviations).any())
+
+
+def _failing(tests: Sequence[_Test], level: float) -> list[_Test]:
+    cells = sum(test.apart.size for test in tests)
+    return [test for test in tests if test.fails(level / cells)]
 
 
 def warn_of_contradictions(releases: Sequence[Release]) -> None:
-    """Warn about public tables that contradict the release or each other.
+    """Warn about public tables and rules that contradict the releases. Only the releases are used, not the records.
 
-    The test allows for sampling error: a public table may describe the population from which the records were drawn.
+    The test allows for sampling error of public tables, which may describe the population of the records.
 
     Warns
     -----
     UserWarning
-        If a public table differs from a noisy one, or two public tables from each other, far beyond their errors.
+        If a public table differs from a noisy one, or two public tables from each other, far beyond their errors. If
+        the counts that a rule sets to zero, or the differences that it excludes, are far larger than the noise.
     """
-    found = [
-        text for release in releases if isinstance(release, InformedMarginals) for text in _contradictions(release)
+    public = [
+        f"{test.what} (up to {test.apart.max() / release.total:.2g} of the records)"
+        for release in releases
+        if isinstance(release, InformedMarginals)
+        for test in _failing(list(_public_tests(release)), _LEVEL / 2)
     ]
-    if found:
-        more = " and others" if len(found) > 3 else ""
+    if public:
         warnings.warn(
-            f"Public tables are contradicted far beyond noise, standard errors and sampling: {'; '.join(found[:3])}"
-            f"{more}. They are fitted nevertheless: leave out those not about these records, or give errors.",
+            f"Public tables are contradicted far beyond noise, standard errors and sampling: {_listed(public)}. They "
+            "are fitted nevertheless: leave out those not about these records, or give errors.",
+            stacklevel=callers_level(),
+        )
+    rules = dict.fromkeys(rule for release in releases for rule in release.schema.rules)
+    broken = [
+        f"{type(test.what).__name__} of {', '.join(map(repr, test.what.variables))} "
+        f"(about {test.apart.max():,.0f} records)"
+        for test in _failing([test for rule in rules for test in _rule_tests(rule, releases)], _LEVEL)
+    ]
+    if broken:
+        several = "a rule" if len(broken) == 1 else f"{len(broken)} rules"
+        warnings.warn(
+            f"The release contradicts {several} of the schema far beyond its noise: {_listed(broken)}. "
+            "Fitted models follow the rules nevertheless: correct them if they are wrong.",
             stacklevel=callers_level(),
         )
 
 
-def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
-    """Warn about public tables that a fit leaves out to keep the junction tree small.
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join(texts[:3]) + (" and others" if len(texts) > 3 else "")
 
-    The network does not join their variables, and a junction tree that contains them would be too large.
+
+def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
+    """Warn about public tables that a fit leaves out: the network does not join their variables, and a tree that does
+    is too large.
 
     Parameters
     ----------
@@ -72,17 +115,41 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
         )
 
 
-def _contradictions(release: InformedMarginals) -> Iterator[str]:
-    tests = list(_tests(release))
-    cells = sum(apart.size for _, apart, _, _ in tests)
-    for text, apart, deviations, law in tests:
-        level = _LEVEL / cells
-        if (apart > law.most(level / 2) * deviations).any():
-            yield f"{text} (up to {apart.max() / release.total:.2g} of the records)"
+def _rule_tests(rule: Rule, releases: Sequence[Release]) -> Iterator[_Test]:
+    """Test values that are zero without noise if the rule holds."""
+    for release in releases:
+        structure = release.schema.structure
+        routes: dict[str, Any] = {v: structure.dependent.get(v, (v, None)) for v in rule.variables}
+        roots = tuple(dict.fromkeys(root for root, _ in routes.values()))
+        if _measured(release, rule.variables):
+            table, variance = release.marginal(rule.variables)
+            forbidden = table[~rule.allowed(release.schema.states)]
+        elif isinstance(rule, Dependency):
+            if _measured(release, (rule.finer,)) and _measured(release, (rule.coarser,)):
+                fine, coarse = release.marginal((rule.finer,)), release.marginal((rule.coarser,))
+                codes, states = rule.codes(release.schema.states), coarse[0].size
+                differences = np.abs(coarse[0] - np.bincount(codes, fine[0], states))
+                spread = coarse[1] + fine[1] * np.bincount(codes, minlength=states)
+                yield _Test(rule, differences, np.sqrt(spread), law_of(release))
+            continue
+        elif _measured(release, roots):
+            table, variance = release.marginal(roots)
+            places: dict[str, Any] = dict(zip(roots, np.indices(table.shape, sparse=True), strict=True))
+            cells = tuple(places[root] if codes is None else codes[places[root]] for root, codes in routes.values())
+            forbidden = table[np.broadcast_to(~rule.allowed(release.schema.states)[cells], table.shape)]
+        else:
+            continue
+        if forbidden.size:
+            sizes = np.array([*np.ones(forbidden.size), forbidden.size])
+            yield _Test(rule, np.array([*forbidden, forbidden.sum()]), np.sqrt(variance * sizes), law_of(release))
 
 
-def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, Law]]:
-    """Yield a description, the absolute differences between two tables, their standard deviations, and their law."""
+def _measured(release: Release, variables: Clique) -> bool:
+    return first_containing([release], variables) is not None
+
+
+def _public_tests(release: InformedMarginals) -> Iterator[_Test]:
+    """Test differences between a public table and noisy ones, and between public tables."""
     total, noisy = release.total, release.noisy
     public = {clique: table.scaled(total) for clique, table in release.public.items()}
     for clique, (counts, errors) in public.items():
@@ -92,20 +159,16 @@ def _tests(release: InformedMarginals) -> Iterator[tuple[str, Vector, Vector, La
             measured, variance = noisy.marginal(names)
             own, spread = _summed(clique, names, counts, errors)
             spread = spread + variance + _chance(own, total, release.total_variance)
-            text = f"the public table of {clique} by the noisy one of {', '.join(names)}"
-            yield text, np.abs(own - measured), np.sqrt(spread), law_of(release)
+            what = f"the public table of {clique} by the noisy one of {', '.join(names)}"
+            yield _Test(what, np.abs(own - measured), np.sqrt(spread), law_of(release))
     for first, second in combinations(public, 2):
         names = tuple(variable for variable in first if variable in second)
         if names:
             own, spread = _summed(first, names, *public[first])
             other, further = _summed(second, names, *public[second])
             spread = spread + further + _chance(own, total, 0.0)
-            yield (
-                f"the public table of {first} by that of {second}",
-                np.abs(own - other),
-                np.sqrt(spread),
-                GaussianNoise,
-            )
+            what = f"the public table of {first} by that of {second}"
+            yield _Test(what, np.abs(own - other), np.sqrt(spread), GaussianNoise)
 
 
 def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tuple[Vector, Vector]:
@@ -117,3 +180,79 @@ def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
     share = counts / total
     chance: Vector = np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
     return chance
+
+
+def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
+    """List the variables in which the parts of a union differ, and pairs that differ although neither variable does.
+
+    For each variable, and each measured table, the statistic is the sum over parts and cells of
+    (y - T p)^2 / (v + T p), where y are noisy counts of variance v and sum T, and p are the shares in all parts
+    together. Its null distribution is that of Poisson counts with shares p and fresh noise, as a gamma distribution
+    with the simulated mean and variance. All tests together falsely name something in about one of a hundred unions.
+
+    Parameters
+    ----------
+    union : UnitedMarginals
+    seed : int
+        Of the simulation; privacy does not depend on it.
+
+    Examples
+    --------
+    >>> from pgmpy_dp.observed.united_marginals import union as united
+    >>> from pgmpy_dp.release import Guarantee
+    >>> from pgmpy_dp.schema import Schema
+    >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
+    >>> parts = {
+    ...     name: NoisyMarginals(schema, {("smoke",): np.array(counts)}, scales, Guarantee.of(1.0))
+    ...     for name, counts in {"north": [310, 680], "south": [290, 704], "west": [600, 390]}.items()
+    ... }
+    >>> unlike(united(parts)), unlike(united({name: parts[name] for name in ("north", "south")}))
+    ((('smoke',),), ())
+    """
+    singles = [(v,) for v in union.variables if v != union.variable]
+    whole = {frozenset(clique[1:]): clique[1:] for clique in union.cliques if len(clique) > 2}
+    scopes = [*singles, *whole.values()]
+    generator = np.random.default_rng(seed)
+    level = _UNLIKE / len(scopes)
+    found: list[Clique] = []
+    for scope in scopes:
+        if not any(set(other) <= set(scope) for other in found) and _p_value(union, scope, generator) < level:
+            found.append(scope)
+    return tuple(found)
+
+
+def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generator) -> float:
+    from scipy.stats import gamma
+
+    held = list(_tables(union, scope))
+    if len(held) < 2:
+        return 1.0
+    counts = np.stack([table.ravel() for _, table, _ in held])
+    variance = np.array([max(spread, LEAST_VARIANCE) for _, _, spread in held])[:, None]
+    shares = np.maximum(counts.sum(axis=0), 0.0)
+    shares = shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
+    means = np.array([part.total for part, _, _ in held])[:, None] * shares
+    drawn = generator.poisson(means, (_DRAWS, *means.shape)).astype(np.float64)
+    for number, (part, table, _) in enumerate(held):
+        noise = law_of(part)(np.zeros(table.size), np.full(table.size, variance[number, 0]))
+        drawn[:, number] += noise.draw(_DRAWS, generator)
+    null = _statistic(drawn, variance)
+    center, spread = float(null.mean()), float(null.var())
+    return float(gamma.sf(_statistic(counts, variance), center**2 / spread, scale=spread / center))
+
+
+def _tables(union: UnitedMarginals, scope: Clique) -> Iterator[tuple[NoisyMarginals, Vector, float]]:
+    """Yield the table of each part that has one, and the variance of its noise."""
+    for part in union.parts.values():
+        if any(set(scope) <= set(clique) for clique in part.cliques):
+            yield part, *part.marginal(scope)
+
+
+def _statistic(counts: Vector, variance: Vector) -> NDArray[np.float64]:
+    """Compute the statistic of counts of shape (..., parts, cells)."""
+    sums = np.maximum(counts.sum(axis=-1, keepdims=True), 1.0)
+    shares = np.maximum(counts.sum(axis=-2, keepdims=True), 0.0)
+    shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1.0)
+    expected = sums * shares
+    found: NDArray[np.float64] = ((counts - expected) ** 2 / (variance + expected)).sum(axis=(-2, -1))
+    return found

@@ -24,8 +24,8 @@ from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
+from pgmpy_dp.observed.observed import tree_cells
 from pgmpy_dp.observed.reading import maximal, observe
-from pgmpy_dp.observed.testing_tables import tree_cells
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema

@@ -34,7 +34,7 @@ ALLOWED = {
     "fitting/readings/posterior_networks.py": "networks from what a release leaves open",
     "fitting/checks/misfit.py": "noise of a simulation, the law of what a release misses",
     "fitting/checks/fit_checks.py": "the generator of its records",
-    "fitting/checks/likeness.py": "redraws of released tables, for the law of how unlike they are by chance",
+    "observed/contradictions.py": "redraws of released tables, for the law of how unlike they are by chance",
     "inference/posterior/hamiltonian.py": "the Markov chain that draws them, its moves and priors",
     "inference/posterior/log_posterior.py": "probes of its curvature",
     "inference/mixtures/fit/noisy_tables.py": "thinning of a release, to choose penalties by",

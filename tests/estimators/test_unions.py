@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.fitting.checks.likeness import unlike
+from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})

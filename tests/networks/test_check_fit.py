@@ -22,7 +22,7 @@ from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, held_agains
 from pgmpy_dp.inference import JunctionTree, LaplaceNoise, sample
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.report import render_report
 
@@ -166,7 +166,7 @@ def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     tables = [("a", "f"), ("b", "e")]
     tree = JunctionTree.build(layout.cardinalities, [*layout.scopes, *tables])
     calibration = fit_checks._Calibrated.of(tree, layout, logs, None).calibration
-    seen = Observations.of([release], list(network.nodes()))
+    seen = Observed.of([release], list(network.nodes()))
     noise = LaplaceNoise(np.zeros(8), np.zeros(8))
     exact = dataclasses.replace(seen, cliques=tuple(tables), total=float(everyone), noise=noise)
     shares = np.concatenate([tree.marginal(calibration, table).ravel() for table in tables])
@@ -239,7 +239,7 @@ def test_any_model_with_marginals_can_be_held_against_a_release():
     records = pd.DataFrame({"a": ["no"] * 2500 + ["yes"] * 2500, "b": (["no"] * 2000 + ["yes"] * 500) * 2})
     records.loc[2500:, "b"] = ["yes"] * 2000 + ["no"] * 500
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
-    seen = Observations.of([data.measure([("a", "b")], epsilon=1.0)], ["a", "b"])
+    seen = Observed.of([data.measure([("a", "b")], epsilon=1.0)], ["a", "b"])
     deviations = np.random.default_rng(0).multinomial(total, truth, size=1000) - total * truth
     assert held_against(seen, truth, deviations).p_value > 1e-3
     assert held_against(seen, np.full(4, 0.25), deviations).fails
@@ -254,7 +254,7 @@ def test_rows_of_one_unit_are_drawn_as_if_they_were_alike():
     for rows in (1, 4):
         noise, budget = dp.SimulatedNoise(0), dp.PrivacyBudget(1e5)  # hardly any noise
         data = dp.PrivateDataset(records, schema, budget, unit="unit", max_rows=rows, noise=noise)
-        seen = Observations.of([data.measure([("a", "b")], epsilon=1e5)], ["a", "b"])
+        seen = Observed.of([data.measure([("a", "b")], epsilon=1e5)], ["a", "b"])
         found[rows] = held_against(seen, truth, deviations).z2
     assert found[1] == pytest.approx(4 * found[4], rel=1e-3)
 

@@ -16,7 +16,7 @@ from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
-from pgmpy_dp.observed.testing_tables import telling
+from pgmpy_dp.observed.observed import informative_tables
 
 NODES = list("abcde")
 STATES = {node: ["x", "y", "z"] for node in NODES}
@@ -366,14 +366,14 @@ def dp_codes(frame, schema):
 def test_pairs_that_only_test_do_not_draw_the_parameters():
     scopes = [("a",), ("b", "a"), ("c", "b", "a"), ("d", "c")]
     measured = [("a", "b"), ("c", "b", "a"), ("d", "c"), ("d", "a"), ("b", "d"), ("a",)]
-    assert telling(measured, scopes) == [("a", "b"), ("c", "b", "a"), ("d", "c"), ("a",)]
+    assert informative_tables(measured, scopes) == [("a", "b"), ("c", "b", "a"), ("d", "c"), ("a",)]
     # Of a family that was not measured as a whole, every part counts.
-    assert telling([("a", "b", "d"), ("c", "d")], scopes) == [("a", "b", "d"), ("c", "d")]
-    assert telling([("a", "d"), ("c", "b", "a")], scopes) == [("a", "d"), ("c", "b", "a")]
+    assert informative_tables([("a", "b", "d"), ("c", "d")], scopes) == [("a", "b", "d"), ("c", "d")]
+    assert informative_tables([("a", "d"), ("c", "b", "a")], scopes) == [("a", "d"), ("c", "b", "a")]
     # A larger table tells of a family that no smaller one holds.
-    assert telling([("a", "b", "c", "d"), ("c", "b", "a"), ("d", "c"), ("a", "b")], scopes) == [
+    assert informative_tables([("a", "b", "c", "d"), ("c", "b", "a"), ("d", "c"), ("a", "b")], scopes) == [
         ("c", "b", "a"),
         ("d", "c"),
         ("a", "b"),
     ]
-    assert telling([("a", "b", "c", "d"), ("a", "b")], scopes) == [("a", "b", "c", "d"), ("a", "b")]
+    assert informative_tables([("a", "b", "c", "d"), ("a", "b")], scopes) == [("a", "b", "c", "d"), ("a", "b")]

@@ -17,7 +17,7 @@ from pgmpy_dp.fitting.readings import undirected
 from pgmpy_dp.fitting.readings.directed import Problem
 from pgmpy_dp.inference import JunctionTree, Layout
 from pgmpy_dp.observed.factors import families
-from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.observed.reading import observe
 
 RELEASES = ["laplace", "fourier"]
@@ -197,7 +197,7 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0)).measure_coefficients(
         [("lung", "site"), ("lung", "smoke")], 0.3
     )
-    seen = Observations.of([noisy], list(schema.variables)).of_tables
+    seen = Observed.of([noisy], list(schema.variables)).of_tables
     scopes = [("smoke",), ("site",), ("lung", "site", "smoke")]
     cards = {v: schema.cardinality(v) for v in schema.variables}
     generator = np.random.default_rng(2)

@@ -19,9 +19,8 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Rows, Table, Vector
 from pgmpy_dp.inference.trees.tree_sampling import counted, sample_counts
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observations import Observations, agreed_schema
+from pgmpy_dp.observed.observed import Observed, agreed_schema, first_tests, informative_tables, tree_cells
 from pgmpy_dp.observed.reading import observed_parts
-from pgmpy_dp.observed.testing_tables import first_tests, telling, tree_cells
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -128,10 +127,10 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     layout, logs, _ = log_linear(network, schema.states)
     rows = None if isinstance(network, DiscreteMarkovNetwork) else Rows(layout)
     cards, scopes = layout.cardinalities, layout.scopes
-    seen = Observations.of(releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size))
+    seen = Observed.of(releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size))
     most = max(_MOST_CELLS, 2 * tree_cells(cards, scopes))
     whole = tree_cells(cards, [*scopes, *seen.cliques]) <= most
-    near = seen if whole else Observations.of(releases, nodes, partial(telling, scopes=scopes))
+    near = seen if whole else Observed.of(releases, nodes, partial(informative_tables, scopes=scopes))
     tables = dict.fromkeys(near.cliques)
     others = [clique for clique in dict.fromkeys(seen.cliques) if clique not in tables]
     tree = build_engine(cards, dict.fromkeys([*scopes, *tables]), "junction_tree")
@@ -219,7 +218,7 @@ class _Calibrated:
 def _drawn_tables(
     tree: JunctionTree,
     calibration: Calibration,
-    seen: Observations,
+    seen: Observed,
     shares: Vector,
     draws: int,
     generator: np.random.Generator,
@@ -254,7 +253,7 @@ def _drawn_tables(
 def _drawn_records(
     draw: Callable[[int], NDArray[np.integer]],
     cardinalities: Mapping[str, int],
-    seen: Observations,
+    seen: Observed,
     shares: Vector,
     draws: int,
 ) -> Vector:
@@ -297,7 +296,7 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
     TreeTooLargeError
         If simulated tables do not fit in memory.
     """
-    seen = Observations.of([release.as_measured], list(schema.variables))
+    seen = Observed.of([release.as_measured], list(schema.variables))
     size, scopes = seen.layout.size, seen.cliques
     if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:
         raise TreeTooLargeError(f"the test of fit simulates {size:,} measured cells, more than allowed")

@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.table import Table, Vector
-from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.observed.reading import least_noisy
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
@@ -198,7 +198,7 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
 
 
 def held_against(
-    seen: Observations,
+    seen: Observed,
     shares: Vector,
     deviations: Vector,
     tangents: Tangents | None = None,
@@ -209,7 +209,7 @@ def held_against(
 
     Parameters
     ----------
-    seen : Observations
+    seen : Observed
     shares : ndarray of shape (cells,)
         The model's probabilities of the cells of `seen.cliques`.
     deviations : ndarray of shape (draws, cells)
@@ -286,7 +286,7 @@ def _either(others: float, chosen: Vector) -> float:
     return min(1.0, len(tested) * min(tested)) if tested else math.nan
 
 
-def scoring_step(seen: Observations, shares: Vector, tangents: Tangents) -> Vector:
+def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
     """Return the change of the parameters (logarithms) by one step of Fisher scoring on all observations.
 
     Directions that the observations leave open are regularised to steps of about one, so that they stay small.
@@ -300,12 +300,12 @@ def scoring_step(seen: Observations, shares: Vector, tangents: Tangents) -> Vect
     return step[:-1] if seen.total_variance > 0 else step
 
 
-def _repeats(seen: Observations) -> int:
+def _repeats(seen: Observed) -> int:
     """Return the factor by which equal rows of one unit may raise the sampling variance: at most `max_rows`."""
     return max(release.guarantee.max_rows or 1 for release in seen.releases)
 
 
-def _expected(seen: Observations, shares: Vector) -> tuple[Vector, Vector]:
+def _expected(seen: Observed, shares: Vector) -> tuple[Vector, Vector]:
     """Return the expected observations, and the weights that standardise deviations from them."""
     expected, squares = seen.total * seen.expected(shares), seen.total * seen.expected_squares(shares)
     sampling = _repeats(seen) * np.maximum(squares - expected**2 / seen.total, 0.0)
@@ -313,7 +313,7 @@ def _expected(seen: Observations, shares: Vector) -> tuple[Vector, Vector]:
 
 
 def _columns(
-    seen: Observations, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
+    seen: Observed, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
     """Standardise derivatives of observations by the fitted parameters, and by the number of records if unknown.
 
@@ -379,7 +379,7 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
 
 
 def _pair_misfit(
-    seen: Observations, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
+    seen: Observed, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
 ) -> tuple[Vector, Vector]:
     """Sum residuals to pairs, from all tables that contain them; return sums of squares relative to their means.
 
@@ -501,7 +501,7 @@ def _tail(values: Vector, law: Vector) -> Vector:
 
 
 def _misfits(
-    seen: Observations,
+    seen: Observed,
     own: dict[Clique, Vector],
     cliques: Sequence[Clique],
     misfit: Vector,
@@ -518,9 +518,7 @@ def _misfits(
     return tuple(sorted(found, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
 
 
-def _effect(
-    seen: Observations, own: dict[Clique, Vector], clique: Clique
-) -> tuple[float, tuple[State, ...], float, float]:
+def _effect(seen: Observed, own: dict[Clique, Vector], clique: Clique) -> tuple[float, tuple[State, ...], float, float]:
     """Compare the least noisy table of a clique with the model's; returns the last four attributes of `Misfit`."""
     total, schema = seen.total, seen.schema
     counts, variance = least_noisy(seen.releases, clique)

@@ -19,9 +19,8 @@ from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.consistency import consistency_weights, make_consistent, mutual_consistency
 from pgmpy_dp.observed.factors import conditional
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
-from pgmpy_dp.observed.observations import Observations, observed_of, sampling_variance
+from pgmpy_dp.observed.observed import Observed, informative_tables, observed_of, sampling_variance, tree_cells
 from pgmpy_dp.observed.reading import first_containing, law_of, with_noise
-from pgmpy_dp.observed.testing_tables import telling, tree_cells
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
@@ -50,7 +49,7 @@ class DirectedFit:
 class Problem:
     """Minus the penalised log-likelihood of the observations, as a function of the logits of all rows."""
 
-    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations) -> None:
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observed) -> None:
         self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, observed.total
         self.pseudo = _pseudo_counts(families)
         self.free = tree.layout.places(families.scopes)
@@ -85,7 +84,7 @@ class Problem:
         return steepness
 
 
-def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Observations, max_iter: int) -> DirectedFit:
+def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Observed, max_iter: int) -> DirectedFit:
     """Find the network that best explains all observations, in two rounds of at most `max_iter` iterations each.
 
     Maximises over the rows theta of all CPDs
@@ -111,14 +110,14 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
         found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
         logits, value = found.point, found.value
     log_rows = problem.rows.normalise(logits)
-    informative = observed.only(telling(observed.cliques, families))
+    informative = observed.only(informative_tables(observed.cliques, families))
     shares = problem.calibrate(log_rows).marginals[tree.layout.places(informative.cliques)]
     residual = _squared_residual(informative, shares)
     return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
 
 
 def fit_directed_loopily(
-    graph: FactorGraph, families: Sequence[Clique], observed: Observations, max_iter: int
+    graph: FactorGraph, families: Sequence[Clique], observed: Observed, max_iter: int
 ) -> DirectedFit:
     """Fit by loopy belief propagation, for networks whose junction tree does not fit in memory; see `fit_directed`.
 
@@ -191,7 +190,7 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
         )
 
 
-def _squared_residual(observed: Observations, shares: Vector) -> float:
+def _squared_residual(observed: Observed, shares: Vector) -> float:
     """Average the squared residuals, each in units of the variance of noise and of sampling the records."""
     total, noise = observed.total, observed.noise
     expected = observed.expected(total * shares)
@@ -205,7 +204,7 @@ def _pseudo_counts(families: Layout) -> Vector:
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
 
 
-def _start(seen: Observations, family: Clique) -> LaplaceNoise | GaussianNoise:
+def _start(seen: Observed, family: Clique) -> LaplaceNoise | GaussianNoise:
     """Return the family's own noisy table; if it was not measured, a flat one whose noise is as large as itself."""
     release = first_containing(seen.releases, family)
     if release is not None:

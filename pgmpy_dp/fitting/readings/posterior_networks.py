@@ -23,11 +23,10 @@ from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.tree_sampling import counted
 from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
-from pgmpy_dp.observed.observations import Observations, agreed_schema
+from pgmpy_dp.observed.observed import Observed, agreed_schema, informative_tables
 from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals
 from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
-from pgmpy_dp.observed.testing_tables import telling
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE, refuse_exact, refuse_repeated
@@ -259,7 +258,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         rules = (rule.variables for rule in agreed.rules)
         return tuple(families(network)) if directed else markov_scopes(network, dict.fromkeys([*cliques, *rules]))
 
-    seen = Observations.of(releases, nodes, lambda cliques: telling(cliques, scopes_of(cliques)))
+    seen = Observed.of(releases, nodes, lambda cliques: informative_tables(cliques, scopes_of(cliques)))
     schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()

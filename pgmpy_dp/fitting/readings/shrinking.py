@@ -19,7 +19,7 @@ from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise
 from pgmpy_dp.inference.posterior.noisy_rows import NoisyRows
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.observed.observations import Observations, observed_of
+from pgmpy_dp.observed.observed import Observed, observed_of
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique
@@ -62,7 +62,7 @@ def shrunk_tables(
 class _Shrinking:
     """The rounds of `shrunk_tables`."""
 
-    def __init__(self, tree: JunctionTree, families: Layout, observed: Observations) -> None:
+    def __init__(self, tree: JunctionTree, families: Layout, observed: Observed) -> None:
         self.problem = Problem(tree, families, observed)
         self.noise = observed.noise.at_least(LEAST_VARIANCE)
         self.rows, self.total = self.problem.rows, observed.total

@@ -23,7 +23,7 @@ from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.tied import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside
 from pgmpy_dp.observed.informed_marginals import require_tables
-from pgmpy_dp.observed.observations import Observations
+from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
@@ -67,7 +67,7 @@ class _Bound:
     """Minus a lower bound on log p(y), as a function of the posterior's location and log variances."""
 
     def __init__(
-        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observations, barred: Vector | None = None
+        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observed, barred: Vector | None = None
     ) -> None:
         layout = tree.layout
         self.barred = 0.0 if barred is None else barred
@@ -159,7 +159,7 @@ class _Prior:
 def fit_undirected(
     engine: JunctionTree | TiedTree | FactorGraph,
     scopes: Sequence[Clique],
-    seen: Observations,
+    seen: Observed,
     max_iter: int,
     prior_scale: float | None,
     barred: Vector | None = None,
@@ -209,7 +209,7 @@ def fit_undirected(
 
 
 def _fit_loopy(
-    engine: FactorGraph, scopes: Sequence[Clique], seen: Observations, max_iter: int, prior_scale: float | None
+    engine: FactorGraph, scopes: Sequence[Clique], seen: Observed, max_iter: int, prior_scale: float | None
 ) -> UndirectedFit:
     layout, total = engine.layout, seen.total
     free = layout.places(scopes)

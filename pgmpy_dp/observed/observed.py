@@ -1,8 +1,16 @@
-"""Several releases of the same records as one system of linear observations."""
+"""Several releases of the same records as one system of linear observations, y = A n + noise.
+
+Some measured tables only test a network: other tables already give all their information about its families. They add
+little to a fit if the network is right, and bias its parameters if it is wrong, but they show how far its answers are
+off. There may be too many of them for a junction tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,19 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine, LinearMap, counts_by_dual
 from pgmpy_dp.inference.collective.noise_laws import LinearObservations, end_to_end
 from pgmpy_dp.inference.tables.table import Layout, Vector, pooled
 from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
 from pgmpy_dp.observed.reading import observe, observed_parts
-from pgmpy_dp.observed.testing_tables import affordable
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
+# Limits on the junction tree with such tables: its cells, and its size relative to the tree without them. The larger
+# limit applies.
+_MOST_CELLS, _GROWTH = 2**17, 2
+
 
 @dataclass(frozen=True, eq=False)
-class Observations(LinearObservations):
+class Observed(LinearObservations):
     """Joint observations y = A n + independent noise from several releases of the same records.
 
     Attributes
@@ -48,7 +60,7 @@ class Observations(LinearObservations):
         releases: Sequence[Any],
         variables: Sequence[str],
         chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
-    ) -> Observations:
+    ) -> Observed:
         """Join the observations of some variables, from those tables of the releases that `chosen` selects.
 
         Raises
@@ -88,6 +100,27 @@ class Observations(LinearObservations):
         """Return the layout of the tables."""
         return Layout.of(self.schema.cardinalities(), self.cliques)
 
+    def residuals(self, shares: Vector) -> tuple[Vector, Vector]:
+        """Compare with a model's probabilities of the cells of `cliques`.
+
+        Returns
+        -------
+        residuals : ndarray
+            Observations minus their expectations.
+        weights : ndarray
+            One over their standard deviations by noise and by the sampling of the records, so that the product is
+            standardised. Equal rows of one unit may raise the sampling variance by up to their number.
+        """
+        expected, squares = self.total * self.expected(shares), self.total * self.expected_squares(shares)
+        sampling = self.repeats * np.maximum(squares - expected**2 / self.total, 0.0)
+        weights: Vector = 1.0 / np.sqrt(np.maximum(self.noise.variance, LEAST_VARIANCE) + sampling)
+        return self.noise.observed - expected, weights
+
+    @property
+    def repeats(self) -> int:
+        """The largest number of rows of one unit, which may be equal."""
+        return max(release.guarantee.max_rows or 1 for release in self.releases)
+
     @property
     def chosen_among(self) -> NDArray[np.int64]:
         """Return the number of candidates from which each table was chosen for its distance from a network, or 0."""
@@ -103,7 +136,7 @@ class Observations(LinearObservations):
 
 def observed_of(
     releases: Sequence[Any], nodes: Sequence[str], scopes_of: Callable[[Sequence[Clique]], Sequence[Clique]]
-) -> Observations:
+) -> Observed:
     """Join the observations from which a network is fitted.
 
     Tables that only test the network are left out if they would make the junction tree too large, with a warning if
@@ -129,7 +162,7 @@ def observed_of(
         warn_of_tables_left_out(releases, cliques, kept)
         return kept
 
-    return Observations.of(releases, nodes, chosen).of_tables
+    return Observed.of(releases, nodes, chosen).of_tables
 
 
 def agreed_schema(releases: Sequence[Any], nodes: Sequence[str]) -> Schema:
@@ -170,3 +203,73 @@ def sampling_variance(counts: Vector, total: float | Vector, squares: Vector | N
     """
     variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
     return variance
+
+
+def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
+    """Leave out the tables that only test the network.
+
+    Of the tables that contain a family or factor, only the minimal ones are informative. A table is also
+    kept if no other kept table covers its overlap with some family.
+    """
+    sets = [frozenset(clique) for clique in cliques]
+    parts = [frozenset(scope) for scope in scopes]
+    kept = {own for own in sets if any(own <= part for part in parts)}
+    for part in parts:
+        holders = {own for own in sets if len(part) > 1 and part <= own}
+        kept |= {own for own in holders if not any(other < own for other in holders)}
+    for own in sets:
+        told = [own & part for part in parts if own & part]
+        if any(not any(shared <= other for other in kept) for shared in told):
+            kept.add(own)
+    return [clique for clique, own in zip(cliques, sets, strict=True) if own in kept]
+
+
+def affordable(
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = _MOST_CELLS
+) -> list[Clique]:
+    """Keep all informative tables, and the first tests of the network as long as its junction tree stays small.
+
+    Parameters
+    ----------
+    cardinalities : mapping of variable to int
+    scopes : sequence of tuples of str
+        Families or factors.
+    cliques : sequence of tuples of str
+        Measured tables.
+    most : int
+        Largest number of cells of the junction tree; twice its cells without tests if that is more.
+    """
+    kept = set(map(frozenset, informative_tables(cliques, scopes)))
+    tests = [clique for clique in cliques if frozenset(clique) not in kept]
+
+    def taken(count: int) -> list[Clique]:
+        also = set(map(frozenset, tests[:count]))
+        return [clique for clique in cliques if frozenset(clique) in kept or frozenset(clique) in also]
+
+    def cells(count: int) -> int:
+        return tree_cells(cardinalities, [*scopes, *taken(count)])
+
+    if not tests:
+        return list(cliques)
+    most = max(most, _GROWTH * cells(0))
+    if cells(len(tests)) <= most:
+        return list(cliques)
+    return taken(bisect_right(range(len(tests)), most, key=cells) - 1)
+
+
+def first_tests(
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int
+) -> list[Clique]:
+    """Keep all informative tables, and the first tests of the network, up to `most` cells of tables in total."""
+    kept = set(map(frozenset, informative_tables(cliques, scopes)))
+    sizes = {clique: math.prod(cardinalities[variable] for variable in clique) for clique in cliques}
+    left = most - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
+    tests = [clique for clique in sizes if frozenset(clique) not in kept]
+    held = set(tests[: bisect_right(list(itertools.accumulate(sizes[clique] for clique in tests)), left)])
+    return [clique for clique in cliques if frozenset(clique) in kept or clique in held]
+
+
+def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:
+    """Count the cells of the junction tree of the given scopes."""
+    cliques = JunctionTree.cliques_of(cardinalities, scopes)
+    return sum(int(np.prod([cardinalities[v] for v in clique], dtype=object)) for clique in cliques)
