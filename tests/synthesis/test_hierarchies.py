@@ -15,8 +15,9 @@ from pgmpy.inference import VariableElimination
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import children_within, coarse_table, fine_counts
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.records import open_records
 from pgmpy_dp.release.kinds import Release
 
@@ -106,6 +107,18 @@ def test_likelihoods_of_records(mixture, joint):
         others = tuple(axis for axis in range(6) if not known[axis])
         expected = joint.sum(axis=others)[tuple(every[:, np.array(known)].T)]
         np.testing.assert_allclose(np.exp(mixture.log_probability(np.where(known, every, -1))), expected, atol=1e-12)
+
+
+def test_records_in_bulk_know_finer_and_coarser_variables(mixture):
+    names, draw = mixture.variables, np.random.default_rng(0)
+    records = mixture.sample(20, draw).astype(int)
+    for lacking in [asked for size in (1, 2, 3) for asked in itertools.combinations(names, size)]:
+        kept = [variable for variable in names if variable not in lacking]
+        known = {variable: records[:, names.index(variable)] for variable in kept}
+        found = mixture.in_records([lacking], known)[0]
+        for record, table in zip(records, found, strict=True):
+            evidence = {variable: int(record[names.index(variable)]) for variable in kept}
+            np.testing.assert_allclose(table, mixture.given(evidence).marginal(lacking).ravel(), atol=1e-12)
 
 
 @pytest.mark.parametrize("draw", [draw_records, Mixture.sample])

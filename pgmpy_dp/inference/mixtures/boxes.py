@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from pgmpy_dp.inference.mixtures.mixture import Mixture, Whole
+from pgmpy_dp.inference.mixtures.children import Whole
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 Cells = NDArray[np.bool_]  # axes: component, cells of a block

@@ -7,7 +7,8 @@ a variable are children, and so are finer variables within coarser ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -17,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import logsumexp
 
-from pgmpy_dp._threads import one_thread
+from pgmpy_dp._threads import cores, one_thread
+from pgmpy_dp.inference.mixtures.children import Child, Whole, along, row_products
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
-Whole = NDArray[np.intp]
 # Most cells of an answered table, and of intermediate products of a few components' tables.
 _MAX_CELLS, _MAX_PRODUCTS = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
@@ -28,85 +29,6 @@ _RECORDS = 2_000  # records whose likelihoods are computed together
 
 class AnswerTooLargeError(ValueError):
     """A requested table has more cells than allowed."""
-
-
-@dataclass(frozen=True)
-class Child:
-    """Probabilities of a variable's states given its parent's.
-
-    Parameters
-    ----------
-    parent : variable
-    shares : sparse array of shape (states of the parent, states of the child)
-        Rows sum to one; those of states that never occur may be empty.
-
-    Examples
-    --------
-    >>> places = Child.within("region", np.array([0, 1, 0]), np.array([0.25, 1.0, 0.75]), 2)
-    >>> places.shares.toarray()
-    array([[0.25, 0.  , 0.75],
-           [0.  , 1.  , 0.  ]])
-    """
-
-    parent: Variable
-    shares: Any
-
-    @classmethod
-    def function(cls, parent: Variable, states: Whole, count: int) -> Child:
-        """Build a child that has one of `count` states for each state of its parent."""
-        shape = len(states), count
-        return cls(parent, sparse.csr_array((np.ones(len(states)), (np.arange(len(states)), states)), shape=shape))
-
-    @classmethod
-    def within(cls, parent: Variable, groups: Whole, shares: Vector, count: int) -> Child:
-        """Build a child each of whose states belongs to one of the parent's `count` states, with a share of it."""
-        shape = count, len(groups)
-        return cls(parent, sparse.csr_array((shares, (groups, np.arange(len(groups)))), shape=shape))
-
-    @property
-    def states(self) -> int:
-        """Number of states of the child."""
-        return int(self.shares.shape[1])
-
-    @property
-    def certain(self) -> bool:
-        """Whether the parent's state determines the child's."""
-        return bool(np.diff(self.shares.indptr).max(initial=0) <= 1)
-
-    def given(self, likelihood: Vector) -> tuple[Vector, Child]:
-        """Condition on evidence on the child: return the likelihood of the parent's states, and the child given it."""
-        rows, joint = self._rows, self.shares.data * likelihood[self.shares.indices]
-        sums = np.bincount(rows, joint, self.shares.shape[0]).astype(np.float64)
-        within = sums[rows]
-        data = np.where(within > 0, joint / np.where(within > 0, within, 1.0), self.shares.data)
-        shares = sparse.csr_array((data, self.shares.indices, self.shares.indptr), shape=self.shares.shape)
-        return sums, replace(self, shares=shares)
-
-    def draw(self, parents: NDArray[Any], generator: np.random.Generator, *, even: bool) -> Whole:
-        """Draw a state for each record's parent: at random, or so that each has its expected number, rounded."""
-        starts, ends = self.shares.indptr[:-1], self.shares.indptr[1:]
-        sizes = ends - starts
-        if self.certain:
-            found: Whole = self.shares.indices[np.minimum(starts[parents], self.shares.nnz - 1)]
-            return found
-        sums = np.cumsum(self.shares.data)
-        before = np.concatenate([[0.0], sums])[starts]
-        # Sums of parent p lie between p and p + 1, so that one search serves all.
-        steps = sums - before[self._rows] + self._rows
-        spots = generator.random(parents.size)
-        if even:
-            by_parent = np.lexsort((spots, parents))
-            counts = np.bincount(parents, minlength=sizes.size)
-            ranks = np.arange(parents.size) - np.repeat(np.cumsum(counts) - counts, counts)
-            start = generator.random(counts.size)
-            spots[by_parent] = (ranks + np.repeat(start, counts)) / np.repeat(counts, counts)
-        places = np.searchsorted(steps, parents + spots, side="right")
-        drawn: Whole = self.shares.indices[np.clip(places, starts[parents], ends[parents] - 1)]
-        return drawn
-
-    @property
-    def _rows(self) -> Whole:
-        return np.repeat(np.arange(self.shares.shape[0]), np.diff(self.shares.indptr))
 
 
 @dataclass(frozen=True)
@@ -228,17 +150,12 @@ class Mixture:
         self._require(asked)
         if len(set(asked)) != len(asked):
             raise ValueError(f"{asked!r} repeats a variable")
-        shape = [self.cardinalities[variable] for variable in asked]
-        cells = math.prod(shape)
-        if cells > _MAX_CELLS:
-            raise AnswerTooLargeError(
-                f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
-            )
+        self._require_few(asked)
         factors, sizes, late, order = self._factors(asked)
         with one_thread():
             table = _sum_of_products(self.weights, factors).reshape(sizes)
         for axis, descent in late.items():
-            table = _along(table, axis, descent)
+            table = along(table, axis, descent)
         table = table.reshape([self.cardinalities[variable] for variable in order])
         return table.transpose([order.index(variable) for variable in asked])
 
@@ -267,7 +184,7 @@ class Mixture:
                 names, descent = self._descent(root, asked)
                 order += names
                 if descent is not None and descent.shape[1] <= descent.shape[0]:
-                    table = _along(table, axis, descent)
+                    table = along(table, axis, descent)
                 elif descent is not None:
                     late[len(sizes)] = descent
                 sizes.append(table.shape[axis])
@@ -284,7 +201,7 @@ class Mixture:
                 if below:
                     names += below
                     own = child.shares if descent is None else child.shares @ descent
-                    found = own if found is None else _sparse_row_products(found, own)
+                    found = own if found is None else row_products(found, own)
         return names, None if names == [variable] else found
 
     def given(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
@@ -363,34 +280,124 @@ class Mixture:
             raise ValueError(f"records need shape (records, {sizes.size}) and whole numbers")
         if ((codes < -1) | (codes >= sizes)).any():
             raise ValueError("records hold states that their variables do not have")
-        out = np.empty(len(codes))
-        known = dict(zip(self.variables, codes.T, strict=True))
-        for begin, logs in self._logs_of_components(known, len(codes), self.blocks):
-            out[begin : begin + len(logs)] = logsumexp(logs, axis=1)
+        out, logs = np.empty(len(codes)), self._logs_of_components()
+        for begin in range(0, len(codes), _RECORDS):
+            known = dict(zip(self.variables, codes[begin : begin + _RECORDS].T, strict=True))
+            out[begin : begin + _RECORDS] = logsumexp(logs(known), axis=1)
         return out
 
-    def _logs_of_components(
-        self, known: Mapping[Variable, NDArray[Any]], count: int, blocks: Collection[Scope]
-    ) -> Iterator[tuple[int, Vector]]:
-        """Yield logs of each component's weight times the probability of what records know of some blocks."""
+    def in_records(
+        self,
+        scopes: Sequence[Scope],
+        known: Mapping[Variable, NDArray[Any]],
+        kept: Callable[[Vector], NDArray[Any]] = lambda table: table,
+    ) -> list[NDArray[Any]]:
+        """Compute the joint distributions of some variables in each record, given what it knows of others.
+
+        A product with the components' tables answers all records at once that know the same of the blocks asked for.
+
+        Parameters
+        ----------
+        scopes : sequence of tuples of variables
+            Each is answered by itself.
+        known : mapping of variable to ndarray of int, shape (records,)
+            States; other variables are unknown.
+        kept : callable, optional
+            What to keep of the tables of a few records at a time, which have shape (records, cells).
+
+        Returns
+        -------
+        list of ndarray of shape (records, cells)
+            A table per scope, flat; all 0 where what a record knows is impossible.
+
+        Raises
+        ------
+        AnswerTooLargeError
+            If a table would have more than 20 million cells.
+
+        Examples
+        --------
+        >>> sick = np.array([[1.0, 0.0], [0.5, 0.5]])
+        >>> mixture = Mixture.of({"lung": 2, "bronc": 2}, [("lung",), ("bronc",)], [0.9, 0.1], [sick, sick])
+        >>> mixture.in_records([("bronc",)], {"lung": np.array([1, 0])})[0].round(3)
+        array([[0.5  , 0.5  ],
+               [0.974, 0.026]])
+        """
+        for scope in scopes:
+            self._require(scope)
+            self._require_few(scope)
+        count = len(next(iter(known.values()))) if known else 1
+        parts, logs = [self._part_around(scope) for scope in scopes], self._logs_of_components()
+        around = [known[variable] for part in parts for variable in part.variables if variable in known]
+        order = np.lexsort(around) if around else np.arange(count)  # those who share a product follow each other
+        full = {v: known[v][order] if v in known else np.full(count, -1) for v in self.variables}
+
+        def answers(begin: int) -> list[NDArray[Any]]:
+            some = {variable: codes[begin : begin + _RECORDS] for variable, codes in full.items()}
+            chances = logs(some)
+            peak = chances.max(axis=1, keepdims=True)
+            chances = np.exp(chances - np.where(np.isfinite(peak), peak, 0.0), out=chances)
+            chances /= np.maximum(chances.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+            return [kept(part._answers(scope, some, chances)) for scope, part in zip(scopes, parts, strict=True)]
+
+        with one_thread(), ThreadPoolExecutor(cores()) as pool:
+            found = list(pool.map(answers, range(0, count, _RECORDS)))
+        return [np.concatenate(tables)[np.argsort(order)] for tables in zip(*found, strict=True)]
+
+    def _part_around(self, scope: Scope) -> Mixture:
+        """Return the mixture of the blocks on which some variables depend within a component, with their children."""
+        roots = {self.root(variable) for variable in scope}
+        blocked = {variable for block in self.blocks if roots & set(block) for variable in block}
+        return self.only([variable for variable in self.variables if self.root(variable) in blocked])
+
+    def _answers(self, scope: Scope, known: Mapping[Variable, NDArray[Any]], chances: Vector) -> Vector:
+        """Compute `in_records` for a scope from the probabilities of each record's components, all else given."""
+        codes = np.stack([known[variable] for variable in self.variables], axis=1)
+        patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
+        found = np.empty((len(codes), math.prod(self.cardinalities[variable] for variable in scope)))
+        for number, states in enumerate(patterns):
+            evidence = {v: int(state) for v, state in zip(self.variables, states, strict=True) if state >= 0}
+            _, tables, children = self._weigh(evidence)
+            factors, sizes, late, order = replace(self, tables=tables, children=children)._factors(scope)
+            rows = np.flatnonzero(pattern.ravel() == number)
+            width = max(1, _MAX_PRODUCTS // math.prod(sizes))
+            for some in np.array_split(rows, -(-len(rows) // width)):
+                table = np.zeros((len(some), math.prod(sizes)))
+                for begin in range(0, chances.shape[1], width):
+                    each = [factor[begin : begin + width] for factor in factors]
+                    table += chances[some, begin : begin + width] @ reduce(_row_products, each)
+                table = table.reshape(-1, *sizes)
+                for axis, descent in late.items():
+                    table = along(table, axis + 1, descent)
+                table = table.reshape(-1, *(self.cardinalities[variable] for variable in order))
+                table = table.transpose([0, *(order.index(variable) + 1 for variable in scope)])
+                found[some] = table.reshape(len(some), -1)
+        return found
+
+    def _logs_of_components(self) -> Callable[[Mapping[Variable, NDArray[Any]]], Vector]:
+        """Return a function that computes logs of each component's weight times the probability of a few records."""
         parents = {child.parent for child in self.children.values()}
-        used = [(block, table) for block, table in zip(self.blocks, self.tables, strict=True) if block in blocks]
         with np.errstate(divide="ignore"):
             start = np.log(self.weights)
-            alone = {block: _padded_logs(table) for block, table in used if parents.isdisjoint(block)}
-            for begin in range(0, count, _RECORDS):
-                part = {variable: codes[begin : begin + _RECORDS] for variable, codes in known.items()}
-                terms = np.tile(start, (min(_RECORDS, count - begin), 1))
-                for block, table in used:
-                    places = {variable: part[variable] for variable in block}
-                    if block not in alone:
-                        for axis, variable in enumerate(block, 1):
-                            if variable in parents:
-                                likelihoods, places[variable] = self._likelihoods(variable, part)
-                                table = _along(table, axis, likelihoods.T)
-                    log = alone[block] if block in alone else _padded_logs(table)
-                    terms += log[tuple(places.values())]
-                yield begin, terms
+        alone = {
+            block: _padded_logs(table)
+            for block, table in zip(self.blocks, self.tables, strict=True)
+            if parents.isdisjoint(block)
+        }
+
+        def logs(known: Mapping[Variable, NDArray[Any]]) -> Vector:
+            terms = np.tile(start, (len(next(iter(known.values()))), 1))
+            for block, table in zip(self.blocks, self.tables, strict=True):
+                states = {variable: known[variable] for variable in block}
+                if block not in alone:
+                    for axis, variable in enumerate(block, 1):
+                        if variable in parents:
+                            likelihoods, states[variable] = self._likelihoods(variable, known)
+                            table = along(table, axis, likelihoods.T)
+                terms += (alone[block] if block in alone else _padded_logs(table))[tuple(states.values())]
+            return terms
+
+        return logs
 
     def _likelihoods(self, root: Variable, known: Mapping[Variable, NDArray[Any]]) -> tuple[Any, Whole]:
         """Return distinct likelihoods of a root's states by what records know of it and its descendants."""
@@ -480,6 +487,13 @@ class Mixture:
             )
         return likelihood
 
+    def _require_few(self, asked: Scope) -> None:
+        cells = math.prod(self.cardinalities[variable] for variable in asked)
+        if cells > _MAX_CELLS:
+            raise AnswerTooLargeError(
+                f"a table of {cells:,} cells was asked for, more than {_MAX_CELLS:,}; ask for fewer variables at once"
+            )
+
     def _require(self, variables: Iterable[Variable]) -> None:
         unknown = [variable for variable in variables if variable not in self.cardinalities]
         if unknown:
@@ -500,7 +514,8 @@ def _padded_logs(table: Vector) -> Vector:
     """Return logs of a block's table, components last; the last entry of each axis, which -1 selects, is its sum."""
     for axis in range(1, table.ndim):
         table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
-    return np.ascontiguousarray(np.moveaxis(np.log(table), 0, -1))
+    with np.errstate(divide="ignore"):
+        return np.ascontiguousarray(np.moveaxis(np.log(table), 0, -1))
 
 
 def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
@@ -522,24 +537,6 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
 def _row_products(first: Vector, second: Vector) -> Vector:
     """Compute the outer products of the rows of two matrices."""
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
-
-
-def _sparse_row_products(first: Any, second: Any) -> Any:
-    """Compute the outer products of the rows of two sparse matrices."""
-    rows = np.repeat(np.arange(first.shape[0]), np.diff(first.indptr))
-    counts = np.diff(second.indptr)[rows]
-    one = np.repeat(np.arange(rows.size), counts)
-    other = np.arange(one.size) + np.repeat(second.indptr[rows] - np.cumsum(counts) + counts, counts)
-    columns = first.indices[one].astype(np.int64) * second.shape[1] + second.indices[other]
-    entries = first.data[one] * second.data[other], (rows[one], columns)
-    return sparse.csr_array(entries, shape=(first.shape[0], first.shape[1] * second.shape[1]))
-
-
-def _along(table: Vector, axis: int, matrix: Any) -> Vector:
-    """Multiply an axis of a table by a sparse matrix."""
-    moved = np.moveaxis(table, axis, 0)
-    found = matrix.T @ moved.reshape(len(moved), -1)
-    return np.moveaxis(found.reshape(-1, *moved.shape[1:]), 0, axis)
 
 
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -30,8 +31,9 @@ from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
 from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
 from pgmpy_dp.inference.mixtures.boxes import Rules, conditioned
+from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.answering import FEW_STATES
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 # Number of draws of an answer's error, to estimate how often a state is the most probable one.
 _ERRORS = 1000
+_AT_ONCE = 20_000  # records that are answered together
 
 
 @dataclass(frozen=True)
@@ -98,13 +101,37 @@ class MixtureAnswers:
         return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
 
     def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
-        for given in givens:
-            mixture = self._given(given)
-            yield [mixture.marginal((variable,)) for variable in asked]
+        scopes = [(variable,) for variable in asked]
+        for given, tables in self._in_bulk(scopes, givens, lambda table: table):
+            if tables is None or not all(table.any() for table in tables):
+                mixture = self._given(given)
+                tables = [mixture.marginal(scope) for scope in scopes]
+            yield tables
 
     def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
-        for given in givens:
-            yield self._given(given).most_probable(asked)
+        shape = [self.mixture.cardinalities[variable] for variable in asked]
+
+        def best(table: Vector) -> NDArray[np.intp]:
+            return np.where(table.any(axis=1), table.argmax(axis=1), -1)
+
+        for given, found in self._in_bulk([tuple(asked)], givens, best):
+            if found is None or found[0] < 0:
+                yield self._given(given).most_probable(asked)
+            else:
+                yield tuple(int(state) for state in np.unravel_index(int(found[0]), shape))
+
+    def _in_bulk(
+        self, scopes: Sequence[tuple[str, ...]], givens: Iterable[Places], kept: Callable[[Vector], NDArray[Any]]
+    ) -> Iterator[tuple[Places, list[Any] | None]]:
+        """Yield evidence, all on the same variables, with what is kept of the answers; a question alone has none."""
+        givens = iter(givens)
+        while some := list(itertools.islice(givens, _AT_ONCE)):
+            if len(some) == 1 or not some[0]:
+                yield from ((given, None) for given in some)
+                continue
+            known = {variable: np.array([given[variable] for given in some]) for variable in some[0]}
+            found = self.mixture.in_records(scopes, known, kept)
+            yield from ((given, [own[number] for own in found]) for number, given in enumerate(some))
 
     def codes(
         self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules, conditioned
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.children import Child
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 
 SIZES = {"a": 3, "b": 2, "c": 3, "d": 2, "e": 2, "f": 4}  # e follows from a, f is finer than c
 FOLLOWS, FINER = np.array([1, 0, 1]), np.array([0, 2, 2, 1])

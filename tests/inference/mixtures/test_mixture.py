@@ -219,3 +219,25 @@ def test_pairs_of_records_are_far_closer_than_those_of_independent_records():
     independent = np.stack(np.unravel_index(cells, tuple(CARDS.values())), axis=1)
 
     assert distance(mixture, even, 2) < distance(mixture, independent, 2) / 5
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10**6), st.permutations(list(CARDS)), st.integers(0, 3), st.sampled_from([2, 2_000]))
+def test_records_in_bulk_are_answered_as_one_by_one(seed, order, count, together):
+    """Whether they know nothing, something or all, all the same or not; what is impossible has no probability."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgmpy_dp.inference.mixtures.mixture._RECORDS", together)
+        patch.setattr("pgmpy_dp.inference.mixtures.mixture._MAX_PRODUCTS", 10 * together)
+        mixture, generator = random_mixture(seed), np.random.default_rng(seed)
+        known = {variable: generator.integers(-1, CARDS[variable], 7) for variable in order[:count]}
+        scopes = [tuple(order[count:]), *((variable,) for variable in order[count:])]
+        found = mixture.in_records(scopes, known)
+        for record in range(7 if known else 1):
+            evidence = {variable: int(own[record]) for variable, own in known.items() if own[record] >= 0}
+            for scope, tables in zip(scopes, found, strict=True):
+                if np.isfinite(mixture.log_evidence(evidence)):
+                    np.testing.assert_allclose(
+                        tables[record], mixture.given(evidence).marginal(scope).ravel(), atol=1e-12
+                    )
+                else:
+                    assert not tables[record].any()

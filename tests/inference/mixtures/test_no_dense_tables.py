@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.children import Child
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.release import Guarantee
 
 FINE, COARSE = 20_000, 500

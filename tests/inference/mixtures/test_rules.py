@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
+from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.base import Shape, Target
 from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import draw_refits
 
 CARDS = {"place": 6, "region": 3, "side": 2, "job": 4, "age": 3}

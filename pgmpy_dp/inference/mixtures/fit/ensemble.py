@@ -16,10 +16,11 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
+from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Target, among_alike, among_neighbours, start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts, shrunk
-from pgmpy_dp.inference.mixtures.mixture import Child, Mixture
+from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
 # Widths, in states, within which ordered states share their coefficients with neighbours; chosen on census records. The

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmpy_dp.inference.mixtures.mixture import Child, Whole
+from pgmpy_dp.inference.mixtures.children import Child, Whole
 from pgmpy_dp.inference.tables.table import Table, Variable, Vector, centred, pooled, project_to_simplex, thinned
 
 # For each finer variable the coarser one, and its state for every state of the finer one.
