@@ -377,11 +377,11 @@ def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> t
 
 def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) -> None:
     """Refuse a schema with rules, for estimators whose fitted models would silently violate them."""
-    own = schema.select([variable for variable in variables if variable in schema.states])
-    if own.rules:
+    modelled = schema.select([variable for variable in variables if variable in schema.states])
+    if modelled.rules:
         raise SchemaError(
             f"{type(estimator).__name__} cannot hold the schema's rules, such as that about "
-            f"{', '.join(map(repr, own.rules[0].variables))}: "
+            f"{', '.join(map(repr, modelled.rules[0].variables))}: "
             "fit PairwiseMixture, which does, or declare a schema without them."
         )
 
@@ -404,17 +404,17 @@ def joined(data: Any) -> Any:
 
 def together(data: Any) -> Any:
     """Join several releases of the same records into one, and return other data unchanged."""
-    found = joined(data)
-    if isinstance(found, list) and isinstance(found[0], Release):
+    releases = joined(data)
+    if isinstance(releases, list) and isinstance(releases[0], Release):
         raise ValueError(
             "Only noisy tables with noise of one kind, on all records, can be joined: "
             "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise."
         )
-    return found
+    return releases
 
 
 def require_agreement(
-    held: Release | PrivateDataset | PublicTable,
+    data: Release | PrivateDataset | PublicTable,
     relation: str,
     variables: Sequence[str],
     neighbours: str | None,
@@ -423,19 +423,19 @@ def require_agreement(
     """Refuse options that contradict the data."""
     require_same("neighbours", neighbours, relation)
     if state_names is not None:
-        named = declared(state_names, variables)
+        stated = declared(state_names, variables)
         for variable in variables:
-            if named.states[variable] != held.schema.states[variable]:
+            if stated.states[variable] != data.schema.states[variable]:
                 raise SchemaError(
                     f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
                     "state_names out."
                 )
 
 
-def require_same(name: str, asked: Any, held: Any, holder: str = "data has") -> None:
+def require_same(name: str, requested: Any, actual: Any, holder: str = "data has") -> None:
     """Refuse an option that contradicts the data, unless it is None."""
-    if asked not in (None, held):
-        raise ValueError(f"The estimator asks for {name}={asked!r}, but the {holder} {held!r}: leave it out.")
+    if requested not in (None, actual):
+        raise ValueError(f"The estimator asks for {name}={requested!r}, but the {holder} {actual!r}: leave it out.")
 
 
 def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence[str]) -> Schema:

@@ -376,11 +376,11 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
         design = np.column_stack([values, np.ones(values.shape[0])])
         centre = values @ self.coef_.T + self.intercept_
         spread = np.einsum("nd,kde,ne->nk", design, self.covariance_, design)
-        own = expit(centre / np.sqrt(1.0 + np.pi / 8.0 * spread))
-        none_after = np.cumprod((1.0 - own)[:, ::-1], axis=1)[:, ::-1]
+        conditional = expit(centre / np.sqrt(1.0 + np.pi / 8.0 * spread))
+        none_after = np.cumprod((1.0 - conditional)[:, ::-1], axis=1)[:, ::-1]
         first = none_after[:, :1]
         after = np.column_stack([none_after[:, 1:], np.ones(values.shape[0])])
-        return np.column_stack([first, own * after])
+        return np.column_stack([first, conditional * after])
 
     def predict_log_proba(self, X: Any) -> Vector:
         """Predict the logarithms of the probabilities."""

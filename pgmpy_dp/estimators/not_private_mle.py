@@ -100,10 +100,10 @@ class NotPrivateMLE(NetworkEstimator):
     def _read(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
         if isinstance(structure, DAG):
-            held = {
+            counted = {
                 frozenset(clique): Table(clique, table.astype(np.float64)) for clique, table in release.tables.items()
             }
-            tables = {scope: held[frozenset(scope)].margin(scope).values for scope in families(structure)}
+            tables = {scope: counted[frozenset(scope)].margin(scope).values for scope in families(structure)}
             cpds = [tabular_cpd(scope, conditional(table), schema.states) for scope, table in tables.items()]
             self._set_parameters(cpds, schema)
             return

@@ -178,9 +178,9 @@ def _matrix(
 ) -> sparse.csr_array:
     """Return a matrix with an entry for each table and each set of residuals in it."""
     place = {one: number for number, one in enumerate(sets)}
-    held = [(row, part) for row, table in enumerate(tables) for part in _subsets(table) if part in place]
-    rows, columns = [row for row, _ in held], [place[part] for _, part in held]
-    values = [entry(tables[row], part) for row, part in held]
+    entries = [(row, part) for row, table in enumerate(tables) for part in _subsets(table) if part in place]
+    rows, columns = [row for row, _ in entries], [place[part] for _, part in entries]
+    values = [entry(tables[row], part) for row, part in entries]
     return sparse.csr_array((values, (rows, columns)), shape=(len(tables), len(sets)))
 
 
@@ -225,22 +225,22 @@ def _least_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_
 
     def value(logs: Vector, sharpness: float) -> tuple[float, Vector]:
         weights = np.exp(logs)
-        known = precisions @ weights
-        ratios = (errors @ (1.0 / known)) / limits
+        precision = precisions @ weights
+        ratios = (errors @ (1.0 / precision)) / limits
         terms = sharpness * np.log(ratios)
         whole = float(logsumexp(terms))
         paid = costs * weights
         by_ratio = np.exp(terms - whole) / ratios / limits
-        by_weight = precisions.T @ ((errors.T @ by_ratio) / known**2)
+        by_weight = precisions.T @ ((errors.T @ by_ratio) / precision**2)
         return math.log(paid.sum()) + whole / sharpness, paid / paid.sum() - weights * by_weight
 
     logs = np.zeros(len(costs))
     for sharpness in _SHARPNESS:
-        found = minimize(
+        optimum = minimize(
             value, logs, args=(sharpness,), jac=True, method="L-BFGS-B",
             options={"maxiter": _ITERATIONS, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-7, "maxfun": 2 * _ITERATIONS},
         )  # fmt: skip
-        logs = found.x - found.x.max()
+        logs = optimum.x - optimum.x.max()
     weights: Vector = np.exp(logs)
     weights *= _ratios(weights, precisions, errors, limits).max()
     return weights

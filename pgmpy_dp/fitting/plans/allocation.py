@@ -268,16 +268,16 @@ def allocation_frame(network: DAG, release: ReleasedTables, tables: str, feature
     laplace = release.guarantee.mechanism == "laplace"
     spent = {clique: (1 / scale if laplace else 1 / scale**2) for clique, scale in release.scales.items()}
     unit = (1 if release.guarantee.neighbours == "add_remove" else 2) if laplace else np.nan
-    held = [release.holding_clique(scope) for scope in scopes]
-    own = []
-    for scope, clique in zip(scopes, held, strict=True):
+    sources = [release.holding_clique(scope) for scope in scopes]
+    paid = []
+    for scope, clique in zip(scopes, sources, strict=True):
         used = {clique} if tables == "joint" or not scope[1:] else {clique, release.holding_clique(scope[1:])}
-        own.append(sum(spent.get(table, 0.0) for table in used))
+        paid.append(sum(spent.get(table, 0.0) for table in used))
     frame = features.copy()
-    frame.insert(0, "table", held)
+    frame.insert(0, "table", sources)
     frame.insert(1, "cells", [release.schema.cells(scope) for scope in scopes])
-    frame["epsilon"] = np.array(own) * unit
-    frame["share"] = np.array(own) / sum(spent.values())
+    frame["epsilon"] = np.array(paid) * unit
+    frame["share"] = np.array(paid) / sum(spent.values())
     return frame
 
 

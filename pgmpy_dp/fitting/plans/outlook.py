@@ -244,12 +244,12 @@ def _states_of_pairs(schema: Schema, cliques: Sequence[Clique]) -> tuple[int, ..
     Variables have tables of their own then, apart from a household's second person; most other tables are of them.
     """
     cliques = [clique for clique in cliques if clique[0] not in schema.details]
-    own = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
-    part = schema.select([variable for variable in schema.variables if variable in own])
+    singles = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
+    selected = schema.select([variable for variable in schema.variables if variable in singles])
     larger = {frozenset(clique) for clique in cliques if len(clique) > 1}
-    if not all(frozenset(pair) in larger for pair in paired(part)):
+    if not all(frozenset(pair) in larger for pair in paired(selected)):
         return None
-    if 2 * sum(clique <= own for clique in larger) <= len(larger):
+    if 2 * sum(clique <= singles for clique in larger) <= len(larger):
         return None
-    wanted = set().union(*paired(part))
-    return tuple(schema.cardinality(variable) for variable in part.variables if variable in wanted)
+    wanted = set().union(*paired(selected))
+    return tuple(schema.cardinality(variable) for variable in selected.variables if variable in wanted)

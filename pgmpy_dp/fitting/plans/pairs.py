@@ -172,10 +172,10 @@ def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Cliq
     sizes = cells**_POWER_OF_TRIPLES
     noise = deviation * np.sqrt(np.cumsum(sizes) / (_TRIPLED * sizes)) * cells  # of each, if it is the largest measured
     clear = np.flatnonzero(noise[:_MOST] <= _CLEAR * records)
-    found = int(clear[-1]) + 1 if clear.size else 0
-    if not found or found < _WORTH * len(triples):
+    chosen = int(clear[-1]) + 1 if clear.size else 0
+    if not chosen or chosen < _WORTH * len(triples):
         return {}
-    return dict(zip(triples, _divided(_TRIPLED, sizes[:found].tolist()), strict=False))
+    return dict(zip(triples, _divided(_TRIPLED, sizes[:chosen].tolist()), strict=False))
 
 
 def plan_triples(
@@ -306,5 +306,5 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     each = weight / schema.joined.cells(pair) ** _POWER
     together = schema.together
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
-    found = learned(schema)
-    return Learned((Learned((*cliques, *together), found), _divided(1.0, weights)), found)
+    guarantee = learned(schema)
+    return Learned((Learned((*cliques, *together), guarantee), _divided(1.0, weights)), guarantee)

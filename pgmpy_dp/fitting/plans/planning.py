@@ -122,9 +122,9 @@ def tested(
     outside = _pairs_outside(network, schema, cliques, room) if check else ()
     if not outside:
         return tuple(cliques), list(weights)
-    own = shares(schema, outside)
-    scale = odds / sum(own)
-    return (*cliques, *outside), [*weights, *(scale * weight for weight in own)]
+    pair_shares = shares(schema, outside)
+    scale = odds / sum(pair_shares)
+    return (*cliques, *outside), [*weights, *(scale * weight for weight in pair_shares)]
 
 
 def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> list[float]:
@@ -171,10 +171,10 @@ def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -
     worth, table, pairs, cells = 1.0 / math.sqrt(schema.cells(pair)), pair, 1, schema.cells(pair)
     while True:
         best = worth, table, pairs, cells
-        for variable in dict.fromkeys(new for held in table for new in left.adj[held] if new not in table):
+        for variable in dict.fromkeys(new for member in table for new in left.adj[member] if new not in table):
             if not neighbours.adj[variable].keys().isdisjoint(table):
                 continue
-            new = [(variable, held) for held in table if left.has_edge(variable, held)]
+            new = [(variable, member) for member in table if left.has_edge(variable, member)]
             more, size, covered = (*table, variable), pairs + len(new), cells + sum(map(schema.cells, new))
             gained = size / math.sqrt(schema.cells(more))
             if gained > best[0] + 1e-9 and schema.cells(more) <= _GROWTH * covered:
@@ -200,10 +200,10 @@ def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ..
     start = maximal(scopes)
     used = {variable for table in start for variable in table}
     cards = {variable: schema.cardinality(variable) for variable in schema.variables if variable in used}
-    own = JunctionTree.cliques_of(cards, start)
+    of_families = JunctionTree.cliques_of(cards, start)
     merged = _merge(schema, start, None)
-    if _cells(schema, JunctionTree.cliques_of(cards, merged)) > 2 * _cells(schema, own):
-        return _merge(schema, start, [frozenset(clique) for clique in own])
+    if _cells(schema, JunctionTree.cliques_of(cards, merged)) > 2 * _cells(schema, of_families):
+        return _merge(schema, start, [frozenset(clique) for clique in of_families])
     return merged
 
 
@@ -285,9 +285,9 @@ def with_details(
     measured = {variable for clique in cliques for variable in clique}
     names = [name for name, detail in schema.details.items() if detail.variable in measured]
     whole = _DETAILED / (1.0 - _DETAILED) * sum(weights)
-    found = learned(schema, cliques)
-    planned = Learned((*cliques, *((name,) for name in names)), found)
-    return Learned((planned, [*weights, *[whole / len(names) for _ in names]]), found)
+    guarantee = learned(schema, cliques)
+    planned = Learned((*cliques, *((name,) for name in names)), guarantee)
+    return Learned((planned, [*weights, *[whole / len(names) for _ in names]]), guarantee)
 
 
 def merge_rare_states(

@@ -98,22 +98,22 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
     """
     layout = Layout.of(tree.layout.cardinalities, families)
     problem = Problem(tree, layout, observed)
-    own = [_start(observed, family) for family in families]
-    family_variance = layout.per_cell([table.variance for table in own])
-    start = np.maximum(layout.flatten(table.observed for table in own), 0.0) + 0.5 * np.sqrt(family_variance / 2)
+    starts = [_start(observed, family) for family in families]
+    family_variance = layout.per_cell([table.variance for table in starts])
+    start = np.maximum(layout.flatten(table.observed for table in starts), 0.0) + 0.5 * np.sqrt(family_variance / 2)
     logits, value = np.log(start), np.inf
     for _ in range(_ROUNDS):
         log_rows = problem.rows.normalise(logits)
         marginals = problem.calibrate(log_rows).marginals
         problem.observe(marginals)
         scale = 1.0 / np.sqrt(problem.steepness(log_rows, marginals, family_variance))
-        found = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
-        logits, value = found.point, found.value
+        solution = minimise(problem, logits, max_iter, gain=1e-8, memory=10, scale=scale)
+        logits, value = solution.point, solution.value
     log_rows = problem.rows.normalise(logits)
     informative = observed.only(informative_tables(observed.cliques, families))
     shares = problem.calibrate(log_rows).marginals[tree.layout.places(informative.cliques)]
     residual = _squared_residual(informative, shares)
-    return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, found.finished)
+    return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, solution.finished)
 
 
 def fit_directed_loopily(
@@ -130,8 +130,8 @@ def fit_directed_loopily(
     layout = Layout.of(graph.layout.cardinalities, families)
     rows, pseudo = Rows(layout), _pseudo_counts(layout)
     free = graph.layout.places(families)
-    own = [_start(observed, family) for family in families]
-    explained = explain_tables(own, [1.0 / shape[0] for shape in layout.shapes], observed.total)
+    starts = [_start(observed, family) for family in families]
+    explained = explain_tables(starts, [1.0 / shape[0] for shape in layout.shapes], observed.total)
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = observed.explain(graph, potentials, max_iter)
@@ -166,10 +166,11 @@ def united(releases: Sequence[Release], scopes: Sequence[Clique]) -> UnitedMargi
 
 def _fit_apart(union: UnitedMarginals, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
     """Fit each part of a union by itself, and put the CPDs side by side."""
-    own = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes if len(scope) > 1}
-    fits = [fit_releases([part], list(own.values()), max_iter, inference) for part in union.apart_releases]
+    within = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes if len(scope) > 1}
+    fits = [fit_releases([part], list(within.values()), max_iter, inference) for part in union.apart_releases]
     tables = {
-        scope: np.stack([fit.tables[rest] for fit in fits], scope.index(union.variable)) for scope, rest in own.items()
+        scope: np.stack([fit.tables[rest] for fit in fits], scope.index(union.variable))
+        for scope, rest in within.items()
     }
     return DirectedFit(
         {scope: tables.get(scope, union.totals / union.totals.sum()) for scope in scopes},
@@ -216,24 +217,24 @@ def _start(seen: Observed, family: Clique) -> LaplaceNoise | GaussianNoise:
 def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
     """Estimate P(node | parents) of each family from the least noisy table that contains it, by `explain_tables`."""
     tables = release.tables if agreement is None else mutual_consistency(release, agreement)
-    found = [with_noise(release, scope, tables) for scope in scopes]
+    noises = [with_noise(release, scope, tables) for scope in scopes]
     strata = [release.strata(scope) for scope in scopes]
-    parts: list[Any] = []
+    noisy: list[Any] = []
     totals: list[float] = []
     pseudo: list[float] = []
-    for scope, noise, own in zip(scopes, found, strata, strict=True):
-        axis, known = own or (0, [release.total])
+    for scope, noise, stratum in zip(scopes, noises, strata, strict=True):
+        axis, sums = stratum or (0, [release.total])
         cells = np.broadcast_arrays(noise.observed, noise.variance)
-        pieces = [np.moveaxis(each, axis, 0) if own else each[None] for each in cells]
-        parts += [type(noise)(*piece) for piece in zip(*pieces, strict=True)]
-        totals += known
-        pseudo += [1.0 / release.schema.cardinality(scope[0])] * len(known)
-    explained = iter(explain_tables(parts, pseudo, np.array(totals)))
+        pieces = [np.moveaxis(each, axis, 0) if stratum else each[None] for each in cells]
+        noisy += [type(noise)(*piece) for piece in zip(*pieces, strict=True)]
+        totals += sums
+        pseudo += [1.0 / release.schema.cardinality(scope[0])] * len(sums)
+    explained = iter(explain_tables(noisy, pseudo, np.array(totals)))
     result = []
-    for own in strata:
-        axis, known = own or (0, [release.total])
-        table = np.stack([next(explained) for _ in known], axis)
-        result.append(conditional(table if own else table[0]))
+    for stratum in strata:
+        axis, sums = stratum or (0, [release.total])
+        table = np.stack([next(explained) for _ in sums], axis)
+        result.append(conditional(table if stratum else table[0]))
     return result
 
 
@@ -252,8 +253,8 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
             mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
         marginals[scope] = release.total * mass * rows
     if agreement is not None:
-        own = consistency_weights(release, agreement)
-        weights = {scope: own[release.holding_clique(scope)] for scope in scopes}
+        by_table = consistency_weights(release, agreement)
+        weights = {scope: by_table[release.holding_clique(scope)] for scope in scopes}
         marginals = make_consistent(marginals, weights)
     return [conditional(np.maximum(table, 0.0)) for table in marginals.values()]
 

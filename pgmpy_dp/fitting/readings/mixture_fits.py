@@ -67,27 +67,27 @@ def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: in
 
 def pairs_tell(release: MixtureRelease) -> bool:
     """Whether noise alone hardly explains how far some pair of a release is from independence."""
-    found = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
-    return chance_of_independence(found) < _CHANCE
+    tables = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
+    return chance_of_independence(tables) < _CHANCE
 
 
 def chances_of_the_same(release: NoisyMarginals) -> dict[str, float]:
     """Estimate the probability that two records have the same state, of variables with tables that tell it."""
-    found = {}
+    chances = {}
     for clique, table in release.tables.items():
         if len(clique) == 1:
             variance = release.variances[clique]
             squares = max(float((np.asarray(table, float) ** 2).sum()) - table.size * variance, 0.0)
             if squares > _KNOWN**2 * variance:  # noise is a small share of its root
-                found[clique[0]] = min(max(squares / release.total**2, 1.0 / table.size), 1.0)
-    return found
+                chances[clique[0]] = min(max(squares / release.total**2, 1.0 / table.size), 1.0)
+    return chances
 
 
 def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
     """Warn about pairs of a schema's variables of which this release has no table."""
-    held, root = joined_pairs(release.cliques), {v: of for v, (of, _) in schema.structure.dependent.items()}
+    measured, root = joined_pairs(release.cliques), {v: of for v, (of, _) in schema.structure.dependent.items()}
     pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
-    missing = [pair for pair in pairs if not held & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
+    missing = [pair for pair in pairs if not measured & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
     if missing:
         first, second = missing[0]
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""

@@ -133,15 +133,18 @@ def _drawn(
     return replace(posterior, population=population, poor=poor, borrowed=True), tables
 
 
-def _side_by_side(scopes: Sequence[Clique], variable: str, own: Layout, parts: int) -> NDArray[np.int64]:
+def _side_by_side(scopes: Sequence[Clique], variable: str, layout: Layout, parts: int) -> NDArray[np.int64]:
     """Find the cells of families that have a variable behind the table of its states and the tables in each state."""
-    numbers, states = own.tables(np.arange(own.size, dtype=np.float64)), np.arange(parts, dtype=np.float64)
-    found = []
+    numbers, states = (
+        layout.tables(np.arange(layout.size, dtype=np.float64)),
+        np.arange(parts, dtype=np.float64),
+    )
+    cells = []
     for scope in scopes:
         rest = tuple(v for v in scope if v != variable)
-        each: Any = [parts + part * own.size + numbers[rest] for part in range(parts)] if rest else states
-        found.append(np.stack(each, scope.index(variable)).ravel())
-    return np.concatenate(found).astype(np.int64)
+        each: Any = [parts + part * layout.size + numbers[rest] for part in range(parts)] if rest else states
+        cells.append(np.stack(each, scope.index(variable)).ravel())
+    return np.concatenate(cells).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +291,8 @@ def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Cliq
 
     A measured family deviates in its parents' table, if there are several parents; other tables as a whole.
     """
-    own = {frozenset(scope): scope[1:] for scope in scopes}
-    parents = [own[frozenset(clique)] for clique in cliques if frozenset(clique) in own]
+    parents_of = {frozenset(scope): scope[1:] for scope in scopes}
+    parents = [parents_of[frozenset(clique)] for clique in cliques if frozenset(clique) in parents_of]
     return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
 
 
@@ -331,8 +334,8 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
         value = total * calibration.log_partition - moved @ counts + 0.5 * precision @ (moved - logs) ** 2
         return float(value), calibration
 
-    found = logs
-    value, calibration = value_at(found)
+    point = logs
+    value, calibration = value_at(point)
     for _ in range(_NEWTON_STEPS):
         expected = total * calibration.marginals[cells]
 
@@ -342,22 +345,22 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
             curved: Vector = total * tree.covariance_product(here, direction)[cells] + precision * vector.ravel()
             return curved
 
-        def scaled(vector: Vector, held: Vector = expected + precision) -> Vector:
-            return vector.ravel() / held
+        def scaled(vector: Vector, diagonal: Vector = expected + precision) -> Vector:
+            return vector.ravel() / diagonal
 
-        slope = counts - expected - precision * (found - logs)
+        slope = counts - expected - precision * (point - logs)
         hessian, scaling = (LinearOperator((size, size), matvec=by, dtype=np.float64) for by in (product, scaled))
         step: Vector = cg(hessian, slope, rtol=1e-2, M=scaling)[0]
-        for trial in (found + step / 2**halvings for halvings in range(_HALVINGS)):
+        for trial in (point + step / 2**halvings for halvings in range(_HALVINGS)):
             lower, there = value_at(trial)
             if lower < value:
                 break
         else:
-            return found
-        gain, found, value, calibration = value - lower, trial, lower, there
+            return point
+        gain, point, value, calibration = value - lower, trial, lower, there
         if gain < _LEAST_GAIN:
             break
-    return found
+    return point
 
 
 def draw_mean(
@@ -390,12 +393,12 @@ def _mean_tables(chain: Chain, rows: Rows) -> Vector:
         logs = ruled(problem, rows.normalise(np.log(counts + own))[None])[0]
         tables[number] = calibrated(problem, logs).marginals[problem.cells]
         # Derivative of a mean table by its row, on which, apart from deviations of the sample, it does not depend.
-        held = rows.sums(counts)
-        slope = rows.sums(tables[number]) * held / (held + rows.sums(own))
+        sizes = rows.sums(counts)
+        slope = rows.sums(tables[number]) * sizes / (sizes + rows.sums(own))
         differences[number] = slope * density.row_differences(point)
     mean, off = tables.mean(axis=0), differences.mean(axis=0)
     covariance = rows.totals(((tables - mean) * (differences - off)).mean(axis=0))
     variance = rows.totals(((differences - off) ** 2).mean(axis=0))
     share = np.clip(-covariance / np.maximum(variance, 1e-300), 0.0, 1.0)[rows.numbers]
-    found = np.where(mean > 0.0, np.maximum(mean + share * off, 1e-12 * mean), 0.0)
-    return np.asarray(found * rows.sums(mean) / np.maximum(rows.sums(found), 1e-300))
+    corrected = np.where(mean > 0.0, np.maximum(mean + share * off, 1e-12 * mean), 0.0)
+    return np.asarray(corrected * rows.sums(mean) / np.maximum(rows.sums(corrected), 1e-300))

@@ -152,15 +152,18 @@ class _Shrinking:
         Given how the other variables are distributed, the least variance has the sum of a table's cells weighted by
         their shares. The sum of several cells of comparable weight has nearly Gaussian noise.
         """
-        noise, seen, held = self.noise, self.seen, self.held
+        noise, seen, families = self.noise, self.seen, self.held
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
-        share = np.minimum((cells[seen] + _LEAST_SHARE) / (counts[held] + _LEAST_SHARE), 1.0)
+        share = np.minimum((cells[seen] + _LEAST_SHARE) / (counts[families] + _LEAST_SHARE), 1.0)
         precision = share**2 / self.variance_of_cells[seen]
         # A family that no table holds is taken from the fit, as uncertain as it can be.
-        told = np.bincount(held, precision, counts.size) + self.total**-2
-        weighted = np.bincount(held, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
-        own, variance = (weighted + counts * self.total**-2) / told, np.maximum(1 / told, LEAST_VARIANCE)
-        largest = np.bincount(held, precision**2 * (self.corner[seen] >= 0), counts.size) / told**2
+        known = np.bincount(families, precision, counts.size) + self.total**-2
+        weighted = np.bincount(families, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
+        own, variance = (
+            (weighted + counts * self.total**-2) / known,
+            np.maximum(1 / known, LEAST_VARIANCE),
+        )
+        largest = np.bincount(families, precision**2 * (self.corner[seen] >= 0), counts.size) / known**2
         scale, corner = LaplaceNoise(own, variance).hyperbolic()
         laplace = largest > 0.5
         return own, variance, np.where(laplace, scale, np.sqrt(variance)), np.where(laplace, corner, -1.0)
@@ -177,9 +180,9 @@ class _Shrinking:
             return 0.5 * away - value, off - self.design.T @ (gradient * concentrations)
 
         self.logs = minimise(objective, self.logs, _LEARNING).point
-        own, believed = self.logs[:bases], math.log(_CONCENTRATION)
-        self.centre = (float(own.sum()) / self.variance + believed) / (bases / self.variance + 1.0)
-        self.variance = max(float(((own - self.centre) ** 2).mean()), _BASES)
+        learned_bases, expected = self.logs[:bases], math.log(_CONCENTRATION)
+        self.centre = (float(learned_bases.sum()) / self.variance + expected) / (bases / self.variance + 1.0)
+        self.variance = max(float(((learned_bases - self.centre) ** 2).mean()), _BASES)
         learned: Vector = np.exp(np.clip(self.design @ self.logs, lowest, highest))
         return learned
 
@@ -197,8 +200,8 @@ def _holding(families: Layout, tables: Layout) -> tuple[NDArray[np.int64], NDArr
         for table, shape, start in zip(tables.scopes, tables.shapes, tables.offsets, strict=False):
             if set(scope) <= set(table):
                 states = np.indices(shape).reshape(len(shape), -1)
-                own = [states[table.index(variable)] for variable in scope]
-                held.append(first + np.ravel_multi_index(own, families.shapes[families.scopes.index(scope)]))
+                indices = [states[table.index(variable)] for variable in scope]
+                held.append(first + np.ravel_multi_index(indices, families.shapes[families.scopes.index(scope)]))
                 seen.append(start + np.arange(states.shape[1]))
     return np.concatenate(seen), np.concatenate(held)
 

@@ -198,14 +198,14 @@ def fit_undirected(
         curvature = bound.curvature(bound.calibrate(point[:size]).marginals)
         scale = 1.0 / np.sqrt(np.concatenate([curvature, np.full(size, 0.5)]))
         iterations = max_iter if number == _ROUNDS - 1 else min(_ROUND_ITERATIONS, max_iter)
-        found = minimise(bound, point, iterations, gain=1e-7, memory=10, scale=scale)
-        point, value = found.point, found.value
+        solution = minimise(bound, point, iterations, gain=1e-7, memory=10, scale=scale)
+        point, value = solution.point, solution.value
         if number < _ROUNDS - 1:
             spread = np.exp(np.clip(point[size:], _SMALLEST, _LARGEST))
             bound.precision = prior.learn(point[:size] - spread / 2, spread, bound.precision)
     potentials = np.zeros(engine.layout.size)
     potentials[bound.free] = point[:size]
-    return UndirectedFit(potentials, math.sqrt(prior.square), value, found.finished)
+    return UndirectedFit(potentials, math.sqrt(prior.square), value, solution.finished)
 
 
 def _fit_loopy(
@@ -218,9 +218,9 @@ def _fit_loopy(
     for _ in range(min(max_iter, _LOOPY_ROUNDS)):
         step = seen.explain(engine, potentials, max_iter=30)
         # One diagonal Newton step of the M-step; without a prior the tilted potentials themselves are the solution.
-        held = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
+        curvature = np.maximum(step.counts[free] * (1 - step.counts[free] / total), 0.0)
         fresh = np.zeros_like(potentials)
-        fresh[free] = step.potentials[free] * held / (held + precision)
+        fresh[free] = step.potentials[free] * curvature / (curvature + precision)
         moved, potentials, gap = float(np.abs(fresh - potentials).max()), fresh, step.gap
         if moved < 1e-3:
             break
@@ -279,8 +279,8 @@ def maximise_likelihood(
         return float(value), slope + 2 * regularization * own
 
     start = np.zeros(places.size)
-    found = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
-    return LikelihoodFit(spread(found.point), found.slope <= _MISSED)
+    solution = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
+    return LikelihoodFit(spread(solution.point), solution.slope <= _MISSED)
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
@@ -291,15 +291,15 @@ def noise_regularization(variances: Sequence[float], total: float) -> float:
 def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Release]) -> Vector:
     """Maximise the likelihood of the measured tables, those of earlier releases first, regularised by their noise."""
     sources = {scope: first_containing(releases, scope) for scope in scopes}
-    held = {scope: source for scope, source in sources.items() if source is not None}
-    if not held:
+    measured = {scope: source for scope, source in sources.items() if source is not None}
+    if not measured:
         return np.zeros(engine.layout.size)
     total = releases[0].total
-    places = engine.layout.places(list(held))
-    own = [source.marginal(scope) for scope, source in held.items()]
-    layout = Layout.of(engine.layout.cardinalities, list(held))
-    marginals = layout.flatten(project_to_simplex(table / total) for table, _ in own)
-    weight = noise_regularization([variance for _, variance in own], total)
+    places = engine.layout.places(list(measured))
+    tables = [source.marginal(scope) for scope, source in measured.items()]
+    layout = Layout.of(engine.layout.cardinalities, list(measured))
+    marginals = layout.flatten(project_to_simplex(table / total) for table, _ in tables)
+    weight = noise_regularization([variance for _, variance in tables], total)
     fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
     return fit.potentials
 
