@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from experiments.catalogue import CATALOGUE
-from pgmpy_dp.cli.shared.common import Command, emit, quiet
-from pgmpy_dp.cli.shared.options import json_option
+from pgmpy_dp.cli.shared.common import Refusing, emit
 
 
-class _Listing(Command):
+class _Listing(Refusing):
     """A command whose help ends with the experiments."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -29,7 +28,7 @@ class _Listing(Command):
     show_default=True,
     help="Folder for the tables and figures; made if it is missing.",
 )
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def main(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> None:
     """Run experiments of the papers, with simulated noise and fixed seeds.
 
@@ -37,7 +36,6 @@ def main(names: tuple[str, ...], quick: bool, out: Path, as_json: bool) -> None:
     why they differ). Stop it with Ctrl-C; the same command then continues. At most two processes run at a time; all
     experiments in full take some hours.
     """
-    quiet()
     from experiments.runner import reproduce
 
     for name in CATALOGUE if "all" in names else dict.fromkeys(names):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from pgmpy_dp.cli.shared.common import Command
+from pgmpy_dp.cli.shared.common import Refusing
 
 
-@click.command(cls=Command)
+@click.command(cls=Refusing)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import attrgetter
 from pathlib import Path
@@ -15,21 +14,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._kinds import kind_of
-from pgmpy_dp._names import printable
 from pgmpy_dp.cli.shared.common import (
     Command,
-    as_json_text,
+    Result,
     assignments,
-    emit,
-    emit_records,
     mostly_noise,
+    note,
+    noted,
     one_line,
     promised,
-    quiet,
-    stages,
+    stage,
 )
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, out_option
-from pgmpy_dp.cli.shared.options import force_option, json_option, numbers_option, seed_option, spreadsheet_option
+from pgmpy_dp.cli.shared.options import numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.wording import METHODS
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
 
@@ -46,7 +43,7 @@ _READINGS = {
 _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=4)
 @file_argument("release", "a release")
 @file_option(
     "--model",
@@ -74,9 +71,7 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
     required=True,
     help="Network to write: .zip, which carries its release, .bif, .xmlbif, .xdsl, .net, .uai or .json.",
 )
-@force_option
-@json_option
-def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: bool, out: Path, as_json: bool) -> None:
+def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: bool, out: Path) -> Result:
     """Fit a network to RELEASE. This costs no privacy.
 
     \b
@@ -96,10 +91,8 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
       pgmpy-dp fit release.zip --model edges.txt --estimator naive-mle --out fitted.json
       pgmpy-dp fit all.zip --model edges.txt --out fitted.zip    # of pgmpy-dp union: the site is a parent of all
     """
-    quiet()
     if method == "mixture":
-        _fit_mixture(release, model, pooled, partial, out, as_json)
-        return
+        return _fit_mixture(release, model, pooled, partial, out)
     if model is None:
         raise click.UsageError(f"{method} fits a network: give its --model, or --estimator mixture, which needs none.")
     from pgmpy.models import DiscreteMarkovNetwork
@@ -110,36 +103,35 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     from pgmpy_dp.observed.informed_marginals import ReleasedTables
     from pgmpy_dp.observed.united_marginals import UnitedMarginals
 
-    with noted() as notes, stages(4) as begin:
-        begin("Reading the release")
-        noisy = _read(release, pooled, partial)
-        network = read_structure(model, noisy.schema.variables)
-        united = isinstance(noisy, UnitedMarginals)
-        if pooled and noisy.variable in network.nodes():
-            raise click.ClickException(f"The model names {noisy.variable!r}: leave out --pooled.")
-        network = network if pooled or not united else noisy.apart(network)
-        markov = isinstance(network, DiscreteMarkovNetwork)
-        if method in _BAYESIAN and markov:
-            raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
-        if method in _MARKOV and not markov:
-            raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --estimator.")
-        formats = (".uai", ".json", ".zip") if markov else SUFFIXES
-        if out.suffix.lower() not in formats:
-            kind = "Markov" if markov else "Bayesian"
-            raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
-        noisy.schema.require([list(network.nodes())])
-        known = noisy.schema.select([v for v in noisy.schema.variables if not (pooled and v == noisy.variable)])
-        notes += [*left_out(known, network.nodes()), *mostly_noise(noisy)]
-        if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
-            method = "collective-em"  # there are no tables of families to choose
-        estimator: Any = attrgetter(METHODS[method])(dp)()
-        begin(f"Fitting ({method})")
-        network.fit(noisy, estimator=estimator)
-        begin("Testing the fit")
-        found, told = tested(network.check_fit)
-        begin("Writing the network")
-        save_network(network, out, noisy.guarantee)
+    stage("Reading the release")
+    noisy = _read(release, pooled, partial)
+    network = read_structure(model, noisy.schema.variables)
+    united = isinstance(noisy, UnitedMarginals)
+    if pooled and noisy.variable in network.nodes():
+        raise click.ClickException(f"The model names {noisy.variable!r}: leave out --pooled.")
+    network = network if pooled or not united else noisy.apart(network)
+    markov = isinstance(network, DiscreteMarkovNetwork)
+    if method in _BAYESIAN and markov:
+        raise click.ClickException(f"{method} fits Bayesian networks: give edges a -> b, or another --estimator.")
+    if method in _MARKOV and not markov:
+        raise click.ClickException(f"{method} fits Markov networks: give edges a -- b, or another --estimator.")
+    formats = (".uai", ".json", ".zip") if markov else SUFFIXES
+    if out.suffix.lower() not in formats:
+        kind = "Markov" if markov else "Bayesian"
+        raise click.ClickException(f"{out}: {kind} networks are written to {', '.join(formats)} files.")
+    noisy.schema.require([list(network.nodes())])
+    known = noisy.schema.select([v for v in noisy.schema.variables if not (pooled and v == noisy.variable)])
+    if method == "auto" and (markov or not isinstance(noisy, ReleasedTables)):
+        method = "collective-em"  # there are no tables of families to choose
+    estimator: Any = attrgetter(METHODS[method])(dp)()
+    stage(f"Fitting ({method})")
+    network.fit(noisy, estimator=estimator)
+    stage("Testing the fit")
+    found, told = tested(network.check_fit)
+    stage("Writing the network")
+    save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
+    notes = [*noted(), *left_out(known, network.nodes()), *mostly_noise(noisy)]
     held = {
         "file": str(out),
         "kind": "Markov" if markov else "Bayesian",
@@ -159,7 +151,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
         *(f"Note: {note}" for note in notes),
         f"Written to {out}.",
     ]
-    emit(as_json, held, lines)
+    return held, lines
 
 
 def _read(path: Path, pooled: bool, partial: bool) -> Any:
@@ -198,7 +190,7 @@ def findings(check: FitCheck) -> dict[str, Any]:
     }
 
 
-def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool, out: Path, as_json: bool) -> None:
+def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool, out: Path) -> Result:
     """Fit a mixture, and write it as synthesize does."""
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
@@ -206,20 +198,19 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
         raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
     if out.suffix.lower() not in (".json", ".zip"):
         raise click.ClickException(f"{out}: mixtures are written to .json and .zip files.")
-    with noted() as notes, stages(2) as begin:
-        begin("Reading the release")
-        noisy = _read(release, pooled, partial)
-        begin("Fitting a mixture")
-        network = PairwiseMixture(pooled=pooled).fit(noisy).network_
-        network.save(out)
-        notes += mostly_noise(noisy)
+    stage("Reading the release")
+    noisy = _read(release, pooled, partial)
+    stage("Fitting a mixture")
+    network = PairwiseMixture(pooled=pooled).fit(noisy).network_
+    network.save(out)
+    notes = [*noted(), *mostly_noise(noisy)]
     count = len(network.schema_.variables)
     held = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
     told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *(f"Note: {note}" for note in notes)]
-    emit(as_json, held | promised(noisy.guarantee), [*told, f"Written to {out}."])
+    return held | promised(noisy.guarantee), [*told, f"Written to {out}."]
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=1)
 @file_argument("network", "a network")
 @click.option("--target", "targets", multiple=True, help="Variable asked for; repeat it for a joint distribution.")
 @click.option("--mean", "means", multiple=True, metavar="VARIABLE", help="Binned number or date: its mean is printed.")
@@ -253,7 +244,6 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
     type=click.IntRange(4),
     help="Posterior draws for bounds: by default 200 of a network, or 8 of a mixture, each of which takes a fit.",
 )
-@json_option
 def query(
     network: Path,
     targets: tuple[str, ...],
@@ -263,8 +253,7 @@ def query(
     releases: tuple[Path, ...],
     about: str | None,
     draws: int | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Ask a fitted NETWORK for a distribution, or for means of numbers. This costs no privacy.
 
     \b
@@ -273,7 +262,6 @@ def query(
       pgmpy-dp query fitted.zip --target lung --interval 0.9
       pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
-    quiet()
     from pgmpy_dp.models.questions import checked_evidence
     from pgmpy_dp.release import Release
 
@@ -296,21 +284,19 @@ def query(
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})" if targets else f"Means of {', '.join(means)}{condition}"
     held: dict[str, Any] = {"target": list(targets or means), "evidence": given}
-    with noted() as notes, stages(1) as begin:
-        begin("Answering" if interval is None else "Drawing bounds from the release")
-        if draws is not None:
-            loaded.sample_draws(draws)
-        if interval is None and targets:
-            rows = _answer(loaded, schema, targets, given)
-        else:
-            asked = loaded.query if targets else loaded.expectation
-            frame = asked(list(targets or means), given, interval=interval, target=about or "population")
-            keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
-            rows = [(key, *map(_written, row)) for key, row in zip(keys, frame.to_numpy(object), strict=True)]
-            if "note" in frame.attrs:
-                notes.append(one_line(UserWarning(frame.attrs["note"])))
-        notes += [*_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
-    held["notes"] = notes
+    stage("Answering" if interval is None else "Drawing bounds from the release")
+    if draws is not None:
+        loaded.sample_draws(draws)
+    if interval is None and targets:
+        rows = _answer(loaded, schema, targets, given)
+    else:
+        asked = loaded.query if targets else loaded.expectation
+        frame = asked(list(targets or means), given, interval=interval, target=about or "population")
+        keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
+        rows = [(key, *map(_written, row)) for key, row in zip(keys, frame.to_numpy(object), strict=True)]
+        if "note" in frame.attrs:
+            note(one_line(UserWarning(frame.attrs["note"])))
+    held["notes"] = notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
     if interval is not None:
         held["interval"] = interval
         heading += f", with bounds that contain it in {100 * interval:g} % of cases"
@@ -330,7 +316,7 @@ def query(
         | dict(zip(("lower", "upper"), bounds, strict=False))
         for states, value, *bounds in rows
     ]
-    emit(as_json, held, [heading, *lines, *(f"Note: {note}" for note in notes)])
+    return held, [heading, *lines, *(f"Note: {note}" for note in notes)]
 
 
 def _written(value: Any) -> float | str:
@@ -338,25 +324,10 @@ def _written(value: Any) -> float | str:
     return float(value) if isinstance(value, float) else f"{value.round('D'):%Y-%m-%d}"
 
 
-@contextmanager
-def noted() -> Iterator[list[str]]:
-    """Collect the library's warnings, followed by the notes that are added."""
-    import warnings
-
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        yield notes
-    warned = [one_line(warning.message) for warning in caught if isinstance(warning.message, UserWarning)]
-    notes[:] = [*warned, *notes]
-
-
 @click.command(cls=Command)
 @file_argument("release", "a release", "a network")
 @file_option("--model", kinds=("a network",), help="Network that was fitted to it.")
-@json_option
-def check(release: Path, model: Path | None, as_json: bool) -> None:
+def check(release: Path, model: Path | None) -> Result:
     """Test a network against the RELEASE that it was fitted to. This costs no privacy.
 
     A model that carries its release can be given alone.
@@ -369,7 +340,6 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
       pgmpy-dp check release.zip --model fitted.bif
       pgmpy-dp check fitted.zip
     """
-    quiet()
     from pgmpy_dp.inference import TreeTooLargeError
 
     releases, network = released_and_fitted("check", release, model)
@@ -382,7 +352,7 @@ def check(release: Path, model: Path | None, as_json: bool) -> None:
     except TreeTooLargeError as error:
         raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
     noise = mostly_noise(*carried(network))
-    emit(as_json, {**findings(found), "cautions": noise}, [*repr(found).splitlines(), *noise])
+    return {**findings(found), "cautions": noise}, [*repr(found).splitlines(), *noise]
 
 
 def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
@@ -447,7 +417,7 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
     return list(zip(cells, network.query(list(targets), given).values.ravel().tolist(), strict=True))
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=2)
 @file_argument("network", "a network")
 @click.option(
     "--rows", type=click.IntRange(1), help="Number of records to draw; by default the number that the release reports."
@@ -461,9 +431,7 @@ def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, 
 )
 @file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for --numbers.")
 @out_option("--out", kind="records", help="File to write, .csv or .parquet; by default CSV is printed.")
-@force_option
 @spreadsheet_option
-@json_option
 def sample(
     network: Path,
     rows: int | None,
@@ -473,46 +441,39 @@ def sample(
     release: Path | None,
     out: Path | None,
     spreadsheet: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Draw synthetic records from a fitted NETWORK. This costs no privacy.
 
     \b
       pgmpy-dp sample fitted.zip --rows 10000 --out synthetic.csv
       pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
     """
-    quiet()
     from pgmpy_dp.release import Release
 
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
-    with noted() as notes, stages(2) as begin:
-        begin("Reading the network")
-        loaded = loaded_network(network)
-        if release is not None:
-            loaded.attach_release(Release.load(release))
-        if numbers is None:
-            numbers = "drawn" if carried(loaded) or loaded.schema_.bins else "states"
-        begin("Drawing records")
-        declared = _declared(loaded)
-        records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
-        notes += [*_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
-        records = records[[variable for variable in declared.variables if variable in records]]
-        states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
-        mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
-        if mixed and out is not None and out.suffix.lower() == ".parquet":
-            raise click.ClickException(
-                f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
-            )
+    stage("Reading the network")
+    loaded = loaded_network(network)
+    if release is not None:
+        loaded.attach_release(Release.load(release))
+    if numbers is None:
+        numbers = "drawn" if carried(loaded) or loaded.schema_.bins else "states"
+    stage("Drawing records")
+    declared = _declared(loaded)
+    records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
+    notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
+    records = records[[variable for variable in declared.variables if variable in records]]
+    states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
+    mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
+    if mixed and out is not None and out.suffix.lower() == ".parquet":
+        raise click.ClickException(
+            f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
+        )
     if out is None:
-        if as_json:
-            click.echo(as_json_text(json.loads(records.to_json(orient="records"))))
-        else:
-            emit_records(to_csv(records, None, declared, spreadsheet) or "")
-        for note in notes:
-            click.echo(printable(f"Note: {note}"), err=True)
-        return
+        for each in notes:
+            note(each)
+        return json.loads(records.to_json(orient="records")), to_csv(records, None, declared, spreadsheet) or ""
     cautions = write_records(records, out, declared, spreadsheet)
     held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}
     lines = [f"{rows} synthetic records written to {out}.", *cautions, *(f"Note: {note}" for note in notes)]
-    emit(as_json, held, lines)
+    return held, lines

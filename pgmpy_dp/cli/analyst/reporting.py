@@ -10,20 +10,17 @@ from typing import Any
 import click
 
 from pgmpy_dp._files import require_page
-from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, noted, released_and_fitted
-from pgmpy_dp.cli.shared.common import Command, emit, mostly_noise, one_line, quiet, stages
+from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, released_and_fitted
+from pgmpy_dp.cli.shared.common import Command, Result, mostly_noise, note, noted, one_line, stage
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
-from pgmpy_dp.cli.shared.options import force_option, json_option
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=2)
 @file_argument("network", "a network")
 @file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for bounds.")
 @out_option("--out", kind=None, required=True, help="Page to write, .html.")
-@force_option
 @click.option("--title", help="Heading of the page.")
-@json_option
-def explore(network: Path, release: Path | None, out: Path, title: str | None, as_json: bool) -> None:
+def explore(network: Path, release: Path | None, out: Path, title: str | None) -> Result:
     """Write an HTML page that answers queries about NETWORK in a browser. This costs no privacy.
 
     The page works offline and fetches nothing. A click on a state shows all other variables given it, with bounds
@@ -33,35 +30,32 @@ def explore(network: Path, release: Path | None, out: Path, title: str | None, a
       pgmpy-dp explore fitted.zip --out explore.html
       pgmpy-dp explore fitted.bif --release release.zip --out explore.html
     """
-    quiet()
     from pgmpy_dp.release import Release
 
     require_page(out)
-    with noted() as notes, stages(2) as begin:
-        begin("Reading the network")
-        loaded = loaded_network(network)
-        if release is not None:
-            loaded.attach_release(Release.load(release))
-        begin("Drawing bounds, writing the page")
-        loaded.explore(out, title=title)
-        if not carried(loaded):
-            notes.append("The network carries no release, from which bounds are drawn: the page has none.")
+    stage("Reading the network")
+    loaded = loaded_network(network)
+    if release is not None:
+        loaded.attach_release(Release.load(release))
+    stage("Drawing bounds, writing the page")
+    loaded.explore(out, title=title)
+    if not carried(loaded):
+        note("The network carries no release, from which bounds are drawn: the page has none.")
+    notes = noted()
     held = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
     lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *(f"Note: {note}" for note in notes)]
-    emit(as_json, held, lines)
+    return held, lines
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=2)
 @file_argument("release", "a release", "a network")
 @file_option(
     "--model", kinds=("a network",), help="Network fitted to the release, or the model that synthesize wrote with it."
 )
 @out_option("--out", kind=None, required=True, help="Page to write, .html.")
-@force_option
 @click.option("--title", default="Privacy report", show_default=True, help="Heading of the page.")
 @click.option("--date", help="Date below the title; today by default.")
-@json_option
-def report(release: Path, model: Path | None, out: Path, title: str, date: str | None, as_json: bool) -> None:
+def report(release: Path, model: Path | None, out: Path, title: str, date: str | None) -> Result:
     """Write one self-contained HTML page about RELEASE.
 
     It shows the released tables and their cost, the guarantee in plain words, the network with its noise, marginals
@@ -73,7 +67,6 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
       pgmpy-dp report pairs.zip --model mixture.json --out report.html
       pgmpy-dp report fitted.zip --out report.html
     """
-    quiet()
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
     from pgmpy_dp.observed.united_marginals import UnitedMarginals
     from pgmpy_dp.release import NoisyMarginals
@@ -81,24 +74,23 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     from pgmpy_dp.report.tables import table_fits
 
     require_page(out)
-    with stages(2) as begin:
-        begin("Reading the release")
-        releases, network = released_and_fitted("report", release, model)
-        for each in releases:
-            if not isinstance(each, (NoisyMarginals, UnitedMarginals)):
-                raise click.ClickException(
-                    f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
-                    "pgmpy-dp inspect."
-                )
-        try:
-            noisy: Any = reduce(lambda one, other: one + other, releases)
-        except (TypeError, ValueError) as error:
+    stage("Reading the release")
+    releases, network = released_and_fitted("report", release, model)
+    for each in releases:
+        if not isinstance(each, (NoisyMarginals, UnitedMarginals)):
             raise click.ClickException(
-                f"{release} carries releases that cannot be joined ({one_line(error)}): pgmpy-dp report RELEASE "
-                f"--model {release}."
-            ) from error
-        begin("Drawing the page")
-        drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
+                f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
+                "pgmpy-dp inspect."
+            )
+    try:
+        noisy: Any = reduce(lambda one, other: one + other, releases)
+    except (TypeError, ValueError) as error:
+        raise click.ClickException(
+            f"{release} carries releases that cannot be joined ({one_line(error)}): pgmpy-dp report RELEASE "
+            f"--model {release}."
+        ) from error
+    stage("Drawing the page")
+    drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]
     lines = [f"Written to {out}."]
     lines += mostly_noise(noisy)
@@ -109,4 +101,4 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
         beyond = [list(fit.variables) for fit in table_fits(noisy, network) if fit.level != "clear"]
         lines.append(f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.")
         held["not_met"] = beyond
-    emit(as_json, held, lines)
+    return held, lines

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from pgmpy_dp.cli.owner.releases import describe, described_lines
-from pgmpy_dp.cli.shared.common import Command, emit, stages
+from pgmpy_dp.cli.shared.common import Command, Result, stage
 from pgmpy_dp.cli.shared.files import FileOf, out_option
-from pgmpy_dp.cli.shared.options import force_option, json_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema.states import State
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=2)
 @click.argument("releases", type=FileOf("a release"), nargs=-1, required=True)
 @click.option("--as", "variable", default="site", show_default=True, help="Name of the variable that tells them apart.")
 @click.option(
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
     "alike, such as 2024-01.zip. They are put in order, and --partial fits borrow from neighbours.",
 )
 @out_option("--out", kind="a release", endings=(".zip",), required=True, help="Release file to write, .zip.")
-@force_option
-@json_option
-def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool, out: Path, as_json: bool) -> None:
+def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool, out: Path) -> Result:
     """Unite RELEASES of different records, which their holders may not pool. This costs no privacy.
 
     Each release is named after its file. No holder needs another's records or release.
@@ -53,15 +50,14 @@ def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise click.ClickException(f"Two files are called {twice!r}, which names their releases: rename one of them.")
-    with stages(2) as begin:
-        begin("Reading the releases")
-        parts = {name: Release.load(path) for name, path in zip(names, releases, strict=True)}
-        parts = dict(sorted(parts.items())) if periods else parts  # type: ignore[type-var]  # all numbers or all texts
-        begin("Writing the union")
-        united = dp.union(parts, variable, overlap)  # type: ignore[arg-type]  # it refuses other kinds
-        united.save(out)
+    stage("Reading the releases")
+    parts = {name: Release.load(path) for name, path in zip(names, releases, strict=True)}
+    parts = dict(sorted(parts.items())) if periods else parts  # type: ignore[type-var]  # all numbers or all texts
+    stage("Writing the union")
+    united = dp.union(parts, variable, overlap)  # type: ignore[arg-type]  # it refuses other kinds
+    united.save(out)
     held = describe(united)
-    emit(as_json, held | {"file": str(out)}, [*described_lines(united, held), "", f"Written to {out}."])
+    return held | {"file": str(out)}, [*described_lines(united, held), "", f"Written to {out}."]
 
 
 def _periods(releases: tuple[Path, ...]) -> list[State]:

@@ -11,9 +11,9 @@ import click
 
 from pgmpy_dp._kinds import endings_of
 from pgmpy_dp.cli.owner.spending import with_format
-from pgmpy_dp.cli.shared.common import Command, emit
+from pgmpy_dp.cli.shared.common import Command, Result
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
-from pgmpy_dp.cli.shared.options import csv_options, force_option, json_option
+from pgmpy_dp.cli.shared.options import csv_options
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ _NETWORKS = endings_of("a network")
 @file_option("--rules", "rules", kinds=("rules",), help="Rules that hold in every record, in CSV; see above.")
 @out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
 @csv_options
-@force_option
-@json_option
 def schema(
     source: Path,
     rules: Path | None,
@@ -37,8 +35,7 @@ def schema(
     strip: bool | None,
     decimal: str | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Draft a schema file from a network or a data dictionary.
 
     It is never drafted from the records, since which values occur in them is itself private. States come from public
@@ -102,7 +99,7 @@ def schema(
         ]
     if out is not None:
         lines += ["", f"Written to {out}. Check it, then: pgmpy-dp release DATA --schema {out} ..."]
-    emit(as_json, drafted.to_dict(), lines)
+    return drafted.to_dict(), lines
 
 
 def _is_wide(edges: Sequence[float]) -> bool:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.shared.common import Group, delta_cautions, emit
+from pgmpy_dp.cli.shared.common import Group, Result, delta_cautions
 from pgmpy_dp.cli.shared.files import file_argument
-from pgmpy_dp.cli.shared.options import json_option
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy import PrivacyBudget
@@ -32,23 +31,21 @@ def ledger() -> None:
     "--epsilon", type=float, required=True, help="Total of all releases; it cannot be changed. 1 is strong, 10 is weak."
 )
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0 for Gaussian noise, such as 1e-6.")
-@json_option
-def create(path: Path, epsilon: float, delta: float, as_json: bool) -> None:
+def create(path: Path, epsilon: float, delta: float) -> Result:
     """Make the ledger file PATH, with a total that cannot be changed later."""
     from pgmpy_dp.privacy import PrivacyBudget
 
     if path.exists():
         raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
     hint = f"Keep it beside the records. Charge it: pgmpy-dp release DATA --ledger {path} ..."
-    _show(PrivacyBudget.open(path, epsilon, delta), as_json, *delta_cautions(delta), hint)
+    return _shown(PrivacyBudget.open(path, epsilon, delta), *delta_cautions(delta), hint)
 
 
 @ledger.command()
 @file_argument("path", "a ledger")
-@json_option
-def show(path: Path, as_json: bool) -> None:
+def show(path: Path) -> Result:
     """Show the ledger PATH: totals, charges, and what remains."""
-    _show(open_ledger(path), as_json)
+    return _shown(open_ledger(path))
 
 
 def open_ledger(path: Path) -> PrivacyBudget:
@@ -74,7 +71,7 @@ def summary(budget: PrivacyBudget) -> dict[str, Any]:
     }
 
 
-def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
+def _shown(budget: PrivacyBudget, *hints: str) -> Result:
     held = summary(budget)
 
     def told(loss: Mapping[str, float]) -> str:
@@ -93,4 +90,4 @@ def _show(budget: PrivacyBudget, as_json: bool, *hints: str) -> None:
     if any(charge.rho is not None for charge in budget.history):
         lines.append("  Rhos add up whatever their delta: the loss spent is stated at the ledger's own delta.")
     lines.append(f"  head       {held['head']}")
-    emit(as_json, held, [*lines, *hints])
+    return held, [*lines, *hints]

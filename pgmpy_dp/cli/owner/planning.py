@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp.cli.shared.common import Command, delta_cautions, emit
+from pgmpy_dp.cli.shared.common import Command, Result, delta_cautions
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_option, out_option
 from pgmpy_dp.cli.shared.options import (
     check_option,
     delta_option,
-    force_option,
-    json_option,
     noise_options,
     outlook_options,
     schema_option,
@@ -48,8 +46,6 @@ GAUSSIAN_DELTA, _WORTHWHILE = 1e-9, 2.0
     endings=(".json",),
     help="Tables and their shares to write, .json, for release --cliques.",
 )
-@force_option
-@json_option
 def plan(
     schema_path: Path,
     model: Path | None,
@@ -62,8 +58,7 @@ def plan(
     records: float | None,
     error: float | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Plan which tables to measure, and print how noisy they would be. No record is needed, and nothing is charged.
 
     \b
@@ -98,7 +93,7 @@ def plan(
         stated = {"guarantee": found.to_dict()} if found.every else {}
         _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights, **stated})
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
-    emit(as_json, held, lines)
+    return held, lines
 
 
 @click.command("plan-accuracy", cls=Command)
@@ -117,8 +112,6 @@ def plan(
 @out_option(
     "--out", kind="a plan for an accuracy", endings=(".json",), help="Plan to write, .json, for release --plan."
 )
-@force_option
-@json_option
 def plan_accuracy(
     schema_path: Path,
     tables: tuple[str, ...],
@@ -126,8 +119,7 @@ def plan_accuracy(
     delta: float,
     replace: bool,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Plan measurements that reach a given accuracy at the smallest epsilon. No record is needed, nothing is charged.
 
     \b
@@ -172,7 +164,7 @@ def plan_accuracy(
     if out is not None:
         _write(out, held)
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --plan {out} ..."]
-    emit(as_json, held, lines)
+    return held, lines
 
 
 def _write(out: Path, held: Mapping[str, Any]) -> None:

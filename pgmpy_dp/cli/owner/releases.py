@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp.cli.owner.planning import GAUSSIAN_DELTA, foreseen, gaussian_advice, listed_tables, require_delta
-from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, delta_cautions, emit, mostly_noise, promised, stages
+from pgmpy_dp.cli.owner.spending import Spending, spends
+from pgmpy_dp.cli.shared.common import Command, Result, charged_already, delta_cautions, mostly_noise, promised, stage
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     check_option,
     dry_run_option,
-    force_option,
-    json_option,
     noise_options,
     outlook_options,
-    record_options,
     written_option,
 )
 
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Clique, Schema
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=3)
 @records_argument
 @file_option(
     "--model",
@@ -55,24 +52,21 @@ if TYPE_CHECKING:
     help="Count each record with this probability only. Never more accurate at the same epsilon; for methods that "
     "require it.",
 )
-@record_options()
+@spends()
 @written_option("--out", "a release", endings=(".zip",), help="Release file to write, .zip.")
-@force_option
 @dry_run_option
 @outlook_options
-@json_option
 def release(
+    spending: Spending,
     data: Path,
     model: Path | None,
     cliques: Path | None,
     plan: Path | None,
     check: float | None,
-    epsilon: float | None,
     mechanism: str,
     sampling_rate: float,
-    out: Path | None,
-    **options: Any,
-) -> None:
+    out: Path,
+) -> Result:
     """Count the records of DATA with noise, and write the release file.
 
     DATA is a .csv file (compressed or not), a .parquet file or a folder of them. It is never loaded whole, except for a
@@ -95,65 +89,58 @@ def release(
 
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
-    if plan is not None and (epsilon is not None or options["delta"] or mechanism != "auto" or sampling_rate != 1):
+    if plan is not None and (spending.epsilon or spending.delta or mechanism != "auto" or sampling_rate != 1):
         raise click.UsageError("A --plan states its own noise: leave out --epsilon and other options of noise.")
     if check is not None and model is None:
         raise click.UsageError("--check belongs to --model.")
-    if epsilon is None and plan is None:
+    if spending.epsilon is None and plan is None:
         raise click.UsageError("Missing option '--epsilon'.")
-    spending = Spending(**options, epsilon=epsilon or 0.0)  # until the plan is read
     require_delta(mechanism, spending.delta)
-    with stages(3) as begin:
-        begin("Reading the schema and the model")
-        asked: Any
-        schema, noise = spending.schema(), None
-        told: list[str] = []
-        if plan is not None:
-            asked, schema, noise, spending = _planned_residuals(plan, schema, spending)
-        else:
-            wanted, weights = (
-                read_cliques(cliques)  # type: ignore[arg-type]
-                if model is None
-                else planned(schema, model, check, noise_of(mechanism, spending.delta))
-            )
-            wanted = schema.require(wanted)
-            whole, schema = schema, schema_of(schema, wanted)
-            told = [] if model is None else left_out(whole, schema.variables)
-            asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
-        if spending.dry_run:
-            quote = quoted(asked, spending.public(schema))
-            held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
-            if model is not None:
-                told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
-            spending.emit_plan(held, [*lines, *told])
-            return
-        assert out is not None
-        budget = spending.budget()
-        begin("Reading the records")
-        records: Any = data
-        if sampling_rate != 1 and spending.unit is None and is_parquet(data):
-            from pgmpy_dp.records.columns import read_columns
+    stage("Reading the schema and the model")
+    asked: Any
+    schema, noise = spending.schema(), None
+    told: list[str] = []
+    if plan is not None:
+        asked, schema, noise, spending = _planned_residuals(plan, schema, spending)
+    else:
+        wanted, weights = (
+            read_cliques(cliques)  # type: ignore[arg-type]
+            if model is None
+            else planned(schema, model, check, noise_of(mechanism, spending.delta))
+        )
+        wanted = schema.require(wanted)
+        whole, schema = schema, schema_of(schema, wanted)
+        told = [] if model is None else left_out(whole, schema.variables)
+        asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
+    if spending.dry_run:
+        quote = quoted(asked, spending.public(schema))
+        held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
+        if model is not None:
+            told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
+        return spending.planned(held, [*lines, *told])
+    records: Any = data
+    if sampling_rate != 1 and spending.unit is None and is_parquet(data):
+        from pgmpy_dp.records.columns import read_columns
 
-            records = parquet_table(data, read_columns(schema, schema.variables))  # samples are drawn in memory
-        dataset = spending.dataset(records, schema, budget)
-        begin("Counting, with noise")
-        noisy = dataset.release(asked)
-        with charged_already():
-            noisy.save(out)
+        records = parquet_table(data, read_columns(schema, schema.variables))  # samples are drawn in memory
+    dataset = spending.dataset(records, schema)
+    stage("Counting, with noise")
+    noisy = dataset.release(asked)
+    with charged_already():
+        noisy.save(out)
     held = describe(noisy)
-    spending.emit(budget, held | {"file": str(out)}, [*described_lines(noisy, held), *told, "", f"Written to {out}."])
+    return spending.paid(held | {"file": str(out)}, [*described_lines(noisy, held), *told, "", f"Written to {out}."])
 
 
 @click.command(cls=Command)
 @file_argument("path", "a release")
-@json_option
-def inspect(path: Path, as_json: bool) -> None:
+def inspect(path: Path) -> Result:
     """Check the release file PATH and print its guarantee and contents."""
     from pgmpy_dp.release import Release
 
     noisy = Release.load(path)
     held = describe(noisy)
-    emit(as_json, held, described_lines(noisy, held))
+    return held, described_lines(noisy, held)
 
 
 def _planned_residuals(

@@ -10,23 +10,20 @@ import click
 
 from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, tested
 from pgmpy_dp.cli.owner.planning import described, require_guess
-from pgmpy_dp.cli.owner.spending import Spending
-from pgmpy_dp.cli.shared.common import Command, charged_already, mostly_noise, promised, quiet, stages
+from pgmpy_dp.cli.owner.spending import Spending, spends
+from pgmpy_dp.cli.shared.common import Command, Result, charged_already, mostly_noise, promised, stage
 from pgmpy_dp.cli.shared.files import file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     delta_option,
     dry_run_option,
     epsilon_option,
-    force_option,
-    json_option,
     outlook_options,
-    record_options,
     release_out_option,
     written_option,
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=4)
 @records_argument
 @epsilon_option
 @delta_option(default=0.0)
@@ -40,27 +37,25 @@ from pgmpy_dp.cli.shared.options import (
     show_default=True,
     help="Number of searches on synthetic records, to find stable edges. They cost time but no privacy.",
 )
-@record_options()
+@spends()
 @written_option("--out", "a list of edges", help="Edges to write, .txt: for --model of other commands.")
 @out_option("--model", kind="a network", help="Network to write as well: .bif, .xmlbif, .uai or .json.")
 @release_out_option
 @out_option("--picture", kind=None, help="Picture of the graph to write as well: .png, .svg or .pdf.")
-@force_option
 @dry_run_option
 @outlook_options
-@json_option
 def structure(
+    spending: Spending,
     data: Path,
     max_indegree: int,
     forbid: tuple[str, ...],
     require: tuple[str, ...],
     repeat: int,
-    out: Path | None,
+    out: Path,
     model: Path | None,
     release_path: Path | None,
     picture: Path | None,
-    **options: Any,
-) -> None:
+) -> Result:
     """Find a graph for DATA, and the network behind it.
 
     Edges say which variables depend on each other, not which causes which. All files written may be published.
@@ -70,7 +65,6 @@ def structure(
       pgmpy-dp structure records.csv --schema schema.json --epsilon 1 --delta 1e-9 --ledger ledger.json \\
           --out edges.txt --model network.bif --release release.zip --repeat 10 --picture graph.png
     """
-    quiet()
     import pgmpy_dp as dp
     from pgmpy_dp.cli.shared.structures import LISTS, edge_lines
     from pgmpy_dp.models.formats.formats import SUFFIXES
@@ -82,53 +76,47 @@ def structure(
     ):
         if path is not None and path.suffix.lower() not in endings:
             raise click.ClickException(f"{path}: {named}.")
-    spending = Spending(**options)
     if repeat and spending.unit is not None and spending.max_rows != 1:
         raise click.ClickException("--repeat is for single records, and units may have several rows: leave it out.")
     known = _knowledge(forbid, require)
     search = dp.PrivateStructureSearch(
         spending.epsilon, spending.delta, max_indegree=max_indegree, expert_knowledge=known
     )
-    with stages(4) as begin:
-        begin("Reading the schema")
-        schema = spending.schema()
-        if spending.dry_run:
-            plan = search.plan()
-            printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-            held: dict[str, Any] = {"steps": plan.to_dict("records")}
-            require_guess(spending.records, spending.error)
-            if spending.records is not None:
-                outlook = search.outlook(spending.public(schema), spending.records)
-                (typical,) = outlook.tables
-                held["outlook"], told = described(outlook, spending.error)
-                printed += [
-                    "",
-                    *told,
-                    f"A pair of the forest, such as {', '.join(typical.variables)}, would hold {typical.mean:.3g} "
-                    f"{outlook.guarantee.counted} in a cell, with noise of {typical.deviation:.3g}.",
-                ]
-            spending.emit_plan(held, printed)
-            return
-        assert out is not None
-        budget = spending.budget()
-        begin("Reading the records")
-        dataset = spending.dataset(data, schema, budget)
-        begin("Searching")
-        search.fit(dataset)
-        with charged_already():
-            found = zip(search.edges_["parent"], search.edges_["child"], strict=True)
-            out.write_text(
-                "\n".join([*edge_lines(found, search.network_.nodes(), search.guarantee_), ""]), encoding="utf-8"
-            )
-            if model is not None:
-                search.network_.save(model)
-            if release_path is not None:
-                search.release_.save(release_path)
-            if repeat:
-                begin("Repeating the search")
-                search.bootstrap(repeat)
-            if picture is not None:
-                dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
+    stage("Reading the schema")
+    schema = spending.schema()
+    if spending.dry_run:
+        plan = search.plan()
+        printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
+        held: dict[str, Any] = {"steps": plan.to_dict("records")}
+        require_guess(spending.records, spending.error)
+        if spending.records is not None:
+            outlook = search.outlook(spending.public(schema), spending.records)
+            (typical,) = outlook.tables
+            held["outlook"], told = described(outlook, spending.error)
+            printed += [
+                "",
+                *told,
+                f"A pair of the forest, such as {', '.join(typical.variables)}, would hold {typical.mean:.3g} "
+                f"{outlook.guarantee.counted} in a cell, with noise of {typical.deviation:.3g}.",
+            ]
+        return spending.planned(held, printed)
+    dataset = spending.dataset(data, schema)
+    stage("Searching")
+    search.fit(dataset)
+    with charged_already():
+        found = zip(search.edges_["parent"], search.edges_["child"], strict=True)
+        out.write_text(
+            "\n".join([*edge_lines(found, search.network_.nodes(), search.guarantee_), ""]), encoding="utf-8"
+        )
+        if model is not None:
+            search.network_.save(model)
+        if release_path is not None:
+            search.release_.save(release_path)
+        if repeat:
+            stage("Repeating the search")
+            search.bootstrap(repeat)
+        if picture is not None:
+            dp.plotting.plot_edges(search.edges_, list(schema.variables)).savefig(picture, dpi=150)
     edges, fits = search.edges_, None
     with suppress(ValueError):  # a network may be too large to test
         check = search.network_.check_fit()
@@ -152,7 +140,7 @@ def structure(
     lines += mostly_noise(search.release_)
     if fits is False:
         lines.append("The release contradicts the network: no sparse graph may fit. pgmpy-dp synthesize needs none.")
-    spending.emit(budget, held, lines)
+    return spending.paid(held, lines)
 
 
 def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
@@ -173,18 +161,16 @@ def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
     return ExpertKnowledge(forbidden_edges=edges(forbid, "--forbid"), required_edges=edges(require, "--require"))
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=3)
 @records_argument
 @file_option("--model", kinds=("a network",), required=True, help="Fitted network, a .zip that carries its release.")
 @epsilon_option
 @delta_option(default=0.0)
 @click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Largest number of measured pairs.")
-@record_options()
+@spends()
 @written_option("--out", "a network", endings=(".zip",), help="Network to write, .zip, which carries both releases.")
-@force_option
 @dry_run_option
-@json_option
-def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any) -> None:
+def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) -> Result:
     """Measure where DATA is farthest from a fitted network: are edges missing?
 
     Among the pairs of variables that the network does not join, those whose counts are farthest from the network's are
@@ -197,31 +183,22 @@ def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any)
           --out probed.zip
       pgmpy-dp query probed.zip --target lung --evidence smoke=yes --interval 0.9
     """
-    quiet()
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 
-    spending = Spending(**options)
-    with stages(3) as begin:
-        begin("Reading the network")
-        schema, network = spending.schema(), loaded_network(model)
-        if isinstance(network, PrivateMixtureNetwork):
-            raise click.ClickException(
-                f"{model} is a mixture, whose release measures all pairs: pgmpy-dp check {model}."
-            )
-        if not carried(network):
-            raise click.ClickException(f"{model} carries no release: write it by pgmpy-dp fit --out fitted.zip.")
-        if spending.dry_run:
-            plan = f"Half of epsilon chooses at most {pairs} pairs that the network does not join, half measures them."
-            spending.emit_plan({"pairs": pairs}, [plan])
-            return
-        assert out is not None
-        budget = spending.budget()
-        begin("Reading the records")
-        dataset = spending.dataset(data, schema, budget)
-        begin("Choosing and measuring")
-        measured = network.measure_misfit(dataset, spending.epsilon, delta=spending.delta, pairs=pairs)
-        with charged_already():
-            network.save(out)
+    stage("Reading the network")
+    schema, network = spending.schema(), loaded_network(model)
+    if isinstance(network, PrivateMixtureNetwork):
+        raise click.ClickException(f"{model} is a mixture, whose release measures all pairs: pgmpy-dp check {model}.")
+    if not carried(network):
+        raise click.ClickException(f"{model} carries no release: write it by pgmpy-dp fit --out fitted.zip.")
+    if spending.dry_run:
+        plan = f"Half of epsilon chooses at most {pairs} pairs that the network does not join, half measures them."
+        return spending.planned({"pairs": pairs}, [plan])
+    dataset = spending.dataset(data, schema)
+    stage("Choosing and measuring")
+    measured = network.measure_misfit(dataset, spending.epsilon, delta=spending.delta, pairs=pairs)
+    with charged_already():
+        network.save(out)
     found, told = tested(network.check_fit)
     held = {
         **promised(network.guarantee_),
@@ -237,4 +214,4 @@ def probe(data: Path, model: Path, pairs: int, out: Path | None, **options: Any)
         *mostly_noise(*carried(network)),
         f"Written to {out}. Its guarantee is {network.guarantee_}.",
     ]
-    spending.emit(budget, held, lines)
+    return spending.paid(held, lines)

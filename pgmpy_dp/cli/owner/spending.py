@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgmpy_dp.cli.owner.ledgers import open_ledger, summary
-from pgmpy_dp.cli.shared.common import assignments, delta_cautions, emit
+from pgmpy_dp.cli.shared.common import Result, assignments, delta_cautions, stage
+from pgmpy_dp.cli.shared.options import Decorator, record_options
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
@@ -33,7 +35,6 @@ class Spending:
     decimal: str | None
     ledger: Path | None
     no_ledger: bool
-    as_json: bool
     epsilon: float
     delta: float = 0.0
     unit: str | None = None
@@ -60,8 +61,9 @@ class Spending:
         schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
         return with_format(schema, self.delimiter, self.encoding, self.strip, self.decimal)
 
+    @cached_property
     def budget(self) -> PrivacyBudget:
-        """Open the ledger, or with ``--no-ledger`` make a budget for this call alone."""
+        """The ledger, or with ``--no-ledger`` a budget for this call alone."""
         from pgmpy_dp.privacy import PrivacyBudget
 
         if self.no_ledger and self.ledger is not None:
@@ -75,20 +77,14 @@ class Spending:
             )
         return PrivacyBudget(self.epsilon, self.delta)
 
-    def dataset(self, data: Path, schema: Schema, budget: PrivacyBudget) -> PrivateDataset:
+    def dataset(self, data: Any, schema: Schema) -> PrivateDataset:
         """Open the records behind the ledger."""
         from pgmpy_dp.data import PrivateDataset
 
-        return PrivateDataset(
-            data,
-            schema,
-            budget,
-            neighbours=self.neighbours,
-            unit=self.unit,
-            max_rows=self.max_rows,
-            weights=self.weights,
-            largest_weight=self.largest_weight,
-        )
+        budget = self.budget
+        stage("Reading the records")
+        own = {name: getattr(self, name) for name in ("neighbours", "unit", "max_rows", "weights", "largest_weight")}
+        return PrivateDataset(data, schema, budget, **own)
 
     def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
         """Return the public facts about the records, to price a mechanism before they are read."""
@@ -99,27 +95,40 @@ class Spending:
         weights = checked_weights(self.weights, self.largest_weight)
         return PublicTable.of(schema, delta, self.neighbours, self.unit, self.max_rows, weights)
 
-    def emit_plan(self, held: Mapping[str, Any], lines: Sequence[str]) -> None:
-        """Print the plan of a dry run, and whether the ledger can pay for it."""
-        ledger: dict[str, Any] = {}
-        told: list[str] = []
-        if self.ledger is not None:
-            remaining = self.budget().remaining
-            enough = remaining.epsilon >= self.epsilon and remaining.delta >= self.delta
-            left = {"epsilon": remaining.epsilon, "delta": remaining.delta}
-            ledger = {"ledger": {"remaining": left, "enough": enough}}
-            said = "" if enough else ": not enough"
-            told = ["", f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{said}."]
-        emit(self.as_json, {**held, **ledger}, [*lines, *delta_cautions(self.delta), *told])
+    def planned(self, found: Mapping[str, Any], lines: Sequence[str]) -> Result:
+        """Return the plan of a dry run, and whether the ledger can pay for it."""
+        lines = [*lines, *delta_cautions(self.delta)]
+        if self.ledger is None:
+            return dict(found), lines
+        remaining = self.budget.remaining
+        enough = remaining.epsilon >= self.epsilon and remaining.delta >= self.delta
+        left = {"epsilon": remaining.epsilon, "delta": remaining.delta}
+        line = f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{'' if enough else ': not enough'}."
+        return {**found, "ledger": {"remaining": left, "enough": enough}}, [*lines, "", line]
 
-    def emit(self, budget: PrivacyBudget, held: Mapping[str, Any], lines: Sequence[str]) -> None:
-        """Print the result of a charge, and what remains in the ledger."""
-        ledger: dict[str, Any] = {}
-        line = "No ledger was charged: nothing adds this to other releases from these records."
-        if self.ledger is not None:
-            ledger = {"ledger": summary(budget)}
-            line = f"Ledger {self.ledger}: epsilon {ledger['ledger']['remaining']['epsilon']:.6g} remains."
-        emit(self.as_json, {**held, **ledger}, [*lines, *delta_cautions(self.delta), line])
+    def paid(self, found: Mapping[str, Any], lines: Sequence[str]) -> Result:
+        """Return what was paid for, and what remains in the ledger."""
+        lines = [*lines, *delta_cautions(self.delta)]
+        if self.ledger is None:
+            line = "No ledger was charged: nothing adds this to other releases from these records."
+            return dict(found), [*lines, line]
+        left = summary(self.budget)
+        line = f"Ledger {self.ledger}: epsilon {left['remaining']['epsilon']:.6g} remains."
+        return {**found, "ledger": left}, [*lines, line]
+
+
+def spends(unit: bool = True, own: tuple[str, ...] = ()) -> Decorator:
+    """Add the options of a command that reads records, and give it a `Spending` in place of all but its own."""
+
+    def wrap(function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def run(**options: Any) -> Any:
+            names = {field.name for field in fields(Spending)} & options.keys() - {*own}
+            return function(Spending(**{name: options.pop(name) for name in names}), **options)
+
+        return record_options(unit)(run)
+
+    return wrap
 
 
 def with_format(

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp.cli.owner.planning import foreseen
-from pgmpy_dp.cli.owner.spending import Spending
+from pgmpy_dp.cli.owner.spending import Spending, spends
 from pgmpy_dp.cli.shared.common import (
     Command,
+    Result,
     charged_already,
     delta_cautions,
     mostly_noise,
     promised,
-    stages,
+    stage,
     untold_means,
 )
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
@@ -25,11 +26,8 @@ from pgmpy_dp.cli.shared.options import (
     delta_option,
     dry_run_option,
     epsilon_option,
-    force_option,
-    json_option,
     numbers_option,
     outlook_options,
-    record_options,
     release_out_option,
     rows_option,
     seed_option,
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema import Schema
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=4)
 @records_argument
 @epsilon_option
 @delta_option()
@@ -70,7 +68,7 @@ if TYPE_CHECKING:
 @rows_option()
 @numbers_option
 @seed_option
-@record_options()
+@spends(own=("records",))
 @written_option("--out", "records", endings=RECORDS, help="Synthetic records to write, .csv or .parquet.")
 @release_out_option
 @out_option(
@@ -80,11 +78,10 @@ if TYPE_CHECKING:
     help="Model to write as well, for pgmpy-dp query and sample: .zip, which carries its release, or .json.",
 )
 @spreadsheet_option
-@force_option
 @dry_run_option
 @outlook_options
-@json_option
 def synthesize(
+    spending: Spending,
     data: Path,
     target: str | None,
     number: int,
@@ -92,13 +89,12 @@ def synthesize(
     rows: int | None,
     numbers: Any,
     seed: int | None,
-    out: Path | None,
+    out: Path,
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
     records: float | None,
-    **options: Any,
-) -> None:
+) -> Result:
     """Write synthetic records that resemble those of DATA, without a network.
 
     All pairs of variables are measured with noise, a mixture is fitted to them, and records are drawn from it. Pairs of
@@ -116,35 +112,30 @@ def synthesize(
     from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
-    spending, numbers = Spending(**options), numbers or "drawn"
+    numbers = numbers or "drawn"
     epsilon, delta = spending.epsilon, spending.delta
-    with stages(4) as begin:
-        begin("Reading the schema")
-        schema = spending.schema()
-        _require_numbers([schema], numbers)
-        if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
-            planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
-            plan = planned.plan(spending.public(schema))
-            priced = not isinstance(plan.mechanism, Residuals)
-            spending.emit_plan(*foreseen(plan.quote, schema, records, spending.error, plan.noise, priced))
-            return
-        assert out is not None
-        budget = spending.budget()
-        begin("Reading the records")
-        dataset = spending.dataset(data, schema, budget)
-        begin("Measuring pairs, and fitting a mixture")
-        estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records, measure=measure).fit(
-            dataset
-        )
-        network = estimator.network_
-        with charged_already():
-            _save((estimator.release_, release_path), (network, model))
-            begin("Drawing records")
-            drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
-            if spending.weights is not None and spending.weights not in drawn:
-                drawn[spending.weights] = float(f"{estimator.release_.total_weight / len(drawn):.6g}")
-            cautions = [*mostly_noise(estimator.release_), *(untold_means(network) if numbers == "drawn" else [])]
-            cautions += _write([drawn], [schema], [out], spreadsheet)
+    stage("Reading the schema")
+    schema = spending.schema()
+    _require_numbers([schema], numbers)
+    if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
+        planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
+        plan = planned.plan(spending.public(schema))
+        priced = not isinstance(plan.mechanism, Residuals)
+        return spending.planned(*foreseen(plan.quote, schema, records, spending.error, plan.noise, priced))
+    dataset = spending.dataset(data, schema)
+    stage("Measuring pairs, and fitting a mixture")
+    estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records, measure=measure).fit(
+        dataset
+    )
+    network = estimator.network_
+    with charged_already():
+        _save((estimator.release_, release_path), (network, model))
+        stage("Drawing records")
+        drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
+        if spending.weights is not None and spending.weights not in drawn:
+            drawn[spending.weights] = float(f"{estimator.release_.total_weight / len(drawn):.6g}")
+        cautions = [*mostly_noise(estimator.release_), *(untold_means(network) if numbers == "drawn" else [])]
+        cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     told = [*delta_cautions(spending.delta), *cautions]
     held = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
@@ -154,10 +145,10 @@ def synthesize(
         *(f"Written to {path}." for path in files[1:]),
         *cautions,
     ]
-    spending.emit(budget, held, lines)
+    return spending.paid(held, lines)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, stages=4)
 @file_argument("homes", "records")
 @file_argument("people", "records")
 @epsilon_option
@@ -173,7 +164,7 @@ def synthesize(
     help="Largest number of persons counted in a household; of larger households this number is drawn at random.",
 )
 @click.option("--size", default="size", show_default=True, help="Name for the number of persons of a household.")
-@record_options(unit=False)
+@spends(unit=False)
 @rows_option("households")
 @numbers_option
 @seed_option
@@ -187,11 +178,10 @@ def synthesize(
     help="Model to write as well, .json: for PrivateHouseholdNetwork.load.",
 )
 @spreadsheet_option
-@force_option
 @dry_run_option
 @outlook_options
-@json_option
 def households(
+    spending: Spending,
     homes: Path,
     people: Path,
     persons_schema: Path,
@@ -201,13 +191,12 @@ def households(
     rows: int | None,
     numbers: Any,
     seed: int | None,
-    out: Path | None,
-    persons_out: Path | None,
+    out: Path,
+    persons_out: Path,
     release_path: Path | None,
     model: Path | None,
     spreadsheet: bool,
-    **options: Any,
-) -> None:
+) -> Result:
     """Write synthetic households and persons that resemble those of HOMES and PEOPLE.
 
     Both tables have the column of keys. Each household has one row in HOMES and at least one in PEOPLE, and is
@@ -224,29 +213,25 @@ def households(
     from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture
     from pgmpy_dp.schema import HouseholdSchema
 
-    spending, numbers = Spending(**options, unit=key), numbers or "drawn"
-    with stages(4) as begin:
-        begin("Reading the schemas")
-        schemas = _schemas(spending, persons_schema)
-        schema = HouseholdSchema(*schemas, key, max_persons, size)
-        _require_numbers(schemas, numbers)
-        if spending.dry_run:
-            asked = HouseholdMixture(spending.epsilon, spending.delta, schema, neighbours=spending.neighbours)
-            spending.emit_plan(*foreseen(asked.plan().quote, schema.measured, spending.records, spending.error))
-            return
-        assert out is not None
-        assert persons_out is not None
-        budget = spending.budget()
-        begin("Reading the tables")
-        dataset = PrivateHouseholds(homes, people, schema, budget, spending.neighbours)
-        begin("Measuring pairs, and fitting a mixture")
-        estimator = HouseholdMixture(spending.epsilon, spending.delta).fit(dataset)
-        network = estimator.network_
-        with charged_already():
-            _save((estimator.release_, release_path), (network, model))
-            begin("Drawing households and persons")
-            drawn = network.simulate(rows, seed=seed, numbers=numbers)
-            cautions = mostly_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
+    spending, numbers = replace(spending, unit=key), numbers or "drawn"
+    stage("Reading the schemas")
+    schemas = _schemas(spending, persons_schema)
+    schema = HouseholdSchema(*schemas, key, max_persons, size)
+    _require_numbers(schemas, numbers)
+    if spending.dry_run:
+        asked = HouseholdMixture(spending.epsilon, spending.delta, schema, neighbours=spending.neighbours)
+        return spending.planned(*foreseen(asked.plan().quote, schema.measured, spending.records, spending.error))
+    budget = spending.budget
+    stage("Reading the tables")
+    dataset = PrivateHouseholds(homes, people, schema, budget, spending.neighbours)
+    stage("Measuring pairs, and fitting a mixture")
+    estimator = HouseholdMixture(spending.epsilon, spending.delta).fit(dataset)
+    network = estimator.network_
+    with charged_already():
+        _save((estimator.release_, release_path), (network, model))
+        stage("Drawing households and persons")
+        drawn = network.simulate(rows, seed=seed, numbers=numbers)
+        cautions = mostly_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]
     held = {
@@ -262,7 +247,7 @@ def households(
         *(f"Written to {path}." for path in files[2:]),
         *cautions,
     ]
-    spending.emit(budget, held, lines)
+    return spending.paid(held, lines)
 
 
 def _require_numbers(schemas: Sequence[Schema], numbers: Any) -> None:

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,29 @@ if TYPE_CHECKING:
     from pgmpy_dp.privacy.guarantee import Guarantee
     from pgmpy_dp.schema import Schema
 
-BAR = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
+Result = tuple[Any, str | Sequence[str]]
+"""What a command found: for JSON, and as lines; or records in CSV."""
 
 
-class Command(click.Command):
-    """A command that refuses with one line on stderr and exit code 1; files it cannot write, before it begins."""
+class Refusing(click.Command):
+    """A command that refuses with one line on stderr and exit code 1; files it cannot write, before it begins.
+
+    Warnings of the library are printed on one line each, after the progress bar of its `stages`.
+    """
+
+    def __init__(self, *given: Any, stages: int = 0, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.stages = stages
 
     def invoke(self, ctx: click.Context) -> Any:
+        # pgmpy logs changes to its models, and sets the level of its log when it is imported.
+        logging.getLogger("pgmpy").addFilter(_grave)
         try:
             require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
-            with warnings.catch_warnings():
-                # On import pgmpy warns of its own deprecated modules, which users cannot change.
-                warnings.filterwarnings("ignore", category=FutureWarning, module=r"pgmpy\.")
-                warnings.showwarning = _note  # type: ignore[assignment]
+            with warnings.catch_warnings(), _bar(ctx, self.stages):
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", UserWarning)
+                warnings.showwarning = lambda warning, *_: note(one_line(warning))  # type: ignore[assignment]
                 return super().invoke(ctx)
         except click.UsageError:
             raise
@@ -42,9 +52,64 @@ class Command(click.Command):
             raise click.ClickException(printable(one_line(error))) from error
 
 
-def _note(message: Warning, *_: Any) -> None:
-    """Print a warning of the library on one line."""
-    click.echo(printable(f"Note: {one_line(message)}"), err=True)
+class Command(Refusing):
+    """A command that returns its result, for JSON and as lines, which are printed."""
+
+    def __init__(self, *given: Any, params: Sequence[click.Parameter] = (), **more: Any) -> None:
+        writes = any(getattr(parameter.type, "endings", None) is not None for parameter in params)
+        force = click.Option(["--force"], is_flag=True, help="Overwrite existing files.")
+        json = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text.")
+        super().__init__(*given, params=[*params, *([force] if writes else []), json], **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        as_json = ctx.params.pop("as_json")
+        emit(as_json, *super().invoke(ctx))
+
+
+def _grave(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.ERROR
+
+
+@contextmanager
+def _bar(ctx: click.Context, stages: int) -> Iterator[None]:
+    """Show a progress bar on stderr if that is a terminal, and notes after it."""
+    notes: list[str] = []
+    ctx.meta[_NOTES] = notes
+    try:
+        if stages and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            with tqdm(total=stages, bar_format=_FORMAT, leave=False) as ctx.meta[_BAR]:
+                yield
+        else:
+            yield
+    finally:
+        for text in notes:
+            click.echo(printable(f"Note: {text}"), err=True)
+
+
+_FORMAT = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
+_BAR, _NOTES = "pgmpy_dp.bar", "pgmpy_dp.notes"
+
+
+def stage(name: str) -> None:
+    """Say on the command's progress bar what begins."""
+    bar = click.get_current_context().meta.get(_BAR)
+    if bar is not None:
+        bar.update(bool(bar.desc))
+        bar.set_description(name)
+
+
+def note(text: str) -> None:
+    """Print a note on stderr once the progress bar is gone."""
+    click.get_current_context().meta[_NOTES].append(text)
+
+
+def noted() -> list[str]:
+    """Take the notes so far, with the library's warnings, to print them elsewhere."""
+    notes: list[str] = click.get_current_context().meta[_NOTES]
+    taken, notes[:] = [*notes], []
+    return taken
 
 
 def one_line(error: BaseException) -> str:
@@ -67,18 +132,13 @@ def _escaped(character: str) -> str:
 
 
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
-    """Print a result as JSON or as text; lines with names from files are given one by one."""
+    """Print a result as JSON or as lines, made safe on a terminal; a text is CSV, unchanged to another program."""
     if as_json:
-        click.echo(as_json_text(data, indent=2))
+        click.echo(as_json_text(data, indent=None if isinstance(text, str) else 2))
+    elif isinstance(text, str) and not sys.stdout.isatty():
+        click.echo(text, nl=False, color=True)
     else:
-        lines = text.splitlines() if isinstance(text, str) else text
-        click.echo("\n".join(map(printable, lines)))
-
-
-def emit_records(text: str) -> None:
-    """Print CSV: made safe on a terminal, unchanged to a file or another program."""
-    seen = sys.stdout.isatty()
-    click.echo("".join(f"{printable(line)}\n" for line in text.splitlines()) if seen else text, nl=False, color=True)
+        click.echo("\n".join(map(printable, text.splitlines() if isinstance(text, str) else text)))
 
 
 def promised(guarantee: Guarantee) -> dict[str, Any]:
@@ -100,32 +160,6 @@ def charged_already() -> Iterator[None]:
         raise click.ClickException(
             f"{one_line(error)} The release is lost and stays charged; a new one would cost the same again."
         ) from error
-
-
-@contextmanager
-def stages(total: int) -> Iterator[Callable[[str], None]]:
-    """Show a progress bar on stderr if that is a terminal; call the yielded function at the start of each stage."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, bar_format=BAR, disable=None, leave=False) as bar:
-        begun = False
-
-        def begin(stage: str) -> None:
-            nonlocal begun
-            if begun:
-                bar.update()
-            begun = True
-            bar.set_description(stage)
-
-        yield begin
-        bar.update()
-
-
-def quiet() -> None:
-    """Silence pgmpy's log of changes to its models."""
-    import pgmpy  # noqa: F401  # pgmpy sets the level on import
-
-    logging.getLogger("pgmpy").setLevel(logging.ERROR)
 
 
 def delta_cautions(delta: float) -> list[str]:

@@ -12,8 +12,6 @@ from pgmpy_dp.cli.shared.files import file_option, out_option
 
 Decorator = Callable[[Any], Any]
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 dry_run_option = click.option(
     "--dry-run",
     is_flag=True,
