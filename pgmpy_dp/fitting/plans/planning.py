@@ -26,7 +26,6 @@ from itertools import combinations, count, islice
 from typing import Any
 
 import networkx as nx
-from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree
@@ -106,6 +105,8 @@ def plan_tables(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan as :func:`plan_measurements`, without finer histograms."""
     schema.require([tuple(network.nodes())])
+    from pgmpy.models import DiscreteMarkovNetwork  # takes two seconds, and mixtures need none
+
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)
     else:
@@ -140,6 +141,8 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
+    from pgmpy.models import DiscreteMarkovNetwork
+
     scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
     neighbours.add_edges_from(pair for scope in scopes for pair in combinations(scope, 2))
     joined = joined_pairs([*cliques, *scopes])
