@@ -18,7 +18,7 @@ from experiments.populations import bnlearn_network
 from experiments.runner import Experiment
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
-from pgmpy_dp.evaluation.divergence import kl_divergence
+from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning

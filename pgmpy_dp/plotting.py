@@ -80,7 +80,7 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     columns = min(3, len(variables))
     states = {variable: list(map(_plain, schema.states[variable])) for variable in variables}
     wide = max(4.2 * columns, min(0.25 * max(map(len, states.values())) + 1.2, _WIDEST))
-    places, heights = [], [_PANEL]
+    panels, heights = [], [_PANEL]
     row = column = 0
     for variable in variables:
         span = columns if len(states[variable]) > _MANY_STATES else 1
@@ -91,14 +91,14 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
         longest = max(map(len, states[variable]))
         turned = 0 if longest * _LETTER < room else 30 if room > 0.35 else 90
         heights[row] = max(heights[row], _PANEL + longest * _LETTER * math.sin(math.radians(turned)))
-        places.append((variable, row, slice(column, column + span), turned))
+        panels.append((variable, row, slice(column, column + span), turned))
         column += span
     beside = max(1, int(wide / (max(map(len, marginals)) * _LETTER + 0.6)))  # labels in a line of the legend
     high = sum(heights) + 0.4 + 0.25 * math.ceil(len(marginals) / beside)
     figure = _figure((wide, high))
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     width = 0.8 / len(marginals)
-    for variable, row, across, turned in places:
+    for variable, row, across, turned in panels:
         axes = figure.add_subplot(grid[row, across])
         middles = np.arange(len(states[variable]))
         for index, (label, values) in enumerate(marginals.items()):
@@ -164,17 +164,17 @@ def plot_bounds(
     wide, number = max(6.4, 4.4 + _LETTER * max(map(len, states))), len(frames)
     figure = _figure((wide, (0.14 + 0.2 * number) * len(first) + 1.2 + 0.25 * (number > 1)))
     axes = figure.add_subplot()
-    places, height = np.arange(len(first)), 0.7 / number
+    rows, height = np.arange(len(first)), 0.7 / number
     for index, (name, frame) in enumerate(frames.items()):
-        at = places + (index - (number - 1) / 2) * height
+        at = rows + (index - (number - 1) / 2) * height
         colour = _COLOURS[1 + index % (len(_COLOURS) - 1)]
         axes.barh(at, frame["value"], height, color=colour, alpha=0.45, label=_plain(name))
         middle, half = (frame["upper"] + frame["lower"]) / 2, (frame["upper"] - frame["lower"]) / 2
         axes.errorbar(middle, at, xerr=half, fmt="none", ecolor=_COLOURS[0], elinewidth=1.6, capsize=4 / number**0.5)
     if truth is not None:
         marks = np.asarray(truth, dtype=np.float64)
-        axes.vlines(marks, places - 0.4, places + 0.4, color="black", linewidth=2)
-    axes.set_yticks(places, states)
+        axes.vlines(marks, rows - 0.4, rows + 0.4, color="black", linewidth=2)
+    axes.set_yticks(rows, states)
     axes.set_ylim(len(first) - 0.4, -0.6)
     axes.set_ylabel(", ".join(map(_plain, first.index.names)) if first.index.names[0] else "")
     axes.set_xlabel(label)
@@ -183,13 +183,13 @@ def plot_bounds(
     if number > 1:
         axes.legend(frameon=False)
     _head(figure, title)
-    told = [
+    misfits = [
         ": ".join(filter(None, (_plain(name), f"{frame.attrs['misfit']}.")))
         for name, frame in frames.items()
         if "misfit" in frame.attrs
     ]
-    if told:
-        lines = "\n".join(textwrap.fill(line, int(15 * wide)) for line in told)
+    if misfits:
+        lines = "\n".join(textwrap.fill(line, int(15 * wide)) for line in misfits)
         figure.supxlabel(lines, fontsize=8, color=_COLOURS[2])
     return figure
 
@@ -297,8 +297,8 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     label = textwrap.wrap(labels.get(column, _plain(column)), int(side / _LETTER))
     figure = _figure((side + names + 1.3 + 0.2 * len(label), side + names + 0.7))
     axes = figure.add_subplot()
-    least = 10.0 if column == "excess" else 0.05
-    low, high = min(0.0, float(np.nanmin(cells))), max(least, float(np.nanmax(cells)))
+    lowest_top = 10.0 if column == "excess" else 0.05
+    low, high = min(0.0, float(np.nanmin(cells))), max(lowest_top, float(np.nanmax(cells)))
     image = axes.imshow(cells, cmap="viridis_r", norm=Normalize(low, high))
     axes.set_xticks(range(len(variables)), shown, rotation=90, fontsize=8)
     axes.set_yticks(range(len(variables)), shown, fontsize=8)

@@ -1,8 +1,7 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
 from .auditing import AuditResult, audit
-from .comparison import compare
-from .divergence import kl_divergence
+from .comparison import compare, kl_divergence
 from .example_networks import bnlearn_network, random_markov_network
 from .prediction import compare_prediction, mean_squared_error, prediction_accuracy
 from .synthetic_inference import combine

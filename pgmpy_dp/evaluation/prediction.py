@@ -189,6 +189,6 @@ def _area(truth: NDArray[Any], probabilities: NDArray[Any]) -> float:
     from sklearn.metrics import roc_auc_score
 
     shares = np.bincount(truth, minlength=probabilities.shape[1]) / max(len(truth), 1)
-    told = np.flatnonzero((shares > 0) & (shares < 1))
-    areas = [roc_auc_score(truth == state, probabilities[:, state]) for state in told]
-    return float(np.average(areas, weights=shares[told])) if areas else float("nan")
+    present = np.flatnonzero((shares > 0) & (shares < 1))
+    areas = [roc_auc_score(truth == state, probabilities[:, state]) for state in present]
+    return float(np.average(areas, weights=shares[present])) if areas else float("nan")

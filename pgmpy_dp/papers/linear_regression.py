@@ -145,8 +145,8 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
             mean = inverse @ both[:-1, -1]
             count = both[-2, -2] - precision
             variance = (square - mean @ both[:-1, -1]) / (2.0 * (shape - 1.0) + count)
-            shaken = noise / 2.0 * ((1.0 + mean @ mean) * np.eye(mean.size) + np.outer(mean, mean))
-            covariance = (1.0 + sampling) * variance * inverse + inverse @ shaken @ inverse
+            perturbation = noise / 2.0 * ((1.0 + mean @ mean) * np.eye(mean.size) + np.outer(mean, mean))
+            covariance = (1.0 + sampling) * variance * inverse + inverse @ perturbation @ inverse
             original = design.original(Gaussian(half * mean[None], half**2 * covariance[None]))
             self.coef_, self.intercept_ = original.mean[0, :-1], float(original.mean[0, -1]) + middle
             self.covariance_, self.residual_std_ = original.covariance[0], half * math.sqrt(variance)

@@ -51,9 +51,9 @@ def count_error_bound(counts: int, scale: float, failure_probability: float) -> 
     """
     q = math.exp(-1.0 / float(exact_positive("scale", scale)))
     enough = _probability(failure_probability) / counts * (1.0 + q) / 2.0  # largest q**(k + 1) allowed
-    least = max(math.ceil(scale * -math.log(enough)) - 1, 0)
-    # Floating-point rounding can make `least` too small by one.
-    return float(least if q ** (least + 1) <= enough else least + 1)
+    bound = max(math.ceil(scale * -math.log(enough)) - 1, 0)
+    # Floating-point rounding can make `bound` too small by one.
+    return float(bound if q ** (bound + 1) <= enough else bound + 1)
 
 
 def posterior_divergence(
@@ -287,11 +287,11 @@ def joint_stochastic_lipschitz(nodes: Iterable[StochasticLipschitz]) -> Stochast
     >>> joint.rate, round(joint.offset, 4)
     (2.0, 0.3466)
     """
-    held = list(nodes)
-    if not held:
+    smooth = list(nodes)
+    if not smooth:
         raise ValueError("A network has at least one node.")
-    rate = min(node.rate for node in held)
-    return StochasticLipschitz(rate, float(logsumexp([rate * node.offset for node in held])) / rate)
+    rate = min(node.rate for node in smooth)
+    return StochasticLipschitz(rate, float(logsumexp([rate * node.offset for node in smooth])) / rate)
 
 
 def stochastic_lipschitz_bound(

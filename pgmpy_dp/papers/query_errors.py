@@ -123,8 +123,8 @@ def map_agreement(reference: DAG, fitted: DAG, queries: Sequence[tuple[Sequence[
     layout, logs, states = _both(reference, fitted)
     agreed = 0
     for asked, given in queries:
-        places = {variable: states[variable].index(state) for variable, state in given.items()}
-        plan = _plan(tuple(layout.cardinalities.items()), layout.scopes, tuple(asked), tuple(places.items()))
+        codes = {variable: states[variable].index(state) for variable, state in given.items()}
+        plan = _plan(tuple(layout.cardinalities.items()), layout.scopes, tuple(asked), tuple(codes.items()))
         answer = plan.most_probable(logs[0])
         with suppress(ValueError):
             agreed += answer == plan.most_probable(logs[1])
@@ -138,10 +138,10 @@ def _both(reference: DAG, fitted: DAG) -> tuple[Layout, tuple[Vector, Vector], M
     tables = {scope[0]: (scope, table) for scope, table in other_layout.tables(other_logs).items()}
     others = []
     for scope in layout.scopes:
-        held, table = tables.get(scope[0], ((), logs))
-        if set(held) != set(scope):
+        family, table = tables.get(scope[0], ((), logs))
+        if set(family) != set(scope):
             raise SchemaError(f"The two networks give {scope[0]!r} different parents.")
-        others.append(table.transpose([held.index(variable) for variable in scope]))
+        others.append(table.transpose([family.index(variable) for variable in scope]))
     return layout, (logs, layout.flatten(others)), states
 
 
@@ -268,10 +268,10 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     kappa = max(map(len, JunctionTree.cliques_of(layout.cardinalities, layout.scopes))) - 1
     states = max(layout.cardinalities.values())
     smallest, largest = float(min(map(np.min, errors))), float(max(map(np.max, errors)))
-    least = float(min(map(np.min, entries)))
-    lower = math.sqrt(eta - 1) * smallest * least ** (eta - 2) if eta > 1 else 0.0
+    smallest_entry = float(min(map(np.min, entries)))
+    lower = math.sqrt(eta - 1) * smallest * smallest_entry ** (eta - 2) if eta > 1 else 0.0
     upper = (2 * eta * states**kappa if paper else eta * states ** (kappa + 1)) * largest
-    return ErrorBounds(lower, upper, eta, kappa, states, smallest, largest, least)
+    return ErrorBounds(lower, upper, eta, kappa, states, smallest, largest, smallest_entry)
 
 
 def mu_score(error: float, bounds: ErrorBounds) -> float:

@@ -157,8 +157,8 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
     def _learner(self, structure: None, public: Any) -> Learner:
         hidden, variables = int(self.n_components), public.schema.variables
-        most = math.sqrt(1.0 + hidden)
-        bound = most if self.clip_norm is None else min(float(self.clip_norm), most)
+        maximum = math.sqrt(1.0 + hidden)
+        bound = maximum if self.clip_norm is None else min(float(self.clip_norm), maximum)
         rate = learning_rate(self.delay, self.forgetting)
         rng = np.random.default_rng(self.random_state)
         start = np.column_stack([rng.normal(size=(len(variables), hidden)), np.zeros(len(variables))])

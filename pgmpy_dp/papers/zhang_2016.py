@@ -60,12 +60,12 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
     """
     posterior.truncation(states, epsilon, neighbours)  # refuses an epsilon too small for floating-point numbers
     target = float(epsilon)
-    floor, most = math.exp(-target / (2 * len(states))), max(states)
-    if floor * most >= 1:
-        least = math.nextafter(2 * len(states) * math.log(most), math.inf)
+    floor, maximum = math.exp(-target / (2 * len(states))), max(states)
+    if floor * maximum >= 1:
+        minimum = math.nextafter(2 * len(states) * math.log(maximum), math.inf)
         raise ValueError(
-            f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {most} states leave at most 1 / {most}: "
-            f"the paper's form needs more than epsilon={least!r} here. PosteriorSampler has no such limit."
+            f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {maximum} states leave at most 1 / {maximum}: "
+            f"the paper's form needs more than epsilon={minimum!r} here. PosteriorSampler has no such limit."
         )
     return [min(range_of(floor, r), WIDEST) for r in states]
 

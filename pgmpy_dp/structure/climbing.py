@@ -19,7 +19,7 @@ Score = Callable[[int, Parents], float]
 _GAIN = 1e-6  # least gain of the score for which an edge is changed
 _MOST_STEPS = 10_000
 _SEED = 0
-_SHAKES, _MOST_SHAKEN = 100, 5  # number of restarts, and most nodes that lose their edges in one
+_RESTARTS, _MOST_PERTURBED = 100, 5  # number of restarts, and most nodes that lose their edges in one
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,11 @@ def climb(
 
     best = _Graph(of, allowed, required, max_indegree)
     best.ascend()
-    for _ in range(_SHAKES):
-        shaken = best.shaken(generator)
-        shaken.ascend()
-        if shaken.score() > best.score() + _GAIN:
-            best = shaken
+    for _ in range(_RESTARTS):
+        perturbed = best.perturbed(generator)
+        perturbed.ascend()
+        if perturbed.score() > best.score() + _GAIN:
+            best = perturbed
     return [tuple(sorted(own)) for own in best.parents]
 
 
@@ -158,20 +158,20 @@ class _Graph:
     def score(self) -> float:
         return sum(self._of(node, own) for node, own in enumerate(self.parents))
 
-    def shaken(self, generator: np.random.Generator) -> _Graph:
+    def perturbed(self, generator: np.random.Generator) -> _Graph:
         """Copy the graph without the edges of some nodes, drawn at random, except the required ones."""
-        shaken, nodes = copy(self), len(self.parents)
-        shaken._adding, shaken._removing = self._adding.copy(), self._removing.copy()
-        some = min(int(generator.integers(1, _MOST_SHAKEN + 1)), nodes)
+        perturbed, nodes = copy(self), len(self.parents)
+        perturbed._adding, perturbed._removing = self._adding.copy(), self._removing.copy()
+        some = min(int(generator.integers(1, _MOST_PERTURBED + 1)), nodes)
         alone = set(generator.choice(nodes, some, replace=False).tolist())
-        shaken.parents = [
+        perturbed.parents = [
             {parent for parent in own if self._fixed[parent, node] or not alone & {parent, node}}
             for node, own in enumerate(self.parents)
         ]
-        for node, own in enumerate(shaken.parents):
+        for node, own in enumerate(perturbed.parents):
             if own != self.parents[node]:
-                shaken._renew(node)
-        return shaken
+                perturbed._renew(node)
+        return perturbed
 
     def ascend(self) -> None:
         """Change edges until no single change increases the score."""

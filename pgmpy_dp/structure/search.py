@@ -323,13 +323,13 @@ class Search:
             drawn, kept = self.drawn(), self.parents
             self.parents = list(kept)
             for node, own in enumerate(kept):
-                told = {
+                supports = {
                     parent: support(self.release, drawn, self.variables, node, own, parent)
                     for parent in own
                     if (parent, node) not in self.knowledge.required
                 }
-                if told and told[least := min(told, key=told.__getitem__)] < _SUPPORT:
-                    self.parents[node] = tuple(parent for parent in own if parent != least)
+                if supports and supports[weakest := min(supports, key=supports.__getitem__)] < _SUPPORT:
+                    self.parents[node] = tuple(parent for parent in own if parent != weakest)
             if self.parents == list(kept):
                 return
 

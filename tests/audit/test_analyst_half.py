@@ -32,7 +32,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.evaluation.observers import Observer
+from pgmpy_dp.evaluation.auditing import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"], "n": dp.Bins(range(6))})

@@ -21,7 +21,7 @@ from trials import Bottomless, Noise
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.partition_selection import PartitionSelection
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.evaluation.observers import Observer
+from pgmpy_dp.evaluation.auditing import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise
 
 FALSE_ALARM = 1e-6

@@ -40,8 +40,7 @@ import pandas as pd
 from synthesis import adult
 
 import pgmpy_dp as dp
-from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.evaluation.example_networks import bnlearn_network
+from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
 from pgmpy_dp.observed.factors import tabular_cpd
 
 COLUMNS = ["age", "workclass", "education", "marital_status", "occupation", "sex", "hours_per_week", "income"]

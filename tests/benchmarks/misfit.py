@@ -21,8 +21,7 @@ import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.evaluation.divergence import kl_divergence
+from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
 from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.inference import JunctionTree

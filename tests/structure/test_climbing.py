@@ -63,7 +63,7 @@ def test_no_change_of_an_edge_is_better(seed, most, data):
     assert all(whole(other) <= whole(edges) + 1e-5 for other in neighbours(edges, allowed, required, most))
 
 
-def test_a_graph_that_is_shaken_ends_higher(monkeypatch):
+def test_a_graph_that_is_perturbed_ends_higher(monkeypatch):
     """Never lower, and higher in a third of these: BIC of 300 records of random networks of 10 variables."""
     higher = 0
     for seed in range(15):
@@ -77,8 +77,8 @@ def test_a_graph_that_is_shaken_ends_higher(monkeypatch):
         def score(node, own, drawn=drawn):
             return 300 * drawn.log_likelihood(node, own) - np.log(300) / 2 * drawn.parameters(node, own)
 
-        for shakes in (0, 100):
-            monkeypatch.setattr("pgmpy_dp.structure.climbing._SHAKES", shakes)
+        for restarts in (0, 100):
+            monkeypatch.setattr("pgmpy_dp.structure.climbing._RESTARTS", restarts)
             scores.append(sum(map(score, range(10), climb(score, ~np.eye(10, dtype=bool), [(8, 9)], 3))))
         assert scores[1] >= scores[0]
         higher += scores[1] > scores[0] + 0.1
