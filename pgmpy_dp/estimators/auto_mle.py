@@ -13,7 +13,8 @@ from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.estimators.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
-from pgmpy_dp.fitting.plans.planning import tested, with_details
+from pgmpy_dp.fitting.plans.pairs import with_details
+from pgmpy_dp.fitting.plans.planning import tested
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
 from pgmpy_dp.inference import TreeTooLargeError

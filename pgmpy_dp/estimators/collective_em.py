@@ -13,7 +13,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.estimators.base import joined
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
-from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
+from pgmpy_dp.fitting.plans.pairs import with_details
+from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
 from pgmpy_dp.inference import build_engine

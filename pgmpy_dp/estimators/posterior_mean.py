@@ -13,7 +13,8 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp.data.mechanisms.tables import NoisyTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
-from pgmpy_dp.fitting.plans.planning import plan_tables, with_details
+from pgmpy_dp.fitting.plans.pairs import with_details
+from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import require_exact
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
 from pgmpy_dp.fitting.readings.undirected import maximise_likelihood

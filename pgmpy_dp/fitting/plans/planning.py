@@ -26,13 +26,15 @@ from itertools import combinations, count, islice
 from typing import Any
 
 import networkx as nx
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.fitting.plans.pairs import with_details
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
 from pgmpy_dp.observed.reading import joined_pairs, maximal
 from pgmpy_dp.privacy.checks import choice, exact_positive, number
-from pgmpy_dp.privacy.guarantee import Learned, learned, learned_graph
+from pgmpy_dp.privacy.guarantee import Learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
 
@@ -49,9 +51,6 @@ _FEW_CELLS = 2**13
 # fewer pairs than bounds need to learn from. On census records (the benchmark real_coverage.py) more and noisier tables
 # give bounds that cover the records' answers less often, and less accurate answers.
 _NOISIEST, _FEWEST_PAIRS = 6.0, 3
-# Share of the privacy loss for all finer histograms together. On tables of real records (the benchmark
-# numbers_in_bins.py) means, quantiles and regressions are nearer with it, and pairs hardly worse.
-_DETAILED = 0.03
 
 
 def plan_measurements(
@@ -105,8 +104,6 @@ def plan_tables(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Plan as :func:`plan_measurements`, without finer histograms."""
     schema.require([tuple(network.nodes())])
-    from pgmpy.models import DiscreteMarkovNetwork  # takes two seconds, and mixtures need none
-
     if isinstance(network, DiscreteMarkovNetwork):
         cliques = markov_scopes(network)
     else:
@@ -141,8 +138,6 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
     """
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
-    from pgmpy.models import DiscreteMarkovNetwork
-
     scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
     neighbours.add_edges_from(pair for scope in scopes for pair in combinations(scope, 2))
     joined = joined_pairs([*cliques, *scopes])
@@ -270,27 +265,6 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         for key in [key for key in tables if key != fresh]:
             push(key, fresh)
     return tuple(tables.values())
-
-
-def with_details(
-    schema: Schema, cliques: Sequence[Clique], weights: Sequence[float]
-) -> tuple[tuple[Clique, ...], list[float]]:
-    """Add the finer histograms of the binned numbers in some tables, with equal shares of the privacy loss.
-
-    The plan, and the cliques in it, hold what was learned from records for the schema and the cliques.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.schema import Bins
-    >>> with_details(Schema({"age": Bins([0, 18, 65, 120])}), [("age",)], [0.97])
-    ((('age',), ('age in detail',)), [0.97, 0.03])
-    """
-    measured = {variable for clique in cliques for variable in clique}
-    names = [name for name, detail in schema.details.items() if detail.variable in measured]
-    whole = _DETAILED / (1.0 - _DETAILED) * sum(weights)
-    guarantee = learned(schema, cliques)
-    planned = Learned((*cliques, *((name,) for name in names)), guarantee)
-    return Learned((planned, [*weights, *[whole / len(names) for _ in names]]), guarantee)
 
 
 def merge_rare_states(
