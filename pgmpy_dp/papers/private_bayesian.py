@@ -75,8 +75,6 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
     increment : "least" or None
         How coefficients become non-negative counts. "least" adds the least number of records, spread evenly, that makes
         all cells non-negative and keeps the counts consistent. None sets cells below 0 to 0, which loses consistency.
-    release : {"laplace", "fourier"}, optional
-        Deprecated: the former name of `mechanism`.
 
     Attributes
     ----------
