@@ -12,13 +12,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmpy_dp._kinds import kind_of
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.observed.factors import Network
 from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, learned_graph
 from pgmpy_dp.release.carrying import MODEL_AT, carries
+
+if TYPE_CHECKING:
+    from pgmpy_dp.observed.factors import Network
 
 SIDECAR_PROPERTY = "pgmpy_dp:network"
 _MARK = "pgmpy_dp guarantee: "
