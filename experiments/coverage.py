@@ -22,7 +22,7 @@ from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
-from pgmpy_dp.models.answering import bounds
+from pgmpy_dp.models.fitted import bounds
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.papers.private_bayesian import network_of

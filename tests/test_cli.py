@@ -1031,7 +1031,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert "Note: The release contradicts the network" in run(*call, "--out", "made.csv")
     held = json.loads(run(*call, "--out", "made.csv", "--json", "--force"))
     assert f"Note: {held['notes'][0]}" in plain
-    monkeypatch.setattr("pgmpy_dp.networks.network.PrivateNetwork._warn_of_misfit", lambda *_, **__: None)
+    monkeypatch.setattr("pgmpy_dp.networks.fitted_network.FittedNetwork._tested", lambda *_: None)
     untested = (
         "Whether the release contradicts the network was not tested, since it takes long: "
         "use pgmpy-dp check fitted.zip, if it fits in memory."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.models.answering import check_interval
+from pgmpy_dp.models.fitted import check_interval
 from pgmpy_dp.privacy.checks import number
 
 

@@ -20,7 +20,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
-from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers
+from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -186,7 +186,7 @@ _MOST_WORK = 60_000_000
 _MOST_CELLS = 4_000_000
 
 
-def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> dict[str, Any]:
+def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[str, Any]:
     """Return what `trees.js` needs.
 
     Raises
@@ -196,9 +196,10 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
     """
     from pgmpy_dp.inference.trees.kernel import OPERATION, SMALL, SUM_OUT  # numba takes 0.2 s to import
 
-    schema, networks = answers.schema, 1 if drawn is None else len(drawn.posterior.totals)
+    schema, tree_of, posterior = fitted.schema, fitted.distribution, fitted.posterior if bounded else None
+    networks = 1 if posterior is None else len(posterior.totals)
     alone = [(variable,) for variable in schema.variables]
-    wide = maximal([*answers.layout.scopes, *(drawn.posterior.layout.scopes if drawn else ())])
+    wide = maximal([*tree_of.layout.scopes, *(posterior.layout.scopes if posterior else ())])
     scopes = [*alone, *(scope for scope in wide if len(scope) > 1)]
     try:
         tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=min(_MOST_CELLS, _MOST_WORK / networks))
@@ -220,18 +221,17 @@ def tree_content(answers: TreeAnswers, drawn: Drawn | None, packed: Packed) -> d
         "maps": packed.add(tree.maps, np.int32),
         "size": layout.size,
         "buffer": tree.buffer_size,
-        "own": packed.add(_placed(layout, answers.layout, answers.logs[None], schema, schema), np.float64),
+        "own": packed.add(_placed(layout, tree_of.layout, tree_of.logs[None], schema, schema), np.float64),
     }
-    if drawn is not None:
-        posterior = drawn.posterior
+    if posterior is not None:
         for target in ("population", "records"):
             logs = _placed(layout, posterior.layout, posterior.draws(target), posterior.schema, schema)
             content[target] = packed.add(logs, np.float32)
         content["totals"] = packed.add(posterior.totals, np.float64)
-        each = dict.fromkeys(drawn.deviations.values())  # one for both targets, or the population's and the records'
+        each = dict.fromkeys(fitted.uncertainty.deviations.values())  # one for both targets, or one for each
         content["deviations"] = [_deviations(own, schema, packed) for own in each]
-    correcting = answers.correcting()
-    content["corrections"] = [] if correcting is None else _corrections(correcting, schema, packed)
+    fitted.warn_of_misfit(bounds=True)
+    content["corrections"] = [] if fitted.correction is None else _corrections(fitted.correction, schema, packed)
     return content
 
 

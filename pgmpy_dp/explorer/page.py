@@ -25,9 +25,10 @@ from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.mixtures.mixture_network import MixtureAnswers
+from pgmpy_dp.models.fitted import Fitted
+from pgmpy_dp.models.mixtures.mixture_network import FittedMixture
 from pgmpy_dp.models.questions import reading_schema
-from pgmpy_dp.models.tree_answers import TreeAnswers
+from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.report.network_drawing import HEIGHT, MOST_NODES, WIDTH, Box, draw
 from pgmpy_dp.report.page import promise as promised
 from pgmpy_dp.schema import Schema, State
@@ -162,27 +163,26 @@ def explore(
 
 def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     """Write the page about a fitted model; see `explore`."""
-    packed, schema = Packed(), model._fitted()
-    content = model_content(model, schema, packed)
+    packed, fitted = Packed(), model._fitted
+    content = model_content(model, fitted, packed)
     head = json.dumps(content).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")
     parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
     promise, notices = _promised(model, content["bounded"])
-    parts |= {"drawing": drawing(model, schema), "promise": promise, "notices": notices}
+    parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
     # In one pass: names and titles may hold what looks like a placeholder.
     return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda found: parts[found[1]], _source("page.html")))
 
 
-def model_content(model: Model, schema: Schema, packed: Packed) -> dict[str, Any]:
+def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any]:
     """Return everything that the page's scripts know about a model, as JSON whose arrays are packed."""
-    answers = model._answering()
-    drawn = _drawn(model, answers)
+    schema, bounded = fitted.schema, _is_bounded(fitted)
     shown = set(model._predicted())
     content: dict[str, Any] = {
-        "bounded": drawn is not None,
-        "variables": [_variable(model, schema, variable, packed) for variable in schema.variables],
+        "bounded": bounded,
+        "variables": [_variable(fitted, variable, packed) for variable in schema.variables],
         "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
         "rules": [
             {
@@ -194,37 +194,42 @@ def model_content(model: Model, schema: Schema, packed: Packed) -> dict[str, Any
         "total": None,
     }
     with suppress(ValueError):
-        content["total"] = float(model._total())
-    if isinstance(answers, MixtureAnswers):
-        content["mixture"] = mixture_content(answers.mixture, drawn, packed, INTERVAL)
+        content["total"] = float(fitted.total)
+    if isinstance(fitted, FittedNetwork):
+        content["tree"] = tree_content(fitted, bounded, packed)
     else:
-        assert isinstance(answers, TreeAnswers)
-        content["tree"] = tree_content(answers, drawn, packed)
+        assert isinstance(fitted, FittedMixture)
+        mixture = fitted.distribution.mixture
+        content["mixture"] = mixture_content(mixture, fitted.refits if bounded else None, packed, INTERVAL)
     return content
 
 
-def _drawn(model: Model, answers: Any) -> Any:
-    """Return the draws from which bounds are computed; None if the model has no release."""
+def _is_bounded(fitted: Any) -> bool:
+    """Return whether the model has draws from which bounds are computed; without a release it has none."""
     try:
-        model._releases()
-        return answers.drawn() if isinstance(answers, TreeAnswers) else answers.drawn(list(model._fitted().variables))
+        fitted.required_releases()
+        _ = fitted.uncertainty if isinstance(fitted, FittedNetwork) else fitted.drawn_of(fitted.schema.variables)
     except TreeTooLargeError:
         raise
     except ValueError:
-        return None
+        return False
+    return True
 
 
-def _variable(model: Model, schema: Schema, variable: str, packed: Packed) -> dict[str, Any]:
-    states, bins = schema.states[variable], reading_schema(schema, model._declared(), variable).bins.get(variable)
-    held: dict[str, Any] = {"name": variable, "states": _texts(states)}
+def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
+    states, bins = (
+        fitted.schema.states[variable],
+        reading_schema(fitted.schema, fitted.declared, variable).bins.get(variable),
+    )
+    content: dict[str, Any] = {"name": variable, "states": _texts(states)}
     literals = {number: repr(state) for number, state in enumerate(states) if not isinstance(state, str)}
     if literals:
-        held["literals"] = literals
+        content["literals"] = literals
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
-        held |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
+        content |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
         if np.isfinite(bins.edges).sum() > 1:
-            held["shape"] = shape_content(model._shape_of(variable, bins), packed)
-    return held
+            content["shape"] = shape_content(fitted.shape(variable, bins=bins), packed)
+    return content
 
 
 def _texts(states: Iterable[State]) -> list[str]:

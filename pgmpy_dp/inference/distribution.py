@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, Self
 
 import numpy as np
@@ -45,6 +45,12 @@ class Distribution(Protocol):
 
     def most_probable(self, scope: Sequence[str]) -> tuple[int, ...]:
         """Find the most probable joint state of some variables; ties go to the first."""
+
+    def singles_of(self, scope: Sequence[str], rows: Iterable[Positions]) -> Iterator[list[Vector]]:
+        """Compute `singles` given each of some rows, all of which know the same variables."""
+
+    def most_probable_of(self, scope: Sequence[str], rows: Iterable[Positions]) -> Iterator[tuple[int, ...]]:
+        """Find `most_probable` given each of some rows, all of which know the same variables."""
 
     def sample(
         self, count: int, generator: np.random.Generator, predicting: str | None = None

@@ -7,65 +7,37 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pgmpy_dp import _late
-from pgmpy_dp.errors import SchemaError, callers_level
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
-from pgmpy_dp.inference.distribution import Positions as Places
+from pgmpy_dp.errors import callers_level
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.answering import (
-    ATTACH_RELEASE,
-    Answering,
+from pgmpy_dp.models.fitted import (
     BoundedAnswer,
+    Fitted,
     Uncertain,
     check_interval,
     check_target,
-    named_evidence,
     rounded_to_records,
     state_index,
 )
-from pgmpy_dp.models.numbers import (
-    Numbers,
-    Shape,
-    WithinBins,
-    labelled,
-    numbered,
-    require_numbers,
-    require_scale,
-    shape_of,
-)
-from pgmpy_dp.models.questions import (
-    Rows,
-    checked_evidence,
-    checked_question,
-    listed_names,
-    numbers_of_states,
-    record_codes,
-)
+from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
+from pgmpy_dp.models.questions import Question, Rows, listed_names, numbers_of_states, record_codes
 from pgmpy_dp.observed.contradictions import unlike
-from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.release.kinds import several
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
 
     from pgmpy_dp.explorer import ExplorerPage
     from pgmpy_dp.fitting.checks.misfit import FitCheck
-
-_NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
-
 
 _UNTOLD = (
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
@@ -77,38 +49,13 @@ _UNTOLD = (
 class Model(ABC):
     """Base class of fitted models. All methods are post-processing and cost no privacy.
 
-    A subclass returns its variables and states in `_fitted`, and the object that answers queries in `_answering`.
+    A subclass returns what it keeps of its fit in `_fitted`.
     """
 
+    @property
     @abstractmethod
-    def _fitted(self) -> Schema:
-        """Return the variables and states, in the order of answers; raise if the model is not fitted."""
-
-    @abstractmethod
-    def _answering(self, names: Collection[str] | None = None) -> Answering:
-        """Return the object that answers queries on these variables, or on all of them."""
-
-    def _declared(self) -> tuple[Schema, ...]:
-        """List the schemas of the original records, if they are known."""
-        return (self._fitted(),)
-
-    def _releases(self) -> tuple[Any, ...]:
-        """List the releases from which bounds and the test of fit are computed."""
-        held = several(getattr(self, "release_", None))
-        if not held:
-            raise ValueError(_NO_RELEASE)
-        return held
-
-    @abstractmethod
-    def _total(self) -> float:
-        """Return the number of records, as the release reports it."""
-
-    def _warn_of_misfit(self, bounds: bool = False) -> None:  # noqa: B027
-        """Warn if the release is known to contradict the model; with `bounds`, run the test first."""
-
-    def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
-        """Return whether the release determines an answer's error under a wrong model structure."""
-        return True
+    def _fitted(self) -> Fitted:
+        """Return what the model keeps of its fit, for its present contents."""
 
     def query(
         self,
@@ -174,19 +121,19 @@ class Model(ABC):
                 f"query has no {', '.join(eliminated)}: dp.VariableElimination(model).query has pgmpy's options."
             )
         _check_bounds(interval, target)
-        schema, asked, given = self._question(variables, evidence)
+        fitted, question = self._question(variables, evidence)
+        schema, asked = fitted.schema, question.asked
         if interval is not None:
-            found = self._uncertain(schema, asked, given, target)
-            return self._noted(_bounded_answer(schema, asked, given, found, interval), self._tells(asked, given))
+            answer = _bounded(fitted, question, target)
+            return _noted(fitted, _bounded_frame(schema, question, answer, interval), fitted.tells(question))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
         states = {variable: list(schema.states[variable]) for variable in asked}
-        return DiscreteFactor(asked, list(schema.shape(asked)), self._marginal(schema, asked, given), states)
+        return DiscreteFactor(asked, list(schema.shape(asked)), _marginal(fitted, question), states)
 
     def marginal(self, variables: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables, with one axis for each in the given order."""
-        schema, asked, _ = self._question(variables, None)
-        return self._marginal(schema, asked, {})
+        return _marginal(*self._question(variables, None))
 
     def map_query(
         self, variables: Sequence[str] | None = None, evidence: Mapping[str, Any] | None = None
@@ -200,10 +147,10 @@ class Model(ABC):
         SchemaError, ValueError, TreeTooLargeError, AnswerTooLargeError
             As `query`.
         """
-        schema, asked, given = self._question(variables, evidence)
-        with named_evidence(given):
-            (found,) = self._answering([*asked, *given]).most_probable(asked, [places(schema, given)])
-        return {variable: schema.states[variable][place] for variable, place in zip(asked, found, strict=True)}
+        fitted, question = self._question(variables, evidence)
+        with question.possible():
+            states = fitted.distribution_of(question.names).given(question.places).most_probable(question.asked)
+        return {v: fitted.schema.states[v][place] for v, place in zip(question.asked, states, strict=True)}
 
     def map_probability(
         self,
@@ -234,11 +181,11 @@ class Model(ABC):
         of the refits of a mixture, which are few by default.
         """
         check_target(target)
-        schema, asked, given = self._question(variables, evidence)
-        self._warn_of_misfit(bounds=True)
-        with named_evidence(given):
-            found, sure = self._answering([*asked, *given]).surest(asked, places(schema, given), target)
-        return {v: schema.states[v][place] for v, place in zip(asked, found, strict=True)}, sure
+        fitted, question = self._question(variables, evidence)
+        fitted.warn_of_misfit(bounds=True)
+        with question.possible():
+            states, probability = fitted.surest(question, target)
+        return {v: fitted.schema.states[v][place] for v, place in zip(question.asked, states, strict=True)}, probability
 
     def expectation(
         self,
@@ -270,20 +217,20 @@ class Model(ABC):
         SchemaError, TypeError, ValueError
             As `query`; if a variable without bins is named without numbers for its states.
         """
-        rows, told = dict[str, dict[str, Any]](), True
         _check_bounds(interval, target)
+        rows, told, fitted = dict[str, dict[str, Any]](), True, self._fitted
         if isinstance(values, Mapping):
-            asked_for: Mapping[str, Vector | None] = numbers_of_states(self._fitted(), values)
+            asked_for: Mapping[str, Vector | None] = numbers_of_states(fitted.schema, values)
         else:
             asked_for = dict.fromkeys(self._binned(evidence or {}) if values is None else listed_names(values))
         for variable, weights in asked_for.items():
-            schema, asked, given = self._question([variable], evidence)
-            chances = self._marginal(schema, asked, given)
+            fitted, question = self._question([variable], evidence)
+            chances = _marginal(fitted, question)
             known, drawn, shape = 1.0, (0.0, 0.0), None
-            seen: Callable[[float], Any] = float
+            written: Callable[[float], Any] = float
             if weights is None:
-                shape, places = self._shape_within(variable, chances, given)
-                seen = self._bins()[variable].value
+                shape, places = fitted.shape_within(variable, chances, question.given)
+                written = fitted.bins[variable].value
                 known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
                 if interval is not None:
                     low, high = shape.mean_ends(interval)
@@ -295,23 +242,23 @@ class Model(ABC):
                 middle = float(chances @ weights)
                 weights = weights - middle
             if interval is None:
-                rows[variable] = {"value": seen(middle)}
+                rows[variable] = {"value": written(middle)}
                 continue
-            found = self._uncertain(schema, asked, given, target, weights)
-            told &= self._tells(asked, given)
-            (value,), bounds = found.values.tolist(), found.bounds(interval)
+            answer = _bounded(fitted, question, target, weights)
+            told &= fitted.tells(question)
+            (value,), bounds = answer.values.tolist(), answer.bounds(interval)
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
             below, above = max(value - lower, 0.0), max(upper - value, 0.0)
             missed, unseen = 0.0, shape.unseen if shape else (0.0, 0.0)
-            if shape and given:
-                deviation = shape.missed(found.records, self._unknown_effects(asked, given))
+            if shape and question.given:
+                deviation = shape.missed(answer.records, fitted.unknown_effects(question))
                 missed = float(ndtri((1 + interval) / 2)) * deviation
             lower = value - unseen[0] - math.hypot(below, drawn[0], missed)
             upper = value + unseen[1] + math.hypot(above, drawn[1], missed)
-            rows[variable] = {"value": seen(value), "lower": seen(lower), "upper": seen(upper)}
+            rows[variable] = {"value": written(value), "lower": written(lower), "upper": written(upper)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
-        return frame if interval is None else self._noted(frame, told)
+        return frame if interval is None else _noted(fitted, frame, told)
 
     def quantiles(
         self,
@@ -343,10 +290,9 @@ class Model(ABC):
             check_interval(level, "level")
         rows = {}
         for variable in self._binned(evidence or {}) if variables is None else listed_names(variables):
-            schema, asked, given = self._question([variable], evidence)
-            chances = self._marginal(schema, asked, given)
-            shape, _ = self._shape_within(variable, chances, given)
-            numbers = map(self._bins()[variable].value, shape.quantiles(levels).tolist())
+            fitted, question = self._question([variable], evidence)
+            shape, _ = fitted.shape_within(variable, _marginal(fitted, question), question.given)
+            numbers = map(fitted.bins[variable].value, shape.quantiles(levels).tolist())
             rows[variable] = dict(zip(levels, numbers, strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
@@ -356,27 +302,13 @@ class Model(ABC):
         Either a tail in a wide bin depends mostly on its prior, or no finer histogram tells where numbers are within
         bins: bounds then allow for any place, since numbers may be heaped at the edges.
         """
-        return {v: why for v, shape in self._shapes(self._binned(())).items() if (why := shape.untold)}
+        return {v: why for v, shape in self._fitted.shapes(self._binned(())).items() if (why := shape.untold)}
 
     def _binned(self, given: Collection[str]) -> list[str]:
         """List the binned variables without evidence."""
-        self._read_as("drawn")
-        binned = self._bins()
+        self._fitted.read_as("drawn")
+        binned = self._fitted.bins
         return [variable for variable in self._predicted() if variable in binned and variable not in given]
-
-    def _shape_within(self, variable: str, chances: Vector, given: Mapping[str, Any]) -> tuple[Shape, NDArray[np.intp]]:
-        """Return a variable's shape where its states have these probabilities, and the positions of its bins."""
-        bins = self._bins().get(variable)
-        if bins is None:
-            raise SchemaError(
-                f"Variable {variable!r} has no known bins: give a number for each of its states, as in "
-                '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
-            )
-        require_scale(variable, bins)
-        states = self._fitted().states[variable]
-        places = np.array([states.index(label) for label in bins.labels])
-        shape = self._shape_of(variable, bins).given(chances[places]) if given else self._shape(variable, bins, chances)
-        return shape, places
 
     def predict(
         self,
@@ -418,8 +350,8 @@ class Model(ABC):
             raise TypeError(f"predict takes {min(options)!r} only with an algorithm of pgmpy that uses it.")
         rows = self._rows(data)
         if stochastic:
-            return rows.completed(rows.drawn(self._answering(), np.random.default_rng(seed)))
-        return rows.completed(rows.most_probable(self._answering()))
+            return rows.completed(rows.drawn(self._fitted.distribution, np.random.default_rng(seed)))
+        return rows.completed(rows.most_probable(self._fitted.distribution))
 
     def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
         """Compute the probability of each state of the missing variables, for each row of a frame.
@@ -440,11 +372,12 @@ class Model(ABC):
         SchemaError, ValueError
             As `predict`.
         """
-        return self._rows(data).probabilities(self._answering())
+        return self._rows(data).probabilities(self._fitted.distribution)
 
     def _rows(self, data: pd.DataFrame) -> Rows:
-        rows = Rows.of(data, self._fitted(), self._declared(), self._predicted())
-        self._warn_of_misfit()
+        fitted = self._fitted
+        rows = Rows.of(data, fitted.schema, fitted.declared, self._predicted())
+        fitted.warn_of_misfit()
         return rows
 
     def _predicted(self) -> list[str]:
@@ -468,11 +401,11 @@ class Model(ABC):
         ValueError
             If there are no records.
         """
-        shown = self._shown()
-        codes = record_codes(self._fitted(), records, shown, self._declared())
+        fitted, shown = self._fitted, self._shown()
+        codes = record_codes(fitted.schema, records, shown, fitted.declared)
         if not codes[shown[0]].size:
             raise ValueError("There are no records to average over.")
-        return float(self._answering(shown).log_probability(codes).mean())
+        return float(fitted.distribution_of(shown).log_probability(codes).mean())
 
     def simulate(
         self,
@@ -527,17 +460,18 @@ class Model(ABC):
         predicting: str | None,
         shown: Sequence[str],
     ) -> pd.DataFrame:
-        schema, (declared, numbers) = self._fitted(), self._read_as(numbers)
-        given, count = checked_evidence(schema, evidence, declared), self._count(n_samples)
+        fitted = self._fitted
+        schema, numbers = fitted.schema, fitted.read_as(numbers)
+        question, count = Question.of(schema, None, evidence, fitted.declared), self._count(n_samples)
         if predicting is not None:
             schema.require([(predicting,)])
-        self._warn_of_misfit()
+        fitted.warn_of_misfit()
         generator = np.random.default_rng(seed)
-        with named_evidence(given):
-            codes, others = self._answering().codes(count, places(schema, given), generator, predicting)
-        shapes = self._shapes([v for v in self._bins() if v in shown]) if numbers == "drawn" else {}
+        with question.possible():
+            codes, others = fitted.distribution.given(question.places).sample(count, generator, predicting)
+        shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
         within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, others)
-        return numbered(labelled(codes, schema, shown), declared, numbers, within)
+        return numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
 
     def check_fit(self) -> FitCheck:
         """Test whether the release is compatible with the model.
@@ -563,14 +497,10 @@ class Model(ABC):
         -----
         Records are assumed independent; if units have several rows, the test errs in favour of the model.
         """
-        variables = self._fitted().variables
-        releases = self._releases()  # a changed network has none, and drops the check
+        fitted = self._fitted
+        releases, variables = fitted.required_releases(), fitted.schema.variables
         pooled = [one for one in releases if isinstance(one, UnitedMarginals) and one.variable not in variables]
-        return replace(self._check, unlike=unlike(pooled[0])) if pooled else self._check
-
-    @cached_property
-    def _check(self) -> FitCheck:
-        raise NotImplementedError
+        return replace(fitted.tested(), unlike=unlike(pooled[0])) if pooled else fitted.tested()
 
     @property
     def draws_(self) -> Any:
@@ -589,6 +519,17 @@ class Model(ABC):
         """
         raise NotImplementedError
 
+    @property
+    def posterior_(self) -> Any:
+        """Return `draws_` (deprecated name)."""
+        renamed("posterior_", "draws_")
+        return self.draws_
+
+    def sample_posterior(self, draws: int = 200, seed: int = 0) -> Any:
+        """Call `sample_draws` (deprecated name)."""
+        renamed("sample_posterior", "sample_draws")
+        return self.sample_draws(draws, seed)
+
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
         """Make an HTML page that answers queries about the model in a browser; see `pgmpy_dp.explore`."""
         page: ExplorerPage | None = _late.public("explore")(self, path, title=title)
@@ -605,101 +546,52 @@ class Model(ABC):
 
     def _shown(self) -> list[str]:
         """List the variables of records, in the order of their columns."""
-        return list(self._fitted().variables)
+        return list(self._fitted.schema.variables)
 
     def _within_bins(self, seed: int | None) -> np.random.Generator | None:
         """Return the generator of numbers within bins, or None to use the generator of the records."""
         return None
 
-    def _unknown_effects(self, asked: Sequence[str], given: Mapping[str, Any]) -> float:
-        """Return the standard deviation of effects of the evidence that the release does not tell."""
-        return 0.0
-
     def _count(self, n_samples: int | None) -> int:
-        return max(round(self._total()), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
+        return max(round(self._fitted.total), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
-    def _shapes(self, variables: Sequence[str]) -> dict[str, Shape]:
-        """Find the shapes of numbers; the marginals of all are computed at once."""
-        marginals = next(iter(self._answering(variables).marginals(variables, [{}]))) if variables else []
-        binned = self._bins()
-        return {v: self._shape(v, binned[v], own) for v, own in zip(variables, marginals, strict=True)}
+    def _question(self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None) -> tuple[Fitted, Question]:
+        """Check a question; warn if the release is known to contradict the model."""
+        fitted = self._fitted
+        question = Question.of(fitted.schema, variables, evidence, fitted.declared)
+        fitted.warn_of_misfit()
+        return fitted, question
 
-    def _shape_of(self, variable: str, bins: Bins) -> Shape:
-        """Find the shape of one number."""
-        return self._shape(variable, bins, self._answering([variable]).marginal([variable], {}))
 
-    def _shape(self, variable: str, bins: Bins, marginal: Vector) -> Shape:
-        """Return the density of a number within its bins, given its marginal and the noise of its counts."""
-        chances = dict(zip(self._fitted().states[variable], marginal.tolist(), strict=True))
-        total, deviation, detail = None, 0.0, None
-        law: Law = GaussianNoise
-        with suppress(ValueError):  # without a release, the probabilities are all that is known
-            total = self._total()
-            detail, laws = detail_of(self._releases(), variable), {law_of(release) for release in self._releases()}
-            law = LaplaceNoise if LaplaceNoise in laws else GaussianNoise
-            deviation = math.sqrt(least_noisy(self._releases(), (variable,))[1])
-        own = tuple(chances.get(label, 0.0) for label in bins.labels)
-        return shape_of(bins, own, deviation, total, detail, law)  # type: ignore[arg-type]  # a class can be hashed
+def _marginal(fitted: Fitted, question: Question) -> Vector:
+    with question.possible():
+        return fitted.marginal(question)
 
-    def _read_as(self, numbers: Numbers) -> tuple[tuple[Schema, ...], Numbers]:
-        """List the schemas of the original records, which must have the edges of bins for numbers; check `numbers`."""
-        schemas = self._declared()
-        if numbers != "states" and not schemas:
-            raise ValueError(
-                "The network has no release, which states the edges of its bins: "
-                f'use numbers="states", or {ATTACH_RELEASE}.'
-            )
-        return schemas, require_numbers(self._bins(), numbers)
 
-    def _bins(self) -> dict[str, Bins]:
-        """Return the bins of the original records; the first schema counts if several have a variable."""
-        known = self._fitted().states
-        return {v: bins for schema in reversed(self._declared()) for v, bins in schema.bins.items() if v in known}
+def _bounded(fitted: Fitted, question: Question, target: str, numbers: Vector | None = None) -> Uncertain:
+    """Compute an answer with its uncertainty; warn if the noise dominates it."""
+    fitted.warn_of_misfit(bounds=True)
+    with question.possible():
+        answer = fitted.bounded(question, target, numbers)
+    if question.given and answer.least < 1:
+        warnings.warn(
+            f"The release does not tell whether any record has the evidence {question.given}: the noise decides the "
+            "answer.",
+            stacklevel=callers_level(),
+        )
+    return answer
 
-    def _question(
-        self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
-    ) -> tuple[Schema, list[str], dict[str, Any]]:
-        """Check a query; warn if the release is known to contradict the model."""
-        schema = self._fitted()
-        question = checked_question(schema, variables, evidence, self._declared())
-        self._warn_of_misfit()
-        return schema, *question
 
-    def _marginal(self, schema: Schema, asked: Sequence[str], given: Mapping[str, Any]) -> Vector:
-        with named_evidence(given):
-            return self._answering([*asked, *given]).marginal(asked, places(schema, given))
-
-    def _uncertain(
-        self,
-        schema: Schema,
-        asked: Sequence[str],
-        given: Mapping[str, Any],
-        target: str,
-        numbers: Vector | None = None,
-    ) -> Uncertain:
-        """Compute an answer with its uncertainty; warn if the noise dominates it."""
-        self._warn_of_misfit(bounds=True)
-        with named_evidence(given):
-            found = self._answering([*asked, *given]).draws(asked, places(schema, given), target, numbers)
-        if given and found.least < 1:
-            warnings.warn(
-                f"The release does not tell whether any record has the evidence {dict(given)}: the noise decides the "
-                "answer.",
-                stacklevel=callers_level(),
-            )
-        return found
-
-    def _noted(self, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
-        """Add notes to answers if the test of fit fails or the release does not determine their error."""
-        check = vars(self).get("_check")
-        if check is not None and check.fails:
-            frame.attrs["misfit"] = (
-                f"The release contradicts the network ({check.probability}): answers follow what was measured of their "
-                "variables, unlike its parameters"
-            )
-        if not told:
-            frame.attrs["note"] = _UNTOLD
-        return frame
+def _noted(fitted: Fitted, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
+    """Add notes to answers if the test of fit fails or the release does not determine their error."""
+    if fitted.check is not None and fitted.check.fails:
+        frame.attrs["misfit"] = (
+            f"The release contradicts the network ({fitted.check.probability}): answers follow what was measured of "
+            "their variables, unlike its parameters"
+        )
+    if not told:
+        frame.attrs["note"] = _UNTOLD
+    return frame
 
 
 def _check_bounds(interval: Any, target: Any) -> None:
@@ -709,20 +601,14 @@ def _check_bounds(interval: Any, target: Any) -> None:
     check_target(target)
 
 
-def _bounded_answer(
-    schema: Schema, asked: Sequence[str], given: Mapping[str, Any], found: Uncertain, interval: float
-) -> pd.DataFrame:
+def _bounded_frame(schema: Schema, question: Question, answer: Uncertain, interval: float) -> pd.DataFrame:
     """Make a frame of probabilities and bounds, widened where necessary to contain the probability."""
-    lower, upper = found.bounds(interval)
-    upper = np.where(schema.possible(asked, given).ravel(), upper, 0.0)
-    lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), found.records)
-    values = {"value": found.values, "lower": np.minimum(lower, found.values), "upper": np.maximum(upper, found.values)}
-    return BoundedAnswer(values, index=state_index(schema, asked))
-
-
-def places(schema: Schema, given: Mapping[str, Any]) -> Places:
-    """Find the positions of given states."""
-    return {variable: schema.states[variable].index(state) for variable, state in given.items()}
+    lower, upper = answer.bounds(interval)
+    upper = np.where(schema.possible(question.asked, question.given).ravel(), upper, 0.0)
+    lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), answer.records)
+    lower, upper = np.minimum(lower, answer.values), np.maximum(upper, answer.values)
+    values = {"value": answer.values, "lower": lower, "upper": upper}
+    return BoundedAnswer(values, index=state_index(schema, question.asked))
 
 
 def renamed(before: str, now: str) -> None:

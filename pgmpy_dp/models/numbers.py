@@ -377,7 +377,7 @@ class WithinBins:
     states : mapping of variable to states
         In the order of `given_others`.
     given_others : callable, optional
-        See `pgmpy_dp.models.answering.GivenOthers`; without it, numbers depend on their bins alone.
+        See `pgmpy_dp.inference.distribution.GivenOthers`; without it, numbers depend on their bins alone.
     draw : int, optional
         A draw of the shapes, in place of their estimates.
     """

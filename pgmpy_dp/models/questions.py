@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -16,9 +17,8 @@ from tqdm.auto import tqdm
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.distribution import Positions as Places
+from pgmpy_dp.inference.distribution import Distribution, ImpossibleEvidenceError, Positions
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.answering import Answering, named_evidence
 from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, key
 from pgmpy_dp.records.columns import decoded, positions, read_columns, settled, with_derived
@@ -75,42 +75,35 @@ class Rows:
             raise ValueError("The records have all variables and no missing cell: there is nothing to predict.")
         return cls(data, schema, variables, codes)
 
-    def most_probable(self, answering: Answering) -> Codes:
+    def most_probable(self, distribution: Distribution) -> Codes:
         """Fill in the most probable joint state of the missing values of each row."""
         distinct, inverse = _distinct(self.codes)
-        for place, asked, found in self._answers(answering.most_probable, distinct):
-            distinct[place, asked] = found
+        for place, asked, states in self._answers(distribution.most_probable_of, distinct):
+            distinct[place, asked] = states
         return distinct[inverse]
 
-    def drawn(self, answering: Answering, generator: np.random.Generator) -> Codes:
+    def drawn(self, distribution: Distribution, generator: np.random.Generator) -> Codes:
         """Draw the missing values of each row, one variable after the other."""
         codes = self.codes.copy()
         for number in range(len(self.variables)):
             lacking = np.flatnonzero(codes[:, number] < 0)
             distinct, inverse = _distinct(codes[lacking])
             shares = np.empty((len(distinct), self.schema.cardinality(self.variables[number])))
-            for place, _, (found,) in self._answers(answering.marginals, distinct, [number]):
-                shares[place] = found
+            for place, _, (single,) in self._answers(distribution.singles_of, distinct, [number]):
+                shares[place] = single
             below = np.cumsum(shares, axis=1)[inverse]
             codes[lacking, number] = (generator.random(len(lacking))[:, None] * below[:, -1:] >= below).sum(axis=1)
         return codes
 
-    def probabilities(self, answering: Answering) -> pd.DataFrame:
+    def probabilities(self, distribution: Distribution) -> pd.DataFrame:
         """Compute the distribution of each variable that is missing in some row."""
         distinct, inverse = _distinct(self.codes)
-        lacking = [
-            number
-            for number in range(len(self.variables))
-            if number >= len(self.data.columns) or (distinct[:, number] < 0).any()
-        ]
-        tables = {
-            number: np.equal.outer(distinct[:, number], range(self.schema.cardinality(self.variables[number]))).astype(
-                np.float64
-            )
-            for number in lacking
-        }
-        for place, asked, found in self._answers(answering.marginals, distinct):
-            for number, shares in zip(asked, found, strict=True):
+        without = len(self.data.columns)
+        lacking = [n for n in range(len(self.variables)) if n >= without or (distinct[:, n] < 0).any()]
+        sizes = {number: range(self.schema.cardinality(self.variables[number])) for number in lacking}
+        tables = {n: np.equal.outer(distinct[:, n], states).astype(np.float64) for n, states in sizes.items()}
+        for place, asked, singles in self._answers(distribution.singles_of, distinct):
+            for number, shares in zip(asked, singles, strict=True):
                 tables[number][place] = shares
         columns = {
             f"{self.variables[number]}_{state}": table[inverse, place]
@@ -137,25 +130,26 @@ class Rows:
 
     def _answers(
         self,
-        answer: Callable[[Sequence[str], Iterable[Places]], Iterator[Any]],
+        answer: Callable[[Sequence[str], Iterable[Positions]], Iterator[Any]],
         codes: Codes,
         asked: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, Sequence[int], Any]]:
-        """Query the missing variables of each row, or those asked for; rows with equal patterns share a query."""
+        """Ask for the missing variables of each row, or those asked for; rows that lack the same are asked together."""
         patterns, members = np.unique(codes < 0, axis=0, return_inverse=True)
         with tqdm(total=len(codes), desc="Predicting", unit="row", delay=1.0, leave=False, disable=None) as bar:
             for number, lacking in enumerate(patterns):
                 wanted = np.flatnonzero(lacking).tolist() if asked is None else asked
                 if not wanted:
                     continue
-                known = np.flatnonzero(~lacking).tolist()
+                known, scope = np.flatnonzero(~lacking).tolist(), [self.variables[place] for place in wanted]
                 names = [self.variables[place] for place in known]
                 rows = np.flatnonzero(members.ravel() == number).tolist()
                 givens = [dict(zip(names, codes[row, known].tolist(), strict=True)) for row in rows]
-                found = answer([self.variables[place] for place in wanted], givens)
-                for row, given in zip(rows, givens, strict=True):
-                    with named_evidence({v: self.schema.states[v][place] for v, place in given.items()}):
-                        yield row, wanted, next(found)
+                answers = answer(scope, givens)
+                for row, places in zip(rows, givens, strict=True):
+                    given = {v: self.schema.states[v][place] for v, place in places.items()}
+                    with Question(scope, given, places).possible():
+                        yield row, wanted, next(answers)
                     bar.update()
 
 
@@ -164,22 +158,55 @@ def _distinct(codes: Codes) -> tuple[Codes, NDArray[np.intp]]:
     return distinct, inverse.ravel()
 
 
-def checked_question(
-    schema: Schema,
-    variables: Sequence[str] | None,
-    evidence: Mapping[str, Any] | None,
-    declared: Sequence[Schema] = (),
-) -> tuple[list[str], dict[str, Any]]:
-    """Check variables and evidence against a schema; by default the variables are all those without evidence.
+@dataclass(frozen=True)
+class Question:
+    """Variables asked for and states given, which are positions in `places`.
 
-    Evidence is read by `checked_evidence`.
+    Attributes
+    ----------
+    asked : list of str
+    given : dict of variable to state
+    places : dict of variable to int
     """
-    if variables is not None:
-        schema.require([listed_names(variables)])
-    given = checked_evidence(schema, evidence, declared)
-    if twice := set(given) & set(variables or ()):
-        raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
-    return [v for v in schema.variables if v not in given] if variables is None else list(variables), given
+
+    asked: list[str]
+    given: dict[str, Any]
+    places: dict[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        variables: Sequence[str] | None,
+        evidence: Mapping[str, Any] | None = None,
+        declared: Sequence[Schema] = (),
+    ) -> Self:
+        """Check variables and evidence; by default the variables are all those without evidence."""
+        if variables is not None:
+            schema.require([listed_names(variables)])
+        given = checked_evidence(schema, evidence, declared)
+        if twice := set(given) & set(variables or ()):
+            raise SchemaError(f"Variable {min(twice)!r} is both asked for and given as evidence.")
+        asked = [v for v in schema.variables if v not in given] if variables is None else list(variables)
+        return cls(asked, given, {v: schema.states[v].index(state) for v, state in given.items()})
+
+    @property
+    def names(self) -> list[str]:
+        """The variables asked for and given."""
+        return [*self.asked, *self.given]
+
+    @contextmanager
+    def possible(self) -> Iterator[None]:
+        """Raise an error that names the evidence if its probability is zero."""
+        try:
+            yield
+        except ImpossibleEvidenceError as error:
+            raise impossible(self.given) from error
+
+
+def impossible(given: Mapping[str, Any]) -> ValueError:
+    """Build the error that evidence, named by its states, has probability zero."""
+    return ValueError(f"The evidence {dict(given)} has probability zero in the network: leave a part of it out.")
 
 
 def listed_names(variables: Sequence[str]) -> Sequence[str]:

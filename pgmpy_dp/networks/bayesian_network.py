@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, Self
 
@@ -16,15 +16,13 @@ from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.base import require_estimator, require_informable
-from pgmpy_dp.inference import Layout, TreeTooLargeError
-from pgmpy_dp.models.answering import bounds_frame, check_interval, check_target, state_index
+from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.models.fitted import bounds_frame, check_interval, check_target, state_index
 from pgmpy_dp.models.numbers import WithinBins, numbered
 from pgmpy_dp.models.questions import checked_evidence, checked_records
-from pgmpy_dp.models.tree_answers import TreeAnswers
 from pgmpy_dp.networks.network import PrivateNetwork, named
-from pgmpy_dp.observed.factors import family, ordered_table
+from pgmpy_dp.observed.factors import family
 from pgmpy_dp.privacy.guarantee import carry_learned
-from pgmpy_dp.schema import Schema
 
 
 class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
@@ -92,7 +90,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = AutoMLE()
         require_estimator(estimator, "None, 'auto'")
-        held = self._forget()
+        before = self._forget()
         try:
             if public is None:
                 super().fit(data, estimator=estimator, sample_weight=sample_weight)
@@ -100,26 +98,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
                 require_informable(estimator).fit(self, data, sample_weight=sample_weight, public=public)
                 self.add_cpds(*estimator.parameters_)
         except BaseException:  # the old parameters keep their guarantee
-            self._forget()
-            self.__dict__.update(held)
+            self._restore(before)
             raise
         self._keep(estimator)
         return self
 
-    def _answering(self, names: Collection[str] | None = None) -> TreeAnswers:
-        """Answer from the CPDs of the variables and their ancestors, since all others sum out to one."""
-        schema = self._fitted()
-        kept = self.nodes() if names is None else {*names}.union(*(nx.ancestors(self, name) for name in names))
-        cards = {variable: card for variable, card in schema.cardinalities().items() if variable in kept}
-        cpds = [cpd for cpd in self.get_cpds() if cpd.variable in kept]
-        layout = Layout.of(cards, [tuple(cpd.variables) for cpd in cpds])
-        with np.errstate(divide="ignore"):
-            logs = np.log(layout.flatten(ordered_table(cpd, schema.states) for cpd in cpds))
-        return TreeAnswers(schema, layout, logs, self._drawn_answers, self._correcting, normalised=True)
-
     def _told_by_families(self) -> bool:
         with suppress(TypeError, ValueError):  # no table contains a family, or there are no tables
-            own = PrivateMLE().fit(self, self._releases()).parameters_
+            own = PrivateMLE().fit(self, self._fitted.releases).parameters_
             return any(self.get_cpds(cpd.variable) != cpd for cpd in own)
         return False
 
@@ -171,16 +157,17 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             One row per state of the node and configuration of its parents (levels in that order), with columns `value`,
             `lower` and `upper`. For a rare configuration, bounds are those of the prior: nearly 0 and 1.
         """
-        schema = self._fitted()
+        fitted = self._fitted
+        schema = fitted.schema
         schema.require([(node,)])
         check_interval(interval)
         check_target(target)
-        posterior = self.draws_
+        posterior = fitted.posterior
         scope = family(self, node)
         layout, draws = posterior.layout, posterior.draws(target)
         number = layout.scopes.index(scope)
         own = draws[:, layout.offsets[number] : layout.offsets[number + 1]]
-        mass = self._drawn_answers().conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
+        mass = fitted.uncertainty.conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
         records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
         rows = np.exp(own)
         return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
@@ -203,11 +190,11 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         if set(options) <= ours:
             with suppress(TreeTooLargeError):
                 return super().simulate(n_samples, seed=seed, **options)
-        self._warn_of_misfit()
+        fitted = self._fitted
+        fitted.warn_of_misfit()
         options.pop("predicting", None)  # independent draws preserve every table
-        numbers, n_samples = options.pop("numbers", "states"), self._count(n_samples)
-        schemas, numbers = self._read_as(numbers)
-        schema = self._fitted()
+        numbers, n_samples = fitted.read_as(options.pop("numbers", "states")), self._count(n_samples)
+        schema, schemas = fitted.schema, fitted.declared
         fixed = {name: options[name] for name in ("evidence", "do") if name in options}
         options |= {name: checked_evidence(schema, given, schemas) for name, given in fixed.items()}
         partial: dict[str, list[Any]] = {}
@@ -227,16 +214,15 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]
         # With `do` and the like, records do not have the network's distribution, so that numbers depend on bins alone.
-        binned = {v: bins for v, bins in self._bins().items() if numbers == "drawn" and v in nodes}
-        shapes = {v: self._shape_of(v, bins) for v, bins in binned.items()}
+        shapes = {v: fitted.shape(v) for v in fitted.bins if numbers == "drawn" and v in nodes}
         within = WithinBins(shapes, self._within_bins(seed), schema.states)
         return numbered(drawn[nodes + sorted(drawn.columns.difference(nodes))], schemas, numbers, within)
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
         """Convert partial samples to positions of states in the tables, as pgmpy's sampler expects."""
         require_public(records)
-        schema = self._fitted()
-        codes = checked_records(schema, records, self._declared())
+        schema = self._fitted.schema
+        codes = checked_records(schema, records, self._fitted.declared)
         if any((own < 0).any() for own in codes.values()):
             raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
         names = {variable: list(self.get_cpds(variable).state_names[variable]) for variable in codes}
@@ -245,7 +231,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     def get_state_probability(self, states: Mapping[str, Any]) -> float:
         """Compute the probability of some variables' states, which are read like the evidence of `query`."""
-        return float(super().get_state_probability(checked_evidence(self._fitted(), states, self._declared())))
+        return float(
+            super().get_state_probability(checked_evidence(self._fitted.schema, states, self._fitted.declared))
+        )
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise: pgmpy's method adds exact counts of records.
@@ -295,13 +283,3 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
         fresh._provenance_of(network)
         return fresh
-
-    @property
-    def schema_(self) -> Schema:
-        """Return the variables and their states."""
-        return self._fitted()
-
-    def _fitted(self) -> Schema:
-        if len(self.get_cpds()) < len(self.nodes()) or not self.nodes():
-            raise ValueError("The network is not fitted yet: call fit first.")
-        return Schema.from_model(self)

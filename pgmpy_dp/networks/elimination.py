@@ -14,11 +14,11 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.inference import VariableElimination as Elimination
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp.models.answering import impossible
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.models.questions import checked_question
+from pgmpy_dp.models.questions import Question, impossible
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
+from pgmpy_dp.networks.network import PrivateNetwork
 from pgmpy_dp.observed.factors import Network, ordered_table
 from pgmpy_dp.schema import Schema
 
@@ -141,8 +141,9 @@ class VariableElimination(Elimination):
     def _checked(
         self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None
     ) -> tuple[list[str], dict[str, Any]]:
-        schema, declared = Schema.from_model(self.model), vars(self.model).get("_read_by", ())
-        asked, given = checked_question(schema, variables, evidence, declared)
+        declared = self.model._fitted.declared if isinstance(self.model, PrivateNetwork) else ()
+        question = Question.of(Schema.from_model(self.model), variables, evidence, declared)
+        asked, given = question.asked, question.given
         if variables is None:
             asked = [variable for variable in asked if variable not in self.model.latents]
         return asked, given

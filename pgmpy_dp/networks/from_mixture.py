@@ -53,7 +53,6 @@ def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
     network = PrivateBayesianNetwork(edges, latents={root})
     network.add_cpds(*cpds)
     network.check_model()
-    network._read_by = (schema,)
-    network.guarantee_ = model.guarantee_
     network._note_states(schema.found)
+    network._set(guarantee=model.guarantee_, declared=(schema,))
     return network

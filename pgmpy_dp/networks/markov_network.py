@@ -65,8 +65,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     True
     """
 
-    schema_: Schema
-
     def __init__(
         self,
         edges: Iterable[tuple[str, str]] | None = None,
@@ -128,7 +126,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             self._forget()
         self.remove_factors(*self.get_factors())
         self.add_factors(*factors)
-        self.schema_ = Schema.from_model(self)
+        Schema.from_model(self)  # raises if they do not cover all nodes
         if guarantee is not None:
             self.guarantee_ = guarantee
 
@@ -149,15 +147,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         """Return an independent network with the same structure, factors and release."""
         return copy.deepcopy(self)
 
-    def _note_states(self, found: Mapping[str, Guarantee]) -> None:
-        super()._note_states(found)
-        self.schema_ = Schema.from_model(self)
-
-    def _fitted(self) -> Schema:
-        if not hasattr(self, "schema_"):
-            raise ValueError("The network is not fitted yet: call fit first.")
-        return self.schema_
-
     @classmethod
     def of(cls, network: DiscreteMarkovNetwork) -> Self:
         """Build one with the structure and factors of another network; for bounds, call `attach_release`."""
@@ -172,5 +161,5 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         return fresh
 
     def _log_partition(self) -> float:
-        layout, potentials, _ = log_linear(self, self._fitted().states)
+        layout, potentials, _ = log_linear(self, self._fitted.schema.states)
         return build_engine(layout.cardinalities, layout.scopes).calibrate(potentials).log_partition

@@ -10,9 +10,8 @@ import math
 import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -21,26 +20,19 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.errors import MIXTURE, ReleaseFormatError, SchemaError, callers_level
-from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
-from pgmpy_dp.fitting.checks.misfit import FitCheck
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
+from pgmpy_dp.errors import ReleaseFormatError, SchemaError, callers_level
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.densities import DRAWS
-from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.inference.trees.conditioning import Conditioning
-from pgmpy_dp.models.answering import ATTACH_RELEASE, named_evidence
-from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations
+from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
 from pgmpy_dp.models.formats.formats import read_network, save_network
-from pgmpy_dp.models.model import Model, places
+from pgmpy_dp.models.model import Model
 from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
-from pgmpy_dp.models.questions import checked_evidence
-from pgmpy_dp.models.tree_answers import Drawn, TreeAnswers, slowly
+from pgmpy_dp.models.questions import Question
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
+from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork, slowly
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.observed import agreed_schema, agreed_total
-from pgmpy_dp.observed.reading import first_containing
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph
+from pgmpy_dp.privacy.guarantee import DECLARED, FIT_KEY, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_exact, several
@@ -101,106 +93,7 @@ def named(table: Table) -> Table:
     return own
 
 
-# Attributes of a network and its copies: the guarantee, the source of bounds, and the contents that both are valid for.
-_PROMISE = ("guarantee_", "_promised")
-# The schemas that evidence is read by are public, and kept when a network is changed.
-_READING = ("_read_by",)
-_BOUNDS = ("release_", "_fitted_as", "_posterior", "_drawn", "_misfit", "_check", "_tried", "_warned")
-
-Tables = frozenset[Any]
-
 NO_GUARANTEE = Guarantee.of(math.inf, mechanism="none", private=False)
-
-
-class Provenance:
-    """A fitted network tracks the origin of its parameters.
-
-    What finding the edges, or the states of a variable, in records cost is an attribute of the graph and of its nodes,
-    which copies and subgraphs keep, and every fit adds it. Removing tables preserves the guarantee, since the others
-    still derive from the release. A table from the caller may have any origin, and removes the guarantee. Any change
-    removes the release, from which bounds are computed.
-    """
-
-    @property
-    def guarantee_(self) -> Guarantee:
-        """Return the guarantee for the records behind the parameters.
-
-        After an estimator without a guarantee, such as pgmpy's own, its mechanism is "none".
-        """
-        self._follow_parameters()
-        if "guarantee_" not in vars(self):
-            raise AttributeError(f"The network has {self._promise()}.")
-        found: Guarantee = vars(self)["guarantee_"]
-        return found
-
-    @guarantee_.setter
-    def guarantee_(self, guarantee: Guarantee) -> None:
-        vars(self).update(guarantee_=guarantee, _promised=_tables(self))
-
-    def _promise(self) -> str:
-        """Describe the guarantee, or why there is none."""
-        self._follow_parameters()
-        if "guarantee_" in vars(self):
-            return str(vars(self)["guarantee_"])
-        return f"no guarantee: it {'holds parameters of other origin' if _tables(self) else 'is not fitted'}"
-
-    @property
-    def release_(self) -> Release | tuple[Release, ...]:
-        """Return the release that the network was fitted to, from which bounds are computed."""
-        if vars(self).get("_fitted_as") != _network(self):
-            self._forget(_BOUNDS)
-        if "release_" not in vars(self):
-            raise AttributeError("The network has no release: it is not fitted to one, or was changed since.")
-        found: Release | tuple[Release, ...] = vars(self)["release_"]
-        return found
-
-    @release_.setter
-    def release_(self, release: Release | tuple[Release, ...]) -> None:
-        read_by = tuple(one.schema for one in several(release))
-        vars(self).update(release_=release, _fitted_as=_network(self), _read_by=read_by)
-
-    def _follow_parameters(self) -> None:
-        """Remove the guarantee if a table differs from those that it was given for."""
-        held = vars(self).get("guarantee_", NO_GUARANTEE)
-        if held.mechanism != "none" and not _tables(self) <= vars(self)["_promised"]:
-            self._forget()
-            warnings.warn(
-                "The network has no guarantee any more: parameters that do not come from its fit may tell anything "
-                "about the records. Fit it again, or attach_release, if they follow from that release.",
-                stacklevel=callers_level(),
-            )
-
-    def _provenance_of(self, network: Network) -> None:
-        """Copy the provenance of a network with the same parameters and structure."""
-        carry_learned(network, self)
-        held = vars(network)
-        vars(self).update({name: held[name] for name in (*_PROMISE, *_BOUNDS, *_READING) if name in held})
-        if "guarantee_" in held and "_promised" not in held:  # set on a plain network by the file's reader
-            self.guarantee_ = held["guarantee_"]
-
-    def _note_states(self, found: Mapping[str, Guarantee]) -> None:
-        """Keep what finding the states of variables in records cost."""
-        graph: Any = self
-        for node, data in graph.nodes(data=True):
-            if node in found:
-                data[GRAPH_KEY] = learned(data.get(GRAPH_KEY), found[node])
-
-    def _forget(self, names: tuple[str, ...] = (*_PROMISE, *_BOUNDS)) -> dict[str, Any]:
-        """Remove these attributes, by default the guarantee and the release, and return them."""
-        return {name: vars(self).pop(name) for name in names if name in vars(self)}
-
-
-def _tables(network: Network) -> Tables:
-    """Return the contents of a network's tables in a form that can be compared."""
-    tables = network.get_cpds() if hasattr(network, "get_cpds") else network.get_factors()
-    return frozenset(
-        (tuple((v, tuple(table.state_names[v])) for v in table.variables), np.asarray(table.values).tobytes())
-        for table in tables
-    )
-
-
-def _network(network: Network) -> tuple[dict[str, frozenset[str]], Tables]:
-    return {node: frozenset(network.adj[node]) for node in network.nodes()}, _tables(network)
 
 
 def simulate(
@@ -249,21 +142,115 @@ def simulate(
     """
     whole_number("n_samples", n_samples, 0)
     schema = Schema.from_model(network)
-    given = checked_evidence(schema, evidence)
+    question = Question.of(schema, None, evidence)
     layout, potentials, _ = log_linear(network, schema.states)
-    with named_evidence(given):
-        codes = Conditioning(layout).sample(potentials, places(schema, given), n_samples, np.random.default_rng(seed))
+    with question.possible():
+        generator = np.random.default_rng(seed)
+        codes = Conditioning(layout).sample(potentials, question.places, n_samples, generator)
     hidden = () if include_latents else network.latents
     shown = [variable for variable in network.nodes() if variable not in hidden]
     return labelled(codes, schema, shown)
 
 
-class PrivateNetwork(Model, Provenance):
+class PrivateNetwork(Model):
     """Base class of `PrivateMarkovNetwork` and `PrivateBayesianNetwork`, with the methods of a fitted network."""
 
-    _posterior: PosteriorNetworks
-    _misfit: Deviations
-    _read_by: tuple[Schema, ...]
+    @property
+    def guarantee_(self) -> Guarantee:
+        """Return the guarantee for the records behind the parameters.
+
+        After an estimator without a guarantee, such as pgmpy's own, its mechanism is "none".
+        """
+        guarantee = self._fitted.guarantee
+        if guarantee is None:
+            raise AttributeError(f"The network has {self._promise()}.")
+        return guarantee
+
+    @guarantee_.setter
+    def guarantee_(self, guarantee: Guarantee) -> None:
+        self._set(guarantee=guarantee)
+
+    def _promise(self) -> str:
+        """Describe the guarantee, or why there is none."""
+        fitted = self._fitted
+        unfitted = "holds parameters of other origin" if fitted.contents.tables else "is not fitted"
+        return f"no guarantee: it {unfitted}" if fitted.guarantee is None else str(fitted.guarantee)
+
+    @property
+    def release_(self) -> Release | tuple[Release, ...]:
+        """Return the release that the network was fitted to, from which bounds are computed."""
+        releases = self._fitted.releases
+        if not releases:
+            raise AttributeError("The network has no release: it is not fitted to one, or was changed since.")
+        return releases[0] if len(releases) == 1 else releases
+
+    @property
+    def schema_(self) -> Schema:
+        """Return the variables and their states."""
+        return self._fitted.schema
+
+    @property
+    def _fitted(self) -> FittedNetwork:
+        """The fit, for the contents that the network has now.
+
+        Structure is public, and removing tables preserves the guarantee, since the others still derive from the
+        release. A table of other origin removes it, and any change removes the release.
+        """
+        fitted, contents = vars(self).get(FIT_KEY), Contents.of(self)
+        if fitted is None:
+            fitted = FittedNetwork(self, contents)
+        elif fitted.contents != contents:
+            before, fitted = fitted, FittedNetwork(self, contents, declared=fitted.declared)
+            if before.guarantee is not None:
+                if before.guarantee.mechanism == "none" or contents.tables <= before.promised:
+                    fitted = fitted.changed(guarantee=before.guarantee, promised=before.promised)
+                else:
+                    warnings.warn(
+                        "The network has no guarantee any more: parameters that do not come from its fit may tell "
+                        "anything about the records. Fit it again, or attach_release, if they follow from that "
+                        "release.",
+                        stacklevel=callers_level(),
+                    )
+        vars(self)[FIT_KEY] = fitted
+        return fitted
+
+    def _set(self, **fields: Any) -> None:
+        """Replace the fit by one of the present contents, whose guarantee holds for them."""
+        before, contents = vars(self).get(FIT_KEY), Contents.of(self)
+        if before is None or before.contents != contents:
+            before = FittedNetwork(self, contents, declared=() if before is None else before.declared)
+        vars(self)[FIT_KEY] = before.changed(promised=contents.tables, **fields)
+
+    def _forget(self) -> FittedNetwork | None:
+        """Remove the fit, and return it."""
+        fitted: FittedNetwork | None = vars(self).pop(FIT_KEY, None)
+        return fitted
+
+    def _restore(self, fitted: FittedNetwork | None) -> None:
+        vars(self).pop(FIT_KEY, None)
+        if fitted is not None:
+            vars(self)[FIT_KEY] = fitted
+
+    def _follow_parameters(self) -> None:
+        """Remove the guarantee if a table differs from those that it was given for."""
+        if FIT_KEY in vars(self):
+            _ = self._fitted
+
+    def _provenance_of(self, network: Network) -> None:
+        """Copy the provenance of a network with the same parameters and structure."""
+        carry_learned(network, self)
+        fitted = vars(network).get(FIT_KEY)
+        if fitted is not None:
+            vars(self)[FIT_KEY] = fitted.changed(network=self)
+        elif getattr(network, "guarantee_", None) is not None:  # set on a plain network by the file's reader
+            self.guarantee_ = network.guarantee_
+
+    def _note_states(self, costs: Mapping[str, Guarantee]) -> None:
+        """Keep what finding the states of variables in records cost."""
+        graph: Any = self
+        for node, data in graph.nodes(data=True):
+            if node in costs:
+                data[GRAPH_KEY] = learned(data.get(GRAPH_KEY), costs[node])
 
     def add_edges_from(self, ebunch: Iterable[Any], *arguments: Any, **options: Any) -> None:
         """Add edges, as pgmpy does, but refuse a text, whose first two letters pgmpy would take for nodes.
@@ -285,11 +272,6 @@ class PrivateNetwork(Model, Provenance):
         tree.factors = [named(factor) for factor in tree.factors]
         return tree
 
-    def _answering(self, names: Collection[str] | None = None) -> TreeAnswers:
-        schema = self._fitted()
-        layout, logs, _ = log_linear(self, schema.states)
-        return TreeAnswers(schema, layout, logs, self._drawn_answers, self._correcting)
-
     @property
     def draws_(self) -> PosteriorNetworks:
         """Return networks drawn from their posterior given the release: 200, unless `sample_draws` was called.
@@ -301,8 +283,7 @@ class PrivateNetwork(Model, Provenance):
         such pairs, bounds assume that the structure is correct unless the families' own tables contradict it, and
         ``attrs["note"]`` says so. If the noise hides the evidence, bounds are only as good as the prior.
         """
-        getattr(self, "release_", None)  # a changed network drops its draws
-        return vars(self).get("_posterior") or self._drawn_afresh(200, 0)
+        return self._fitted.posterior
 
     def sample_draws(self, draws: int = 200, seed: int = 0) -> PosteriorNetworks:
         """Draw and keep new `draws_`; see `pgmpy_dp.fitting.readings.posterior_networks.draw_networks`.
@@ -320,64 +301,17 @@ class PrivateNetwork(Model, Provenance):
             If the mean of some probability is uncertain although the chain was extended.
         """
         whole_number("draws", draws, 20)
-        posterior = self._drawn_afresh(draws, seed)
+        self._fitted.required_releases()
+        vars(self)[FIT_KEY] = self._fitted.drawn(draws, seed)
+        posterior = self._fitted.posterior
         if posterior.poor:
             warnings.warn(slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=callers_level())
         return posterior
 
-    def _drawn_afresh(self, draws: int, seed: int) -> PosteriorNetworks:
-        self._fitted()
-        self._posterior = draw_networks(self, self._releases(), draws, seed)
-        return self._posterior
-
-    def _drawn_answers(self) -> Drawn:
-        """Return the draws with their conditioning and deviations."""
-        posterior, held = self.draws_, vars(self).get("_drawn")
-        if held is None or held.posterior is not posterior:
-            held = self._drawn = Drawn.of(posterior, [release.as_measured for release in self._releases()])
-        return held
-
-    def _correcting(self) -> Deviations | None:
-        """Return the release's deviations from the network if the test of fit fails, by which answers are corrected."""
-        self._warn_of_misfit(bounds=True)
-        check = vars(self).get("_check")
-        if check is None or not check.fails:
-            return None
-        if "_misfit" not in vars(self):
-            measured = [release.as_measured for release in self._releases()]
-            schema = agreed_schema(measured, list(self._fitted().variables))
-            layout, logs, _ = log_linear(self, schema.states)
-            self._misfit = Deviations(schema, Conditioning(layout), logs[None], agreed_total(measured)[0], measured)
-        return self._misfit
-
-    def _tells(self, asked: Sequence[str], given: Mapping[str, Any]) -> bool:
-        return self._drawn_answers().deviations["records"].tell(asked, given)
-
-    def _unknown_effects(self, asked: Sequence[str], given: Mapping[str, Any]) -> float:
-        deviations = self._drawn_answers().deviations["records"]
-        measured = [release.as_measured for release in self._releases()]
-        if deviations.outside is None or first_containing(measured, (*asked, *given)) is not None:
-            return 0.0
-
-        def scale(weights: Vector) -> float:
-            """Return a mean that the prior, where few pairs were measured, does not dominate."""
-            return float(weights @ np.sqrt(SCALES)) ** 2
-
-        pairs = [(variable, other) for variable in asked for other in given]
-        unknown = [pair for pair in pairs if first_containing(measured, pair) is None]
-        scales = [scale(deviations.inside.new if deviations.joins(pair) else deviations.outside) for pair in unknown]
-        return math.hypot(*scales, math.sqrt(len(given) - 1) * HIGHER * scale(deviations.outside))
-
-    def _total(self) -> float:
-        if getattr(self, "release_", None) is None:
-            fact = "The network has no release, which tells the number of records"
-            raise ValueError(f"{fact}: give n_samples, or {ATTACH_RELEASE}.")
-        return agreed_total(self._releases())[0]
-
     @property
     def fit_checked_(self) -> bool:
         """Whether the test of `check_fit` was run; queries run it themselves if it is cheap."""
-        return "_check" in vars(self)
+        return self._fitted.check is not None
 
     def measure_misfit(
         self, data: PrivateDataset, epsilon: float | Fraction, *, delta: float = 0.0, pairs: int = 3
@@ -433,14 +367,10 @@ class PrivateNetwork(Model, Provenance):
         >>> network.check_fit().fails
         True
         """
-        schema, releases = self._fitted(), self._releases()
+        schema, releases = self._fitted.schema, self._fitted.required_releases()
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
         self.attach_release(*releases, measured)
         return measured
-
-    @cached_property
-    def _check(self) -> FitCheck:
-        return check_network(self, self._releases())
 
     def __repr__(self) -> str:
         network: Any = self
@@ -476,19 +406,18 @@ class PrivateNetwork(Model, Provenance):
         for release in releases:
             if not isinstance(release, Release) or not release.cliques:
                 raise TypeError(f"A NoisyMarginals or NoisyCoefficients is needed, got {type(release).__name__}.")
-            for variable, states in self._fitted().states.items():
+            for variable, states in self._fitted.schema.states.items():
                 if variable in release.schema.states and set(release.schema.states[variable]) != set(states):
                     raise SchemaError(f"Variable {variable!r} has other states in the release than in the network.")
             refuse_exact(release)
         if not releases:
             raise TypeError("Give at least one release.")
-        held = vars(self).get("guarantee_", NO_GUARANTEE)
-        before = DECLARED if held.mechanism == "none" else held
+        held = vars(self).get(FIT_KEY)
+        guarantee = None if held is None else held.guarantee
+        before = DECLARED if guarantee is None or guarantee.mechanism == "none" else guarantee
         guarantee = (joint_guarantee(releases) | before).after(learned_graph(self))
-        self._forget()
-        self.guarantee_ = guarantee
-        self.release_ = releases[0] if len(releases) == 1 else releases
         self._note_states(found_states(releases))
+        self._keep_fit(guarantee, releases)
 
     def _carrying(self, releases: Sequence[Release]) -> Self:
         """Attach the releases that the network's file carries, if any.
@@ -501,10 +430,10 @@ class PrivateNetwork(Model, Provenance):
             If it is smaller, or is for another neighbouring relation or unit.
         """
         if releases:
-            promise = vars(self).pop("guarantee_", None)
+            before = self._forget()
             self.attach_release(*releases)
-            if promise is not None:
-                self.guarantee_ = promised(promise, releases)
+            if before is not None and before.guarantee is not None:
+                self.guarantee_ = promised(before.guarantee, releases)
         return self
 
     def simulate(
@@ -548,24 +477,28 @@ class PrivateNetwork(Model, Provenance):
         self, count: int, data_sets: int, seed: int | None, evidence: Mapping[str, Any] | None, numbers: Numbers
     ) -> list[pd.DataFrame]:
         """Draw each data set from a different posterior draw, evenly spaced over the draws."""
-        (schemas, numbers), whole = self._read_as(numbers), whole_number("data_sets", data_sets)
-        given = checked_evidence(self._fitted(), evidence, schemas)
-        self._warn_of_misfit()
-        posterior, generator = self.draws_, np.random.default_rng(seed)
-        draws, own = posterior.population, posterior.schema
+        fitted, whole = self._fitted, whole_number("data_sets", data_sets)
+        numbers = fitted.read_as(numbers)
+        question = Question.of(fitted.schema, None, evidence, fitted.declared)
+        fitted.warn_of_misfit()
+        posterior, generator = fitted.posterior, np.random.default_rng(seed)
+        draws, schema = posterior.population, posterior.schema
         if whole > len(draws):
             raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
-        conditioning, known = Conditioning(posterior.layout), places(own, given)
-        shapes = self._shapes(list(self._bins())) if numbers == "drawn" else {}
-        found = []
+        given = {v: schema.states[v].index(state) for v, state in question.given.items()}
+        conditioning, shapes = (
+            Conditioning(posterior.layout),
+            fitted.shapes(list(fitted.bins)) if numbers == "drawn" else {},
+        )
+        frames = []
         for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
-            with named_evidence(given):
-                codes = conditioning.sample(draws[place], known, count, generator)
+            with question.possible():
+                codes = conditioning.sample(draws[place], given, count, generator)
             seeded = np.random.default_rng(None if seed is None else [seed + number, 1])
-            drawn = TreeAnswers(own, posterior.layout, draws[place], self._drawn_answers)
-            within = WithinBins(shapes, seeded, own.states, partial(drawn.given_others, codes), number % DRAWS)
-            found.append(numbered(labelled(codes, own, self._shown()), schemas, numbers, within))
-        return found
+            others = partial(TreeDistribution(posterior.layout, draws[place]).given_others, codes)
+            within = WithinBins(shapes, seeded, schema.states, others, number % DRAWS)
+            frames.append(numbered(labelled(codes, schema, self._shown()), fitted.declared, numbers, within))
+        return frames
 
     def _within_bins(self, seed: int | None) -> np.random.Generator:
         return np.random.default_rng(None if seed is None else [seed, 1])
@@ -575,10 +508,6 @@ class PrivateNetwork(Model, Provenance):
 
     def _predicted(self) -> list[str]:
         return [variable for variable in self._shown() if variable not in self.latents]  # type: ignore[attr-defined]
-
-    def _declared(self) -> tuple[Schema, ...]:
-        """List the schemas of the original records, if the network has or had a release."""
-        return vars(self).get("_read_by", ())  # type: ignore[no-any-return]
 
     def save(self, filename: str | os.PathLike[str], filetype: str | None = None) -> None:
         """Write the network as `pgmpy_dp.networks.save_network` does, in the format of the suffix.
@@ -592,7 +521,7 @@ class PrivateNetwork(Model, Provenance):
         ValueError
             If the name ends in ``.zip`` and the network has no release.
         """
-        self._fitted()
+        _ = self._fitted.schema
         save_network(self, filename, filetype=filetype)
 
     @classmethod
@@ -624,44 +553,29 @@ class PrivateNetwork(Model, Provenance):
             If it has no guarantee and its name does not say so, as with pgmpy's own estimators.
         """
         self._forget()
-        vars(self).pop("_read_by", None)
         for _, data in self.nodes(data=True):  # type: ignore[attr-defined]
             data.pop(GRAPH_KEY, None)
         self._note_states(getattr(estimator, "_found", {}))
-        self.guarantee_ = getattr(estimator, "guarantee_", NO_GUARANTEE)
-        if self.guarantee_ is NO_GUARANTEE:
+        guarantee = getattr(estimator, "guarantee_", NO_GUARANTEE)
+        if guarantee is NO_GUARANTEE:
             warnings.warn(
                 f"NOT PRIVATE: {type(estimator).__name__} promises nothing for the records, and the network may tell "
                 "all of them. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
                 stacklevel=callers_level(),
             )
         release = getattr(estimator, "release_", None)
-        if release is not None and (isinstance(release, tuple) or release.cliques):  # no bounds from releases of draws
-            self.release_ = release
-        if isinstance(posterior := getattr(estimator, "posterior_", None), PosteriorNetworks):
-            self._posterior = posterior
+        if not isinstance(release, tuple) and (release is None or not release.cliques):
+            release = None  # no bounds from releases of draws
+        posterior = getattr(estimator, "posterior_", None)
+        self._keep_fit(guarantee, several(release), posterior if isinstance(posterior, PosteriorNetworks) else None)
 
-    def _warn_of_misfit(self, bounds: bool = False) -> None:
-        """Warn once if the test of fit fails; it is run for bounds, and otherwise only if it is cheap."""
-        most_work = math.inf if bounds else QUICK
-        released = getattr(self, "release_", None) is not None
-        if "_check" not in vars(self) and released and vars(self).get("_tried", 0.0) < most_work:
-            self._tried = most_work
-            with suppress(ValueError):  # tables are too large, or do not cover the network
-                self._check = check_network(self, self._releases(), most_work=most_work)
-        check = vars(self).get("_check")
-        if check is not None and check.fails and "_warned" not in vars(self):
-            self._warned = True
-            families = self._told_by_families()
-            own = "fit by PrivateMLE(), which reads each family from its own table, " if families else ""
-            worst = f": {check.worst(1)[0]}" if check.worst() else ""
-            fact = (
-                f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the "
-                f"expected){worst}. Parameters, files and synthetic records may be far off; answers about variables "
-                "that were measured together follow the release, and bounds allow for what else it tells"
-            )
-            advice = f"add edges where check_fit() finds it, {own}or {MIXTURE}"
-            warnings.warn(f"{fact}: {advice}.", stacklevel=callers_level())
+    def _keep_fit(
+        self, guarantee: Guarantee, releases: Sequence[Release], posterior: PosteriorNetworks | None = None
+    ) -> None:
+        contents, schemas = Contents.of(self), tuple(release.schema for release in releases)
+        vars(self)[FIT_KEY] = FittedNetwork(
+            self, contents, contents.tables, guarantee, tuple(releases), schemas, estimated=posterior
+        )
 
     def _told_by_families(self) -> bool:
         """Return whether every family has its own table, and CPDs from these would differ from the network's."""

@@ -48,6 +48,9 @@ from pgmpy_dp.privacy.cost import EXACT, Approx, Cost, Loss, Protects, Pure, Zcd
 GRAPH_KEY = "pgmpy_dp:guarantee"
 """Key of a graph's, or a node's, attribute that holds what finding its edges, or its states, cost."""
 
+FIT_KEY = "_fit"
+"""Attribute in which a model keeps its fit, whose guarantee it has."""
+
 MECHANISMS = {
     "laplace": "discrete Laplace noise",
     "gaussian": "discrete Gaussian noise",
@@ -520,17 +523,18 @@ class Learned(tuple):  # type: ignore[type-arg]
 def _search(value: Any, found: dict[Guarantee, None]) -> None:
     if value is None or isinstance(value, (str, bytes, int, float, Fraction)):
         return
-    fitted, attributes = getattr(value, "__dict__", {}).get("guarantee_"), getattr(value, "attrs", None)
+    held, attributes = getattr(value, "__dict__", {}), getattr(value, "attrs", None)
+    fitted = held.get("guarantee_") or getattr(held.get(FIT_KEY), "guarantee", None)
     named = attributes.get(GRAPH_KEY) if isinstance(attributes, Mapping) else None
     if isinstance(fitted, Guarantee) and fitted.mechanism == EXACT:  # of a model that has no guarantee
         fitted = None
     stated = (value, getattr(value, "guarantee", None), fitted, named)
-    held = {one: None for one in stated if isinstance(one, Guarantee)}
-    found.update(held)
+    found_here = {one: None for one in stated if isinstance(one, Guarantee)}
+    found.update(found_here)
     if hasattr(value, "nodes") and isinstance(getattr(value, "graph", None), Mapping):
         data = [value.graph, *(data for _, data in value.nodes(data=True))]
         found.update({own[GRAPH_KEY]: None for own in data if GRAPH_KEY in own})
-    elif held:
+    elif found_here:
         return
     elif isinstance(value, Mapping):
         _search(list(value.keys()), found)

@@ -358,14 +358,15 @@ KNOWN = set(
     InformedMarginals.schema NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
     NoisyMarginals.thinned NoisyResiduals.interpret PairwiseMixture.fit PartiallyPooledMarginals.as_measured
     PartiallyPooledMarginals.of PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
-    PrivateBayesianNetwork.of PrivateBayesianNetwork.schema_ PrivateDataset.discover_states PrivateDataset.measure
+    PrivateBayesianNetwork.of PrivateDataset.discover_states PrivateDataset.measure
     PrivateDataset.measure_coefficients PrivateDataset.measure_residuals PrivateDataset.plan
     PrivateDataset.quantile_bins PrivateDataset.sample_map PrivateDataset.sample_posterior
     PrivateDataset.sample_regressions PrivateDataset.schema PrivateHouseholdNetwork.households
     PrivateHouseholdNetwork.load PrivateHouseholdNetwork.persons PrivateLDA.fit PrivateMarkovNetwork.copy
     PrivateMarkovNetwork.fit PrivateMarkovNetwork.of PrivateMixtureNetwork.fitted PrivateMixtureNetwork.load
     PrivateMixtureNetwork.to_bayesian_network PrivateNetwork.load PrivateNetwork.measure_misfit
-    Provenance.guarantee_ Provenance.release_ Release.as_measured Release.load Schema.bins Schema.declared Schema.found
+    PrivateMixtureNetwork.guarantee_ PrivateMixtureNetwork.schema_ PrivateNetwork.guarantee_ PrivateNetwork.release_
+    PrivateNetwork.schema_ Release.as_measured Release.load Schema.bins Schema.declared Schema.found
     Schema.from_dict Schema.from_dictionary Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of
     Schema.replace Schema.select
     Schema.with_states

@@ -54,7 +54,7 @@ def models(folder: Path) -> dict[str, Any]:
     frame, _, schema = adult(folder)
     data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-9), noise=dp.SimulatedNoise(1))
     mixture = dp.PairwiseMixture(epsilon=1.0, delta=1e-9, state_names=schema).fit(data).network_
-    alone = dp.PrivateMixtureNetwork(schema, mixture._answering().mixture, len(frame), mixture.guarantee_)
+    alone = dp.PrivateMixtureNetwork(schema, mixture.mixture_, len(frame), mixture.guarantee_)
     return {"alarm": network, "alarm, no bounds": plain, "adult": mixture, "adult, no bounds": alone}
 
 

@@ -34,7 +34,7 @@ from synthesis import adult
 
 import pgmpy_dp as dp
 from pgmpy_dp.demo import EDGES, SCHEMA, load_records
-from pgmpy_dp.models.answering import bounds
+from pgmpy_dp.models.fitted import bounds
 from pgmpy_dp.records.frames import encode
 
 LEAST, MOST_GIVEN = 50, 3
@@ -159,7 +159,7 @@ def judged(
 
 def remember(network: dp.PrivateBayesianNetwork) -> None:
     """Let answers of the posterior's draws be computed once, for the bounds and for those beside them."""
-    conditioning = network._drawn_answers().conditioning
+    conditioning = network._fitted.uncertainty.conditioning
     distributions, held = conditioning.distributions, {}
 
     def remembering(logs: np.ndarray, variables: list[str], evidence: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +178,9 @@ def answer(network: object, variable: str, evidence: dict, truth: np.ndarray, ta
     if isinstance(network, dp.PrivateBayesianNetwork):
         posterior = network.draws_
         places = {v: posterior.schema.states[v].index(state) for v, state in evidence.items()}
-        draws, shares = network._drawn_answers().conditioning.distributions(posterior.draws(target), [variable], places)
+        draws, shares = network._fitted.uncertainty.conditioning.distributions(
+            posterior.draws(target), [variable], places
+        )
         answers["posterior"] = (draws.mean(axis=0), *bounds(draws, 0.9, float(np.mean(posterior.totals * shares))))
     rows = []
     for kind, (value, low, high) in answers.items():

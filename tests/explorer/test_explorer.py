@@ -109,7 +109,7 @@ def opened(browser, tmp_path):
 
 def questions(model, count, seed=0):
     """Random questions whose evidence the model's own records have: the variables asked for, and states of others."""
-    draw, schema = np.random.default_rng(seed), model._fitted()
+    draw, schema = np.random.default_rng(seed), model._fitted.schema
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawn = model.simulate(count, seed=seed)
@@ -127,7 +127,7 @@ def agrees(call, model, count):
         warnings.simplefilter("ignore")
         for (variables, given, way), found in zip(asked, page, strict=True):
             for variable in variables:
-                states = list(model._fitted().states[variable])
+                states = list(model._fitted.schema.states[variable])
                 answer = model.query([variable], given, **way)
                 if way["interval"] is None:
                     expected, columns = answer.values[:, None], ["value"]
@@ -197,7 +197,7 @@ def test_many_answers_agree_with_python(name, models, opened):
     model = models[name] if name in models else large(name)
     page = opened(model)
     agrees(page, model, 200)
-    if model._bins():
+    if model._fitted.bins:
         means_agree(page, model, 50)
 
 
@@ -314,14 +314,14 @@ def test_enter_on_the_drawing_finds_the_card_and_chooses_nothing(page, browser):
 
 def test_the_most_probable_combination_is_that_of_python(page, models):
     found = page("return [...explorer.model.engine.own.mostProbable(explorer.model.given({health: 'poor'})).found]")
-    schema = models["rules"]._fitted()
+    schema = models["rules"]._fitted.schema
     named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
     assert named == {"health": "poor", **models["rules"].map_query(None, {"health": "poor"})}
 
 
 def test_the_most_probable_combination_of_a_mixture_is_that_of_python(models, opened):
     model = models["mixture"]
-    page, schema = opened(model), models["mixture"]._fitted()
+    page, schema = opened(model), models["mixture"]._fitted.schema
     for _, given in questions(model, 10):
         answer = page("return explorer.model.engine.own.mostProbable(explorer.model.given(arguments[0])).proven", given)
         found = page(

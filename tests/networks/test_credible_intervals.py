@@ -374,7 +374,8 @@ def test_an_answer_warns_where_the_chain_hardly_moved_for_it():
     network = bayesian(released(0, epsilon=0.01))
     posterior = network.draws_
     shares = Conditioning(posterior.layout).marginals(posterior.population, [("d",)])
-    network._posterior = replace(posterior, population=posterior.population[shares[:, 0].argsort()])
+    stuck = replace(posterior, population=posterior.population[shares[:, 0].argsort()])
+    network._fit = network._fitted.changed(("posterior",), estimated=stuck)
     with pytest.warns(UserWarning, match=r"this answer's mean has a standard error of .*sample_draws\(draws=400"):
         network.query(["d"], interval=0.9)
 

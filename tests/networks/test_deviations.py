@@ -177,19 +177,19 @@ def test_pairs_that_are_measured_by_accident_tell_of_no_others():
     """A table of two families joins a third pair; what that says about pairs elsewhere is not asked."""
     frame = records(5000, seed=1)
     network = fitted(frame, [("a", "b", "c"), ("b", "c", "d"), ("c", "d", "e")])
-    assert network._drawn_answers().deviations["records"].outside is None
+    assert network._fitted.uncertainty.deviations["records"].outside is None
     assert "hold if its structure is right" in network.query(["e"], {"a": "y"}, interval=0.9).attrs["note"]
     measured = fitted(frame, [*CHAIN, ("a", "c"), ("a", "d"), ("a", "e")])
-    assert measured._drawn_answers().deviations["records"].outside is not None
+    assert measured._fitted.uncertainty.deviations["records"].outside is not None
 
 
 def test_families_that_deviate_tell_that_others_may():
     """Nothing is measured beside the families, but one of their tables is not what the network could have."""
     frame = records(5000, seed=1)
-    sure = fitted(frame, CHAIN)._drawn_answers().deviations["records"]
+    sure = fitted(frame, CHAIN)._fitted.uncertainty.deviations["records"]
     assert sure.outside is None
     effect = sure.effect(("a", "b"))
-    doubtful = fitted(frame, CHAIN)._drawn_answers().deviations["records"]
+    doubtful = fitted(frame, CHAIN)._fitted.uncertainty.deviations["records"]
     found = np.where(deviations.SCALES > 0.1, 30.0, 0.0)  # e^30 times as likely under misfit
     doubtful._effects["a", "b"] = replace(effect, likelihood=found)
     assert doubtful._right < 1e-9
@@ -201,7 +201,7 @@ def test_families_that_deviate_tell_that_others_may():
 def test_a_right_network_stays_as_sure_as_it_was():
     """Median ratio of widths; a wrong scale of the effects would widen all of them."""
     network = fitted(records(5000, seed=1), CHAIN)
-    posterior, conditioning = network.draws_, network._drawn_answers().conditioning
+    posterior, conditioning = network.draws_, network._fitted.uncertainty.conditioning
     ratios = []
     for asked, given in (
         ("b", {"a": "x"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, NoReturn, Self
 
@@ -17,7 +17,8 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS
 from pgmpy_dp.models.mixtures.mixture_network import (
-    MixtureAnswers,
+    FittedMixture,
+    MixtureDistribution,
     PrivateMixtureNetwork,
     mixture_of,
     numbers_of,
@@ -28,10 +29,37 @@ from pgmpy_dp.models.mixtures.mixture_network import (
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers, WithinBins, decoded
 from pgmpy_dp.privacy.checks import checked_number
-from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 Together = Mapping[Clique, tuple[Vector, float]]
+
+
+_NO_BOUNDS = "A network of households keeps no release, and so has no bounds and no test of fit."
+
+
+@dataclass(frozen=True, eq=False)
+class FittedHouseholds(FittedMixture):
+    """The fit of households and persons: a question is answered at one of the levels."""
+
+    _: KW_ONLY
+    households: FittedMixture
+    persons: FittedMixture
+
+    @property
+    def distribution(self) -> MixtureDistribution:  # type: ignore[override]
+        return self.persons.distribution
+
+    def distribution_of(self, names: Collection[str]) -> MixtureDistribution:
+        of_households = set(names) <= set(self.households.schema.variables)
+        return (self.households if of_households else self.persons).distribution
+
+    def required_releases(self) -> NoReturn:
+        raise ValueError(_NO_BOUNDS)
+
+    @property
+    def refits(self) -> NoReturn:  # type: ignore[override]
+        raise ValueError(_NO_BOUNDS)
 
 
 class PrivateHouseholdNetwork(Model):
@@ -101,19 +129,16 @@ class PrivateHouseholdNetwork(Model):
         mixture = self.mixture_.given({size: sizes})
         return PrivateMixtureNetwork(self.schema_.joined, mixture, total, self.guarantee_)
 
-    def _fitted(self) -> Schema:
-        return self.schema_.joined
-
-    def _answering(self, names: Collection[str] | None = None) -> MixtureAnswers:
-        of_households = names is not None and set(names) <= set(self.schema_.level.variables)
-        level = self.households if of_households else self.persons
-        return replace(level._answering(), drawn=lambda _: self.draws_)
-
-    def _total(self) -> float:
-        return self.total_
-
-    def _releases(self) -> tuple[Release, ...]:
-        raise ValueError("A network of households keeps no release, and so has no bounds and no test of fit.")
+    @cached_property
+    def _fitted(self) -> FittedHouseholds:
+        return FittedHouseholds(
+            self.schema_.joined,
+            self.mixture_,
+            self.total_,
+            self.guarantee_,
+            households=self.households._fitted,
+            persons=self.persons._fitted,
+        )
 
     @property
     def draws_(self) -> NoReturn:
@@ -123,13 +148,11 @@ class PrivateHouseholdNetwork(Model):
         ------
         ValueError
         """
-        self._releases()
-        raise NotImplementedError
+        raise ValueError(_NO_BOUNDS)
 
     def sample_draws(self, draws: int = 0, seed: int = 0) -> NoReturn:
         """Raise, as `draws_` does."""
-        self._releases()
-        raise NotImplementedError
+        raise ValueError(_NO_BOUNDS)
 
     def simulate(  # type: ignore[override]  # it gives two tables
         self,
@@ -175,7 +198,8 @@ class PrivateHouseholdNetwork(Model):
                 "Households and their persons are drawn without evidence and predicting: households and persons each "
                 "draw one table with them."
             )
-        count, numbers = self._count(n_samples), self._read_as(numbers)[1]
+        fitted, count = self._fitted, self._count(n_samples)
+        numbers = fitted.read_as(numbers)
         generator, schema = np.random.default_rng(seed), self.schema_
         scale = count / self.total_
         together = [
@@ -186,8 +210,8 @@ class PrivateHouseholdNetwork(Model):
             self.mixture_, schema.level.variables, schema.size, together, count, generator
         )
 
-        shapes = {v: self._shape_of(v, bins) for v, bins in self._bins().items()} if numbers == "drawn" else {}
-        within = WithinBins(shapes, generator, self._fitted().states)
+        shapes = {v: fitted.shape(v) for v in fitted.bins} if numbers == "drawn" else {}
+        within = WithinBins(shapes, generator, fitted.schema.states)
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             columns = {schema.key: keys + 1}

@@ -6,9 +6,9 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -27,8 +27,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     rules_of,
     warn_of_unmeasured,
 )
-from pgmpy_dp.inference.distribution import GivenOthers, ImpossibleEvidenceError
-from pgmpy_dp.inference.distribution import Positions as Places
+from pgmpy_dp.inference.distribution import Codes, GivenOthers, ImpossibleEvidenceError, Positions
 from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
 from pgmpy_dp.inference.mixtures.boxes import Rules, conditioned
 from pgmpy_dp.inference.mixtures.children import Child
@@ -36,10 +35,11 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.answering import FEW_STATES
+from pgmpy_dp.models.fitted import FEW_STATES, Fitted
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, require_format
 from pgmpy_dp.models.model import Model, renamed
 from pgmpy_dp.models.numbers import Numbers
+from pgmpy_dp.models.questions import Question
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.release import Guarantee, Release
@@ -55,109 +55,167 @@ _ERRORS = 1000
 _AT_ONCE = 20_000  # records that are answered together
 
 
-@dataclass(frozen=True)
-class MixtureAnswers:
-    """Answer queries from a mixture; see `pgmpy_dp.models.answering`.
-
-    Attributes
-    ----------
-    mixture : Mixture
-    rules : Rules
-    drawn : callable
-        Maps the variables of a query to the draws from which its bounds are computed.
-    """
+@dataclass(frozen=True, eq=False)
+class MixtureDistribution:
+    """A `Distribution` by a mixture, which conditions the mixture only once it is asked."""
 
     mixture: Mixture
     rules: Rules
-    drawn: Callable[[Sequence[str]], MixtureDraws]
+    evidence: Positions = field(default_factory=dict)
 
-    def marginal(self, asked: Sequence[str], given: Places) -> Vector:
-        return self._given(given).marginal(asked)
+    def given(self, evidence: Positions) -> Self:
+        return replace(self, evidence={**self.evidence, **evidence})
 
-    def draws(self, asked: Sequence[str], given: Places, target: str, numbers: Vector | None = None) -> Prediction:
-        self._given(given)
-        draws = self.drawn([*asked, *given])
-        return draws.predict(asked, given, of_records=target == "records", numbers=numbers)
+    def marginal(self, scope: Sequence[str]) -> Vector:
+        return self.conditioned.marginal(scope)
 
-    def surest(self, asked: Sequence[str], given: Places, target: str) -> tuple[tuple[int, ...], float]:
+    def singles(self, scope: Sequence[str]) -> list[Vector]:
+        return [self.conditioned.marginal((variable,)) for variable in scope]
+
+    def most_probable(self, scope: Sequence[str]) -> tuple[int, ...]:
+        return self.conditioned.most_probable(scope)
+
+    def singles_of(self, scope: Sequence[str], rows: Iterable[Positions]) -> Iterator[list[Vector]]:
+        for row, tables in self._in_bulk([(variable,) for variable in scope], rows, lambda table: table):
+            known = tables is not None and all(table.any() for table in tables)
+            yield tables if tables is not None and known else self.given(row).singles(scope)
+
+    def most_probable_of(self, scope: Sequence[str], rows: Iterable[Positions]) -> Iterator[tuple[int, ...]]:
+        shape = [self.mixture.cardinalities[variable] for variable in scope]
+
+        def best(table: Vector) -> NDArray[np.intp]:
+            return np.where(table.any(axis=1), table.argmax(axis=1), -1)
+
+        for row, cells in self._in_bulk([tuple(scope)], rows, best):
+            if cells is None or cells[0] < 0:
+                yield self.given(row).most_probable(scope)
+            else:
+                yield tuple(int(state) for state in np.unravel_index(int(cells[0]), shape))
+
+    def _in_bulk(
+        self, scopes: Sequence[tuple[str, ...]], rows: Iterable[Positions], kept: Callable[[Vector], NDArray[Any]]
+    ) -> Iterator[tuple[Positions, list[Any] | None]]:
+        """Yield rows, that know the same variables, with what is kept of the answers; a row alone has none."""
+        rows = iter(rows)
+        while some := list(itertools.islice(rows, _AT_ONCE)):
+            if len(some) == 1 or not some[0]:
+                yield from ((row, None) for row in some)
+                continue
+            known = {variable: np.array([row[variable] for row in some]) for variable in some[0]}
+            found = self.mixture.in_records(scopes, known, kept)
+            yield from ((row, [own[number] for own in found]) for number, row in enumerate(some))
+
+    def sample(
+        self, count: int, generator: np.random.Generator, predicting: str | None = None
+    ) -> tuple[Codes, GivenOthers]:
+        drawn, components = draw_with_components(self.conditioned, count, generator, predicting)
+        codes = {variable: drawn[:, place] for place, variable in enumerate(self.mixture.variables)}
+
+        def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
+            """Compute it given the record's component, which is known here, and its own block."""
+            others = {other: column[records] for other, column in codes.items()}
+            return self.mixture.given_component(variable, components[records], others)
+
+        return codes, given_others
+
+    def log_probability(self, codes: Codes) -> Vector:
+        records = len(next(iter(codes.values())))
+        unknown = np.full(records, -1)
+        columns = [codes.get(variable, unknown).astype(np.int64) for variable in self.mixture.variables]
+        return self.mixture.log_probability(np.stack(columns, axis=1))
+
+    @cached_property
+    def conditioned(self) -> Mixture:
+        try:
+            return conditioned(self.mixture, self.rules, self.evidence)
+        except ValueError as error:
+            raise ImpossibleEvidenceError(str(error)) from error
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMixture(Fitted):
+    """A mixture's fit.
+
+    Attributes
+    ----------
+    settings : MixtureFit or None
+        With which it was fitted to the release.
+    draws, seed : int
+        How many refits to simulated releases bounds are computed from.
+    """
+
+    schema: Schema
+    mixture: Mixture
+    total: float
+    guarantee: Guarantee
+    releases: tuple[MixtureRelease, ...] = ()
+    settings: MixtureFit | None = None
+    draws: int = 8
+    seed: int = 0
+
+    @cached_property
+    def distribution(self) -> MixtureDistribution:
+        return MixtureDistribution(self.mixture, rules_of(self.schema))
+
+    @property
+    def declared(self) -> tuple[Schema, ...]:
+        return (self.schema,)
+
+    @cached_property
+    def refits(self) -> MixtureDraws:
+        """Refits to simulated releases, from which bounds are computed."""
+        if self.settings is None:
+            raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
+        self.required_releases()
+        (release,) = self.releases
+        return draws_of(self.settings, release, self.schema, self.draws, self.seed)
+
+    @property
+    def check(self) -> FitCheck | None:
+        return vars(self).get("_check")
+
+    def tested(self) -> FitCheck:
+        return self._check
+
+    @cached_property
+    def _check(self) -> FitCheck:
+        from pgmpy_dp.fitting.checks.fit_checks import check_mixture  # imports pgmpy
+
+        self.required_releases()
+        (release,) = self.releases
+        return check_mixture(self.mixture, self.schema, release)
+
+    def drawn_of(self, names: Sequence[str]) -> MixtureDraws:
+        """Return the refits; warn if the release does not tell of these variables together."""
+        refits = self.refits
+        warn_of_unmeasured(self.releases[0], self.schema.select(names))
+        return refits
+
+    def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> Prediction:
+        _ = self.distribution.given(question.places).conditioned  # raises if the evidence is impossible
+        refits = self.drawn_of(question.names)
+        return refits.predict(question.asked, question.places, of_records=target == "records", numbers=numbers)
+
+    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
         """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
 
         Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
         difference has twice the error of one of them. For many joint states, it is the mixture's own, and the share of
         refits that agree.
         """
-        shape = [self.mixture.cardinalities[variable] for variable in asked]
+        shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) > FEW_STATES:
-            own = self._given(given).most_probable(asked)
-            refits = self.drawn([*asked, *given]).refits
-            each = [conditioned(refit, self.rules, given).most_probable(asked) for refit in refits]
-            return own, float(np.mean([own == found for found in each]))
-        found = self.draws(asked, given, target)
-        best = int(found.values.argmax())
-        noise = np.random.default_rng(0).standard_t(found.draws, (_ERRORS, found.values.size)) * found.deviations
-        shares = found.deviations**2 / max(float((found.deviations**2).sum()), 1e-300)
+            states = self.distribution.given(question.places).most_probable(question.asked)
+            refits = self.drawn_of(question.names).refits
+            each = [conditioned(refit, self.distribution.rules, question.places) for refit in refits]
+            return states, float(np.mean([states == refit.most_probable(question.asked) for refit in each]))
+        answer = self.bounded(question, target)
+        best = int(answer.values.argmax())
+        noise = np.random.default_rng(0).standard_t(answer.draws, (_ERRORS, answer.values.size)) * answer.deviations
+        shares = answer.deviations**2 / max(float((answer.deviations**2).sum()), 1e-300)
         centred = (noise - shares * noise.sum(axis=1, keepdims=True)) / np.sqrt(np.maximum(1.0 - shares, 1e-12))
-        agreeing = float(np.mean((found.values + centred).argmax(axis=1) == best))
+        agreeing = float(np.mean((answer.values + centred).argmax(axis=1) == best))
         return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
-
-    def marginals(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[list[Vector]]:
-        scopes = [(variable,) for variable in asked]
-        for given, tables in self._in_bulk(scopes, givens, lambda table: table):
-            if tables is None or not all(table.any() for table in tables):
-                mixture = self._given(given)
-                tables = [mixture.marginal(scope) for scope in scopes]
-            yield tables
-
-    def most_probable(self, asked: Sequence[str], givens: Iterable[Places]) -> Iterator[tuple[int, ...]]:
-        shape = [self.mixture.cardinalities[variable] for variable in asked]
-
-        def best(table: Vector) -> NDArray[np.intp]:
-            return np.where(table.any(axis=1), table.argmax(axis=1), -1)
-
-        for given, found in self._in_bulk([tuple(asked)], givens, best):
-            if found is None or found[0] < 0:
-                yield self._given(given).most_probable(asked)
-            else:
-                yield tuple(int(state) for state in np.unravel_index(int(found[0]), shape))
-
-    def _in_bulk(
-        self, scopes: Sequence[tuple[str, ...]], givens: Iterable[Places], kept: Callable[[Vector], NDArray[Any]]
-    ) -> Iterator[tuple[Places, list[Any] | None]]:
-        """Yield evidence, all on the same variables, with what is kept of the answers; a question alone has none."""
-        givens = iter(givens)
-        while some := list(itertools.islice(givens, _AT_ONCE)):
-            if len(some) == 1 or not some[0]:
-                yield from ((given, None) for given in some)
-                continue
-            known = {variable: np.array([given[variable] for given in some]) for variable in some[0]}
-            found = self.mixture.in_records(scopes, known, kept)
-            yield from ((given, [own[number] for own in found]) for number, given in enumerate(some))
-
-    def codes(
-        self, count: int, given: Places, generator: np.random.Generator, predicting: str | None = None
-    ) -> tuple[Mapping[str, NDArray[np.integer]], GivenOthers]:
-        mixture = self._given(given)
-        drawn, components = draw_with_components(mixture, count, generator, predicting)
-        codes = {variable: drawn[:, place] for place, variable in enumerate(mixture.variables)}
-
-        def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
-            """Compute it given the record's component, which is known here, and its own block."""
-            own = {other: column[records] for other, column in codes.items()}
-            return self.mixture.given_component(variable, components[records], own)
-
-        return codes, given_others
-
-    def log_probability(self, codes: Mapping[str, NDArray[np.integer]]) -> Vector:
-        records = len(next(iter(codes.values())))
-        unknown = np.full(records, -1)
-        columns = [codes.get(variable, unknown).astype(np.int64) for variable in self.mixture.variables]
-        return self.mixture.log_probability(np.stack(columns, axis=1))
-
-    def _given(self, given: Places) -> Mixture:
-        try:
-            return conditioned(self.mixture, self.rules, given)
-        except ValueError as error:
-            raise ImpossibleEvidenceError(str(error)) from error
 
 
 class PrivateMixtureNetwork(Model):
@@ -203,30 +261,45 @@ class PrivateMixtureNetwork(Model):
     def __init__(self, schema: Schema, mixture: Mixture, total: float, guarantee: Guarantee) -> None:
         if dict(mixture.cardinalities) != schema.cardinalities():
             raise SchemaError("The mixture is not over the variables and states of the schema.")
-        self.schema_, self.mixture_, self.total_ = schema, mixture, float(total)
-        self.guarantee_ = guarantee.after(schema.guarantee)
-        self._fit: MixtureFit | None = None
+        self._fit = FittedMixture(schema, mixture, float(total), guarantee.after(schema.guarantee))
 
     @classmethod
     def fitted(cls, schema: Schema, fit: MixtureFit, release: MixtureRelease) -> Self:
         """Build a network that keeps the fit's settings and the release, which bounds require."""
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
-        network._fit, network.release_ = fit, release
+        network._fit = replace(network._fit, settings=fit, releases=(release,))
         return network
 
-    def _fitted(self) -> Schema:
-        return self.schema_
+    @property
+    def schema_(self) -> Schema:
+        """Return the variables and their states."""
+        return self._fit.schema
 
-    def _answering(self, names: Collection[str] | None = None) -> MixtureAnswers:
-        return MixtureAnswers(self.mixture_, rules_of(self.schema_), self._drawn)
+    @property
+    def mixture_(self) -> Mixture:
+        """Return the mixture."""
+        return self._fit.mixture
 
-    def _drawn(self, names: Sequence[str]) -> MixtureDraws:
-        draws = self.draws_
-        warn_of_unmeasured(self.release_, self.schema_.select(names))
-        return draws
+    @property
+    def total_(self) -> float:
+        """Return the number of records behind the fit, as the release reports it."""
+        return self._fit.total
 
-    def _total(self) -> float:
-        return self.total_
+    @property
+    def guarantee_(self) -> Guarantee:
+        """Return the guarantee for the records behind the fit."""
+        return self._fit.guarantee
+
+    @property
+    def release_(self) -> MixtureRelease:
+        """Return the release that the mixture was fitted to, or that `attach_release` attached."""
+        if not self._fit.releases:
+            raise AttributeError("The network has no release: attach_release attaches the one that it was fitted to.")
+        return self._fit.releases[0]
+
+    @property
+    def _fitted(self) -> FittedMixture:
+        return self._fit
 
     @property
     def draws_(self) -> MixtureDraws:
@@ -240,8 +313,7 @@ class PrivateMixtureNetwork(Model):
         twice the variance of independent records is added for what pairs do not determine. These two factors come from
         other data, not from the release, so such bounds are not guaranteed.
         """
-        held: MixtureDraws | None = vars(self).get("_draws")
-        return held or self.sample_draws()
+        return self._fit.refits
 
     def sample_draws(self, draws: int = 8, seed: int = 0) -> MixtureDraws:
         """Draw and keep new `draws_`; each takes as long as the fit of a member.
@@ -254,18 +326,8 @@ class PrivateMixtureNetwork(Model):
             The same seed gives the same draws; privacy does not depend on them.
         """
         whole_number("draws", draws, 4)
-        if self._fit is None:
-            raise ValueError("The network was not fitted to a release, from which bounds are drawn.")
-        (release,) = self._releases()
-        self._draws = draws_of(self._fit, release, self.schema_, draws, seed)
-        return self._draws
-
-    @cached_property
-    def _check(self) -> FitCheck:
-        from pgmpy_dp.fitting.checks.fit_checks import check_mixture  # imports pgmpy
-
-        (release,) = self._releases()
-        return check_mixture(self.mixture_, self.schema_, release)
+        self._fit = replace(self._fit, draws=draws, seed=seed)
+        return self._fit.refits
 
     def attach_release(self, release: MixtureRelease) -> None:
         """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it.
@@ -286,10 +348,7 @@ class PrivateMixtureNetwork(Model):
             raise SchemaError("The release has other variables or states than the network.")
         if not release.guarantee.states(self.guarantee_):
             raise ValueError("The release makes another promise than the network, which was not fitted to it.")
-        self.guarantee_ = release.guarantee
-        vars(self).pop("_draws", None)
-        vars(self).pop("_check", None)
-        self.release_ = release
+        self._fit = replace(self._fit, guarantee=release.guarantee, releases=(release,))
 
     def simulate(
         self,
@@ -366,8 +425,9 @@ class PrivateMixtureNetwork(Model):
             If the name ends in neither ``.json`` nor ``.zip``, or in ``.zip`` and the network has no release. Other
             formats hold networks: save that of `to_bayesian_network`.
         """
-        settings = None if self._fit is None else settings_content(self._fit)
-        write_model(path, MIXTURE, self, {"fit": settings}, vars(self).get("release_"))
+        fit, releases = self._fit.settings, self._fit.releases
+        settings = None if fit is None else settings_content(fit)
+        write_model(path, MIXTURE, self, {"fit": settings}, releases[0] if releases else None)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -377,7 +437,8 @@ class PrivateMixtureNetwork(Model):
             mixture, total = mixture_of(schema, stored), total_of(stored)
             network = cls(schema, mixture, total, guarantee)
             if stored["fit"] is not None:
-                network._fit = fit_of(mixture, rules_of(schema), total, stored["fit"])
+                fit = fit_of(mixture, rules_of(schema), total, stored["fit"])
+                network._fit = replace(network._fit, settings=fit)
             if releases:
                 network.attach_release(*releases)  # type: ignore[arg-type]  # refused where it holds no tables
             return network

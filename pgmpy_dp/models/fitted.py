@@ -1,0 +1,259 @@
+"""What a model keeps of its fit, and answers with bounds.
+
+Variables and states are named in a `Question`; here and below they are positions in a schema.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pgmpy_dp._notebooks import bar, table
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
+from pgmpy_dp.inference.distribution import Distribution
+from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models.numbers import Numbers, Shape, require_numbers, require_scale, shape_of
+from pgmpy_dp.models.questions import Question
+from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
+from pgmpy_dp.privacy.checks import choice
+from pgmpy_dp.release import Release
+from pgmpy_dp.schema import Bins, Schema
+
+if TYPE_CHECKING:
+    from pgmpy_dp.fitting.checks.misfit import FitCheck
+
+# Advice for a model without a release.
+ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))"
+
+# Records. A bound closer than this to 0 or 1 is set to 0 or 1, since counts are integers.
+_HALF = 0.5
+
+
+_NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
+
+FEW_STATES = 1000
+"""Maximum number of joint states for which `surest` draws the whole table."""
+
+
+class Uncertain(Protocol):
+    """An answer with its uncertainty.
+
+    Attributes
+    ----------
+    values : ndarray of shape (answers,)
+        Probabilities of joint states, flattened, or a single mean.
+    records : float
+        The number of records with the evidence.
+    least : float
+        A lower bound of `records` that holds with a probability of 95 %.
+    """
+
+    @property
+    def values(self) -> Vector: ...
+    @property
+    def records(self) -> float: ...
+    @property
+    def least(self) -> float: ...
+
+    def bounds(self, interval: float) -> tuple[Vector, Vector]:
+        """Compute bounds of each value that contain this share of its distribution."""
+
+
+class Fitted(ABC):
+    """What a model keeps of its fit: replaced whole, never edited. What follows from it is computed once, on demand.
+
+    Attributes
+    ----------
+    schema : Schema
+        The variables and states, in the order of answers.
+    distribution : Distribution
+    releases : tuple of releases
+        From which bounds and the test of fit are computed.
+    declared : tuple of Schema
+        Those of the original records, if they are known.
+    total : float
+        The number of records, as the release reports it.
+    check : FitCheck or None
+        The result of the test of fit, if it was run.
+    """
+
+    if TYPE_CHECKING:  # fields, or computed
+
+        @property
+        def schema(self) -> Schema: ...
+        @property
+        def distribution(self) -> Distribution: ...
+        @property
+        def releases(self) -> tuple[Release, ...]: ...
+        @property
+        def declared(self) -> tuple[Schema, ...]: ...
+        @property
+        def total(self) -> float: ...
+        @property
+        def check(self) -> FitCheck | None: ...
+
+    @abstractmethod
+    def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> Uncertain:
+        """Answer with uncertainty.
+
+        `target` is "population", the distribution behind the records, or "records", these without noise. With a number
+        for each joint state, the answer is their mean.
+        """
+
+    @abstractmethod
+    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
+        """Find the most probable joint state in the mean of all draws, and the share of draws that agree.
+
+        For more than `FEW_STATES` joint states, it is the most probable state of the distribution.
+        """
+
+    @abstractmethod
+    def tested(self) -> FitCheck:
+        """Test whether the releases are compatible with the model; raise if that is impossible."""
+
+    def required_releases(self) -> tuple[Release, ...]:
+        """Return the releases; raise if there are none."""
+        if not self.releases:
+            raise ValueError(_NO_RELEASE)
+        return self.releases
+
+    def distribution_of(self, names: Collection[str]) -> Distribution:
+        """Return the distribution of which these variables are asked."""
+        return self.distribution
+
+    def marginal(self, question: Question) -> Vector:
+        """Compute the joint probabilities of the variables asked for, with an axis for each."""
+        return self.distribution_of(question.names).given(question.places).marginal(question.asked)
+
+    def warn_of_misfit(self, bounds: bool = False) -> None:  # noqa: B027
+        """Warn once if the release contradicts the model; with `bounds`, test it whatever that takes."""
+
+    def tells(self, question: Question) -> bool:
+        """Return whether the release determines an answer's error under a wrong model structure."""
+        return True
+
+    def unknown_effects(self, question: Question) -> float:
+        """Return the standard deviation of effects of the evidence that the release does not tell."""
+        return 0.0
+
+    @property
+    def bins(self) -> dict[str, Bins]:
+        """The bins of the original records; the first schema counts if several have a variable."""
+        known = self.schema.states
+        return {v: bins for schema in reversed(self.declared) for v, bins in schema.bins.items() if v in known}
+
+    def read_as(self, numbers: Numbers) -> Numbers:
+        """Check `numbers`, for which the edges of bins must be known."""
+        if numbers != "states" and not self.declared:
+            raise ValueError(
+                "The network has no release, which states the edges of its bins: "
+                f'use numbers="states", or {ATTACH_RELEASE}.'
+            )
+        return require_numbers(self.bins, numbers)
+
+    def shapes(self, variables: Sequence[str]) -> dict[str, Shape]:
+        """Find the densities of numbers within their bins; the marginals of all are computed at once."""
+        if not variables:
+            return {}
+        marginals = self.distribution_of(variables).singles(variables)
+        return {v: self.shape(v, marginal) for v, marginal in zip(variables, marginals, strict=True)}
+
+    def shape(self, variable: str, marginal: Vector | None = None, bins: Bins | None = None) -> Shape:
+        """Find the density of a number within its bins, given its marginal and the noise of its counts."""
+        bins, states = bins or self.bins[variable], self.schema.states[variable]
+        if marginal is None:
+            marginal = self.marginal(Question([variable], {}, {}))
+        chances = dict(zip(states, marginal.tolist(), strict=True))
+        total, deviation, detail = None, 0.0, None
+        law: Law = GaussianNoise
+        with suppress(ValueError):  # without a release, the probabilities are all that is known
+            total = self.total
+            detail, laws = detail_of(self.releases, variable), {law_of(release) for release in self.releases}
+            law = LaplaceNoise if LaplaceNoise in laws else GaussianNoise
+            deviation = math.sqrt(least_noisy(self.releases, (variable,))[1])
+        shares = tuple(chances.get(label, 0.0) for label in bins.labels)
+        return shape_of(bins, shares, deviation, total, detail, law)  # type: ignore[arg-type]  # a class can be hashed
+
+    def shape_within(self, variable: str, chances: Vector, given: Collection[str]) -> tuple[Shape, NDArray[np.intp]]:
+        """Return a variable's density where its states have these probabilities, and the positions of its bins."""
+        bins = self.bins.get(variable)
+        if bins is None:
+            raise SchemaError(
+                f"Variable {variable!r} has no known bins: give a number for each of its states, as in "
+                '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
+            )
+        require_scale(variable, bins)
+        states = self.schema.states[variable]
+        places = np.array([states.index(label) for label in bins.labels])
+        return self.shape(variable).given(chances[places]) if given else self.shape(variable, chances), places
+
+
+def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
+    """Compute lower and upper bounds of each column of draws.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (draws, answers)
+    interval : float
+        The probability that a further draw lies between the bounds; it is equally likely to lie below and above. This
+        requires Weibull's plotting positions: the usual ones are too narrow for a small number of draws.
+    records : float or ndarray of shape (answers,), optional
+        The number of records that probabilities are shares of: bounds within half a record of 0 or 1 are set to 0 or 1.
+    """
+    lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
+    return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
+
+
+def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:
+    """Set bounds of probabilities to 0 or 1 if they are less than half a record away."""
+    return np.where(lower * records < _HALF, 0.0, lower), np.where((1 - upper) * records < _HALF, 1.0, upper)
+
+
+def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
+    """Make a frame of values and bounds, widened where necessary to contain the value."""
+    lower, upper = bounds(draws, interval, records)
+    lower, upper = np.minimum(lower, values), np.maximum(upper, values)
+    return BoundedAnswer({"value": values, "lower": lower, "upper": upper}, index=index)
+
+
+class BoundedAnswer(pd.DataFrame):
+    """Values and bounds, which a notebook shows with bars; operations on it return plain data frames."""
+
+    def _repr_html_(self) -> str:
+        scale = max(1.0, float(np.nanmax(self["upper"], initial=0.0)))
+        rows = [
+            (
+                ", ".join(map(str, label if isinstance(label, tuple) else (label,))),
+                *map("{:.4f}".format, (value, low, high)),
+                bar(low, value, high, scale),
+            )
+            for label, (value, low, high) in zip(self.index, self[["value", "lower", "upper"]].to_numpy(), strict=True)
+        ]
+        names = ", ".join(str(name) for name in self.index.names if name is not None)
+        notes = f" {self.attrs['note']}" if "note" in self.attrs else ""
+        return table(f"P({names}), with bounds.{notes}", [names, "value", "lower", "upper", ""], rows, most=60)
+
+
+def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
+    """Label rows by the states of one variable, or by the joint states of several."""
+    states, names = [list(schema.states[variable]) for variable in variables], list(variables)
+    return pd.MultiIndex.from_product(states, names=names) if len(names) > 1 else pd.Index(*states, name=names[0])
+
+
+def check_interval(interval: Any, name: str = "interval") -> None:
+    """Raise unless the interval, or another number of this name, is between 0 and 1."""
+    if isinstance(interval, bool) or not isinstance(interval, int | float | np.number) or not 0 < interval < 1:
+        raise ValueError(f"{name} is {interval!r}; it must be between 0 and 1, such as 0.9.")
+
+
+def check_target(target: Any) -> None:
+    """Raise unless the target is "population" or "records"."""
+    choice("population", "records")("target", target)

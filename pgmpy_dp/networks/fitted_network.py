@@ -1,0 +1,327 @@
+"""What a network keeps of its fit: where its parameters come from, and answers with bounds.
+
+A guarantee holds only for parameters that derive from a release. Many methods of pgmpy change a network, and its tables
+can be changed without any method. Therefore a fit holds for the contents that the network had, and is replaced when
+these differ. Bounds are computed from networks drawn from their posterior.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from pgmpy.models import DiscreteMarkovNetwork
+
+from pgmpy_dp.errors import MIXTURE, callers_level
+from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
+from pgmpy_dp.fitting.checks.misfit import FitCheck
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, mixes_slowly
+from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.inference.distribution import Positions
+from pgmpy_dp.inference.posterior.hamiltonian import UNCERTAIN, uncertain
+from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
+from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations
+from pgmpy_dp.models.fitted import ATTACH_RELEASE, FEW_STATES, Fitted, bounds
+from pgmpy_dp.models.questions import Question
+from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.observed.observed import agreed_schema, agreed_total
+from pgmpy_dp.observed.reading import first_containing
+from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.schema import Schema
+
+_COMPARED = 6  # networks whose mean tables are compared with the release
+
+Tables = frozenset[Any]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Structure and tables of a network, in a form that can be compared."""
+
+    neighbours: Mapping[str, frozenset[str]]
+    tables: Tables
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        tables = network.get_cpds() if hasattr(network, "get_cpds") else network.get_factors()
+        named = (
+            (tuple((v, tuple(table.state_names[v])) for v in table.variables), np.asarray(table.values).tobytes())
+            for table in tables
+        )
+        return cls({node: frozenset(network.adj[node]) for node in network.nodes()}, frozenset(named))
+
+
+@dataclass(frozen=True)
+class DrawnAnswers:
+    """The answer in each draw; see `pgmpy_dp.models.fitted.Uncertain`.
+
+    Attributes
+    ----------
+    drawn : ndarray of shape (draws, answers)
+    contained : tuple of ndarrays of the same shape
+        Draws of other answers that the bounds contain too.
+    counts : ndarray of shape (draws,)
+        The number of records with the evidence.
+    records : float
+        Their mean.
+    """
+
+    values: Vector
+    drawn: Vector
+    contained: tuple[Vector, ...]
+    counts: Vector
+    records: float
+
+    @property
+    def least(self) -> float:
+        return float(bounds(self.counts, 0.9)[0])
+
+    def bounds(self, interval: float) -> tuple[Vector, Vector]:
+        lower, upper = zip(*(bounds(drawn, interval) for drawn in (self.drawn, *self.contained)), strict=True)
+        return np.min(lower, axis=0), np.max(upper, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetwork(Fitted):
+    """A network's fit, for the contents that the network has.
+
+    Attributes
+    ----------
+    network : Network
+    contents : Contents
+    promised : frozenset of tables
+        Those that the guarantee holds for.
+    guarantee : Guarantee or None
+    draws, seed : int
+        How many networks are drawn from their posterior for bounds.
+    estimated : PosteriorNetworks or None
+        Those that the estimator drew.
+    """
+
+    network: Network
+    contents: Contents
+    promised: Tables = frozenset()
+    guarantee: Guarantee | None = None
+    releases: tuple[Release, ...] = ()
+    declared: tuple[Schema, ...] = ()
+    draws: int = 200
+    seed: int = 0
+    estimated: PosteriorNetworks | None = None
+
+    def changed(self, without: Sequence[str] = (), **fields: Any) -> Self:
+        """Replace fields, and keep what was computed, but for what is listed."""
+        fresh = copy.copy(self)
+        vars(fresh).update(fields)
+        for name in without:
+            vars(fresh).pop(name, None)
+        return fresh
+
+    def drawn(self, draws: int, seed: int) -> Self:
+        """Replace the draws from which bounds are computed."""
+        return self.changed(("posterior", "uncertainty"), draws=draws, seed=seed, estimated=None)
+
+    @property
+    def measured(self) -> list[Release]:
+        """The releases as they were measured, without what parts borrowed from each other."""
+        return [release.as_measured for release in self.releases]
+
+    @cached_property
+    def schema(self) -> Schema:
+        network = self.network
+        tables, nodes = self.contents.tables, self.contents.neighbours
+        if not nodes or len(tables) < (1 if isinstance(network, DiscreteMarkovNetwork) else len(nodes)):
+            raise ValueError("The network is not fitted yet: call fit first.")
+        return Schema.from_model(network)
+
+    @cached_property
+    def distribution(self) -> TreeDistribution:
+        layout, logs, _ = log_linear(self.network, self.schema.states)
+        return TreeDistribution(layout, logs, families=not isinstance(self.network, DiscreteMarkovNetwork))
+
+    @property
+    def total(self) -> float:
+        if not self.releases:
+            fact = "The network has no release, which tells the number of records"
+            raise ValueError(f"{fact}: give n_samples, or {ATTACH_RELEASE}.")
+        return agreed_total(self.releases)[0]
+
+    @cached_property
+    def posterior(self) -> PosteriorNetworks:
+        """Networks drawn from their posterior given the releases."""
+        _, releases = self.schema, self.required_releases()
+        return self.estimated or draw_networks(self.network, releases, self.draws, self.seed)
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """The draws, with the deviations of the records from them."""
+        return Uncertainty.of(self.posterior, self.measured)
+
+    @property
+    def check(self) -> FitCheck | None:
+        known: FitCheck | None = vars(self).get("possible_check") or vars(self).get("quick_check")
+        return known
+
+    def tested(self) -> FitCheck:
+        return self.possible_check or check_network(self.network, self.required_releases())
+
+    @cached_property
+    def possible_check(self) -> FitCheck | None:
+        """The test of fit; None if it is impossible, since tables are too large or do not cover the network."""
+        return self.quick_check or self._tested(math.inf)
+
+    @cached_property
+    def quick_check(self) -> FitCheck | None:
+        """The test of fit if it is cheap."""
+        return self._tested(QUICK)
+
+    def _tested(self, most_work: float) -> FitCheck | None:
+        with suppress(ValueError):
+            return check_network(self.network, self.releases, most_work=most_work) if self.releases else None
+        return None
+
+    def warn_of_misfit(self, bounds: bool = False) -> None:
+        check = self.check or (self.possible_check if bounds else self.quick_check)
+        if check is None or not check.fails or "warned" in vars(self):
+            return
+        vars(self)["warned"] = True
+        worst = f": {check.worst(1)[0]}" if check.worst() else ""
+        families = self.network._told_by_families()
+        refit = "fit by PrivateMLE(), which reads each family from its own table, " if families else ""
+        fact = (
+            f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the expected)"
+            f"{worst}. Parameters, files and synthetic records may be far off; answers about variables that were "
+            "measured together follow the release, and bounds allow for what else it tells"
+        )
+        advice = f"add edges where check_fit() finds it, {refit}or {MIXTURE}"
+        warnings.warn(f"{fact}: {advice}.", stacklevel=callers_level())
+
+    @cached_property
+    def correction(self) -> Deviations | None:
+        """The release's deviations from the network, by which answers are corrected, if the test of fit fails."""
+        if self.possible_check is None or not self.possible_check.fails:
+            return None
+        schema = agreed_schema(self.measured, list(self.schema.variables))
+        layout, logs, _ = log_linear(self.network, schema.states)
+        return Deviations(schema, Conditioning(layout), logs[None], agreed_total(self.measured)[0], self.measured)
+
+    def marginal(self, question: Question) -> Vector:
+        asked, answer = question.asked, super().marginal(question)
+        self.warn_of_misfit(bounds=True)
+        if self.correction is None:
+            return answer
+        states = self.correction.schema
+        with suppress(TreeTooLargeError):  # that of variables far apart in the network may be
+            moved = _ordered(answer[None], asked, self.schema, states)
+            moved = self.correction.corrected(moved[0], asked, self._places_in(states, question.places))[None]
+            return np.asarray(_ordered(moved, asked, states, self.schema)[0])
+        return answer
+
+    def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> DrawnAnswers:
+        value = self.marginal(question).ravel()
+        drawn, counts, records = self._drawn_answers(question, target)
+        # Given rare evidence the records' answer may be farther from the network's than the population's is.
+        both = target == "population" and not self.posterior.borrowed
+        contained = [self._drawn_answers(question, "records")[0]] if both else []
+        if numbers is not None:
+            drawn, value = (drawn @ numbers)[:, None], np.array([value @ numbers])
+            contained = [(other @ numbers)[:, None] for other in contained]
+        return DrawnAnswers(value, drawn, tuple(contained), counts, records)
+
+    def _drawn_answers(self, question: Question, target: str) -> tuple[Vector, Vector, float]:
+        """Draw answers, flat, with deviations; also return numbers of records with the evidence, and their mean."""
+        posterior, asked = self.posterior, question.asked
+        schema, places = posterior.schema, self._places_in(posterior.schema, question.places)
+        answers, shares = self.uncertainty.conditioning.distributions(posterior.draws(target), asked, places)
+        poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
+        if poor:
+            warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=callers_level())
+        counts = posterior.totals * shares
+        records = float(np.mean(counts if places else posterior.totals))
+        answers = self.uncertainty.deviations[target].applied(answers, asked, places, records, target)
+        if schema.rules:  # deviations ignore rules
+            answers = answers * schema.possible(asked, question.given)
+            answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
+        answers = _ordered(answers, asked, schema, self.schema)
+        return answers.reshape(len(answers), -1), counts, records
+
+    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
+        shape = self.schema.shape(tuple(question.asked))
+        if math.prod(shape) <= FEW_STATES:
+            with suppress(TreeTooLargeError):
+                answer = self.bounded(question, target)
+                best = int(answer.values.argmax())
+                agreeing = float(np.mean(answer.drawn.argmax(axis=1) == best))
+                return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
+        places = self.distribution.given(question.places).most_probable(question.asked)
+        posterior, conditioning = self.posterior, self.uncertainty.conditioning
+        given = self._places_in(posterior.schema, question.places)
+        each = conditioning.most_probable(posterior.draws(target), question.asked, given)
+        wanted = self._places_in(posterior.schema, dict(zip(question.asked, places, strict=True)))
+        return places, float(np.mean([tuple(wanted.values()) == found for found in each]))
+
+    def _places_in(self, schema: Schema, places: Positions) -> Positions:
+        """Convert positions of states to those in another schema."""
+        return {v: schema.states[v].index(self.schema.states[v][place]) for v, place in places.items()}
+
+    def tells(self, question: Question) -> bool:
+        return self.uncertainty.deviations["records"].tell(question.asked, question.given)
+
+    def unknown_effects(self, question: Question) -> float:
+        deviations, given = self.uncertainty.deviations["records"], question.given
+        if deviations.outside is None or first_containing(self.measured, tuple(question.names)) is not None:
+            return 0.0
+
+        def scale(weights: Vector) -> float:
+            """Return a mean that the prior, where few pairs were measured, does not dominate."""
+            return float(weights @ np.sqrt(SCALES)) ** 2
+
+        pairs = [(variable, other) for variable in question.asked for other in given]
+        unknown = [pair for pair in pairs if first_containing(self.measured, pair) is None]
+        scales = [scale(deviations.inside.new if deviations.joins(pair) else deviations.outside) for pair in unknown]
+        return math.hypot(*scales, math.sqrt(len(given) - 1) * HIGHER * scale(deviations.outside))
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Networks drawn from their posterior, and the deviations of the records from these by target."""
+
+    conditioning: Conditioning
+    deviations: Mapping[str, Deviations]
+
+    @classmethod
+    def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release]) -> Self:
+        """Compare the releases that the networks were drawn from with the mean tables of some of them.
+
+        The population's networks are those of the records, up to sampling, unless parts borrowed from each other.
+        """
+        conditioning, step = Conditioning(posterior.layout), max(1, len(posterior.totals) // _COMPARED)
+        records = float(np.mean(posterior.totals))
+
+        def compared(target: str) -> Deviations:
+            return Deviations(posterior.schema, conditioning, posterior.draws(target)[::step], records, releases)
+
+        of_records = compared("records")
+        population = compared("population") if posterior.borrowed else of_records
+        return cls(conditioning, {"population": population, "records": of_records})
+
+
+def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Schema) -> Vector:
+    """Reorder the states of answers, of which the first axis numbers several, from one schema's order to another's."""
+    for axis, variable in enumerate(asked, 1):
+        states = before.states[variable]
+        if states != wanted.states[variable]:
+            answers = np.take(answers, [states.index(state) for state in wanted.states[variable]], axis=axis)
+    return answers
+
+
+def slowly(mean: str, draws: int) -> str:
+    """Build the message that a mean is uncertain after this many draws, with the call that draws more."""
+    return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds")
