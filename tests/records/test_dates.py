@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import date, datetime, tzinfo
 
 import duckdb
@@ -26,13 +25,21 @@ TIMES = [
     pd.NaT,
     pd.Timestamp("2024-03-02"),
 ]
+
+
 BINS = dp.DateBins(["1969-12-31", "1970-01-01", "2023-11-15", "month", "2024-03-01"])
+
+
 SCHEMA = dp.Schema(
     {"day": BINS, "state": ["2024-02-29", "2024-2-29", "x"]},
     missing={"day": "none", "state": "none"},
     other={"day": "other", "state": "other"},
 )
+
+
 DAYS = {"1969-12-31": 1, "2023-11-15_to_2023-12-01": 2, "2024-02": 2, "none": 1, "other": 1}
+
+
 STATES = {"2024-02-29": 1, "none": 1, "other": 5}
 
 
@@ -125,42 +132,6 @@ def test_means_quantiles_and_synthetic_records_are_dates(tmp_path):
     assert _counts(drawn, schema)[0].keys() <= {*schema.states["day"]}
 
 
-@pytest.mark.parametrize(
-    ("edges", "labels"),
-    [
-        (["2023-12-15", "month", "2024-02-01"], ("2023-12-15_to_2024-01-01", "2024-01")),
-        ([date(2023, 1, 1), "year", datetime(2025, 1, 1)], ("2023", "2024")),
-        (["2023-02-01", "quarter", "2023-07-01"], ("2023-02-01_to_2023-04-01", "2023-Q2")),
-        ([-math.inf, "2024-02-29", "2024-03-01", "inf"], ("before_2024-02-29", "2024-02-29", "2024-03-01_or_later")),
-        ([0, np.datetime64("9998-01-01"), "year", "9999-12-31"], ("1970-01-01_to_9998-01-01", "9998", "9999")),
-    ],
-)
-def test_bins_of_dates_survive_a_file(edges, labels):
-    bins = dp.DateBins(edges)
-    schema = dp.Schema({"day": bins}, other={"day": "other"})
-    assert dp.Schema.from_dict(schema.to_dict()) == schema
-    assert schema.to_dict()["fields"][0]["type"] == "date"
-    assert bins.labels == (*labels[:-1], "9999-01-01_to_9999-12-31") if "9999" in labels else labels
-
-
-@pytest.mark.parametrize(
-    "edges",
-    [
-        ["2023-02-29", "2024-01-01"],
-        ["month", "2024-01-01"],
-        ["2023-01-01", "week", "2024-01-01"],
-        ["2023-01-01", "month", "year", "2024-01-01"],
-        ["-inf", "month", "2024-01-01"],
-        ["2024-01-01", pd.NaT],
-        [0.5, 2],
-        [True, 2],
-    ],
-)
-def test_what_cuts_no_days_is_refused(edges):
-    with pytest.raises(dp.SchemaError, match="Bins of dates"):
-        dp.DateBins(edges)
-
-
 def test_times_of_one_day_are_different_ids():
     ids = np.array(
         [date(2024, 2, 29), pd.Timestamp("2024-02-29 10:00"), pd.Timestamp("2024-02-29 11:00")], dtype=object
@@ -197,41 +168,3 @@ def test_a_date_is_no_number():
     network.fit(frame, estimator=dp.PrivateMLE(epsilon=1e3, state_names=schema))
     with pytest.raises(dp.SchemaError, match="not among"):
         network.log_likelihood(pd.DataFrame({"number": pd.Series([date(2024, 2, 29)], dtype=object)}))
-
-
-def test_dates_are_compared():
-    schema = dp.Schema({v: dp.DateBins(["2024-01-01", "month", "2024-04-01"]) for v in ("admitted", "left")})
-    rule = dp.Allowed.comparing(schema, "admitted <= left + 29")
-    assert ("2024-03", "2024-01") not in rule.combinations
-    assert ("2024-02", "2024-01") in rule.combinations
-
-
-def test_holders_agree_on_bins_of_dates():
-    months, quarters = (
-        dp.Schema({"day": dp.DateBins(["2024-01-01", word, "2024-07-01"])}) for word in ("month", "year")
-    )
-    assert dp.agree([months, quarters]).bins["day"] == months.bins["day"]
-    with pytest.raises(dp.SchemaError, match="bins of numbers for one holder and of dates"):
-        dp.agree([months, dp.Schema({"day": dp.Bins([0, 1])})])
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("date,,2022-01-01|month|2022-03-01", None),
-        ("date,2022-01-01|2022-01-02,", None),
-        ("date,,2022-01-01|week|2022-03-01", "Bins of dates"),
-        ("date,2022-01-01|soon,", "not of type date"),
-        ("number,,2022-01-01|month|2022-03-01", "is not a finite number"),
-    ],
-)
-def test_dictionaries_declare_dates(row, message, tmp_path):
-    path = tmp_path / "dictionary.csv"
-    path.write_text(f"variable,type,states,edges\nday,{row}\n")
-    if message is None:
-        schema = dp.Schema.from_dictionary(path)
-        assert schema.states["day"][0].startswith("2022-01")
-        assert dp.Schema.from_dict(schema.to_dict()) == schema
-    else:
-        with pytest.raises(dp.SchemaError, match=message):
-            dp.Schema.from_dictionary(path)

@@ -1,0 +1,65 @@
+"""Bins cut numbers at public edges, and hold a number each."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from pgmpy.factors.discrete import TabularCPD
+from pgmpy.models import DiscreteBayesianNetwork
+from pgmpy.readwrite import BIFReader, BIFWriter
+
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.schema import Bins
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels"),
+    [
+        ([1], None),
+        ([1, 1], None),
+        ([2, 1], None),
+        ([0, math.nan], None),
+        ([0, math.inf, math.inf], None),
+        ([False, True], None),
+        (["0", "1"], None),
+        ("01", None),
+        (3, None),
+        ([0, 10**400], None),
+        ([0, 1, 2], ["a"]),
+        ([0, 1, 2], ["a", "a"]),
+        ([0, 1, 2], [0, 1]),
+        ([0, 1, 2], "ab"),
+    ],
+)
+def test_wrong_bins_are_refused(edges, labels):
+    with pytest.raises(SchemaError):
+        Bins(edges, labels)
+
+
+@pytest.mark.parametrize("decimals", [-1, 1.0, True, "1", 16])
+def test_decimals_are_a_small_whole_number(decimals):
+    with pytest.raises(SchemaError, match=r"from 0 to 15, got"):
+        Bins([0, 1], decimals=decimals)
+
+
+@pytest.mark.parametrize(("edges", "message"), [([0, 0.01, 0.05, 1], "from 0.01 to 0.05"), ([0, 1e15], "as large as")])
+def test_every_bin_holds_a_number_with_its_decimals(edges, message):
+    assert Bins(edges, decimals=None).decimals is None
+    with pytest.raises(SchemaError, match=message):
+        Bins(edges, decimals=1)
+
+
+def test_bin_labels_survive_a_bif_file():
+    for edges in ([-math.inf, -2.5, 0, 1e-5, 1e22, math.inf], [0, 1]):
+        labels = list(Bins(edges).labels)
+        model = DiscreteBayesianNetwork([("age", "sick")])
+        n = len(labels)
+        model.add_cpds(
+            TabularCPD("age", n, np.full((n, 1), 1 / n), state_names={"age": labels}),
+            TabularCPD("sick", 2, np.full((2, n), 0.5), ["age"], [n], {"age": labels, "sick": ["yes", "no"]}),
+        )
+        back = BIFReader(string=str(BIFWriter(model))).get_model()
+        assert back.get_cpds("age").state_names["age"] == labels
+        assert back.get_cpds("sick").state_names["age"] == labels
