@@ -15,7 +15,7 @@ from experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateFeatures
-from pgmpy_dp.data.moments import row_products
+from pgmpy_dp.data.mechanisms.integer_sums import row_products
 from pgmpy_dp.estimators import PrivateLogisticRegression
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 

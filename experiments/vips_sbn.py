@@ -16,7 +16,7 @@ from experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.moments import row_products
+from pgmpy_dp.data.mechanisms.integer_sums import row_products
 from pgmpy_dp.estimators.logistic_regression import Gaussian
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.papers.sigmoid_belief_network import Layer, PrivateSigmoidBeliefNetwork

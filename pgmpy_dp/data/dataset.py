@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.data.mechanisms.contrasts import FourierCoefficients, Residuals
 from pgmpy_dp.data.mechanisms.integer_sums import Statistic, Vector, checked_sum
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords
 from pgmpy_dp.data.mechanisms.partition_selection import PartitionSelection
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.quantiles import QuantileBins
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
-from pgmpy_dp.data.mechanisms.residuals import Residuals
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.data.mechanisms.tables import NoisyTables, delta_within
+from pgmpy_dp.data.mechanisms.tables import CountedTables, delta_within
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
@@ -214,7 +213,7 @@ class PrivateDataset(Wall):
         ValueError
             If another argument is out of range.
         """
-        return self.release(NoisyTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
+        return self.release(CountedTables(cliques, epsilon, delta, mechanism, weights, sampling_rate))
 
     def measure_coefficients(self, cliques: Iterable[Iterable[str]], epsilon: float | Fraction) -> NoisyCoefficients:
         """Measure Fourier coefficients of the cliques' marginals, with noise, for a charge of epsilon.
@@ -470,8 +469,8 @@ class PrivateDataset(Wall):
         variables : iterable of str, optional
             Columns of the records passed to a statistic, in order; all variables of the schema by default.
         width : int or tuple of int, optional
-            Length of the longest sum, or the shape of moments (see :class:`~pgmpy_dp.data.moments.Moments`): sums that
-            are too long for delta are then refused before the charge.
+            Length of the longest sum, or the shape of moments (`pgmpy_dp.data.mechanisms.integer_sums.Moments`): sums
+            too long for delta are then refused before the charge.
 
         Returns
         -------
@@ -526,13 +525,13 @@ class PrivateDataset(Wall):
         return sums.noisy_sum(statistic, clip_norm, non_negative=non_negative)
 
     @property
-    def _public(self) -> PublicTable:
+    def _public(self) -> PublicRecords:
         # Numbers of rows per unit, and weights, are private: the tables' total is public where each unit counts once.
         once = self._weights is None and (self._unit is None or (self._unit.max_rows or 1) == 1)
         public = self._neighbours == "replace_one" and once
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
         total = size if public else None
-        return PublicTable(
+        return PublicRecords(
             self._neighbours,
             self._unit,
             total,
@@ -543,8 +542,8 @@ class PrivateDataset(Wall):
         )
 
     @property
-    def _held(self) -> Held:
-        return Held(self._records, self._numbers, self._unit, self._weights)
+    def _read_from(self) -> PrivateRecords:
+        return PrivateRecords(self._records, self._numbers, self._unit, self._weights)
 
     def __repr__(self) -> str:
         names = [*self._schema.variables, *self._schema.bounds]

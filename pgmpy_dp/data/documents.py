@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmpy_dp.data.matrices import canonical_rows, floats, number_matrix
+from pgmpy_dp.data.features import floats, number_matrix
+from pgmpy_dp.data.mechanisms.integer_sums import canonical_rows
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget

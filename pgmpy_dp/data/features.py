@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.matrices import floats, is_masked, number_matrix
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -217,3 +217,34 @@ def _classes(y: Any) -> Any:
     if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
         return pd.DataFrame({"y": y})
     return pd.DataFrame({"y": pd.Series(objects(list(y)), dtype=object)})
+
+
+def is_masked(values: Any) -> bool:
+    """Whether numpy, making an array of these values, would drop a mask and so show the masked values."""
+    rows = values if isinstance(values, (list, tuple)) else [values]
+    return any(isinstance(row, np.ma.MaskedArray) for row in rows)
+
+
+def number_matrix(given: Any) -> NDArray[Any] | None:
+    """Convert to an array of numbers with a row per record and at least one column; None if that is impossible.
+
+    numpy's messages about values are suppressed: they would reveal the number of rows, the length of a text, or that a
+    value is masked.
+    """
+    if is_masked(given):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.asarray(given)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    return values if values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind in "iufb" else None
+
+
+def floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Convert numbers to float64; those too large become infinite, without a warning that would reveal them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float64)

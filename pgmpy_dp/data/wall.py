@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, Mechanism, Public, Quote, Rows, quoted
+from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PrivateRecords, Public, Quote, Rows, quoted
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
 from pgmpy_dp.errors import BudgetExceededError, SchemaError, callers_level
 from pgmpy_dp.privacy.budget import PrivacyBudget
@@ -83,7 +83,7 @@ class Wall:
         other.__dict__.update(self.__dict__ | changes)
         return other
 
-    def release(self, mechanism: Mechanism[Any, Answer]) -> Answer:
+    def release(self, mechanism: Mechanism[Any, Any, Answer]) -> Answer:
         """Ask a mechanism for its price, charge it, and let it draw: the only way out.
 
         The answer carries its cost, and all that was learned from records before and shaped it: what the fields of the
@@ -92,8 +92,8 @@ class Wall:
         Parameters
         ----------
         mechanism : Mechanism
-            Public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.NoisyTables`. Methods such as `measure`
-            and `plan` each make one.
+            Public parameters, such as :class:`~pgmpy_dp.data.mechanisms.tables.CountedTables`. Methods such as
+            `measure` and `plan` each make one.
 
         Raises BudgetExceededError if the charge does not fit; nothing is charged or drawn.
 
@@ -105,7 +105,7 @@ class Wall:
         public = self._public
         quote = quoted(mechanism, public, self._earlier)
         with _saying("No charge was added for this answer; earlier ones stay."):
-            exact = mechanism.read(quote, self._held)
+            exact = mechanism.read(quote, self._read_from)
         paid = self._budget.charge(quote.cost)
         quote = replace(quote, cost=paid)
         self._warn_of_choices(quote)
@@ -115,7 +115,7 @@ class Wall:
             raise TypeError(f"{type(mechanism).__name__} hands out an answer that states other costs than were paid.")
         return answer
 
-    def _warn_of_choices(self, quote: Quote) -> None:
+    def _warn_of_choices(self, quote: Quote[Any]) -> None:
         """Name what the ledger paid for and the answer does not carry: a list typed by hand cannot be traced."""
         carried = {cost.id for cost in quote.guarantee.every}
         missing = [cost.chooses for cost in self._budget.choices if cost.id not in carried]
@@ -170,7 +170,7 @@ class Wall:
         return Public(self._neighbours, None, total, self._budget, self._noise.private)
 
     @property
-    def _held(self) -> Held | Rows:
+    def _read_from(self) -> PrivateRecords | Rows:
         return Rows(self._rows)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

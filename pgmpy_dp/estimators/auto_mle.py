@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pgmpy.base import DAG
 
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.estimators.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
@@ -94,7 +94,7 @@ class AutoMLE(NetworkTableEstimator):
 
     _informable: ClassVar[bool] = True
 
-    def _plan(self, structure: DAG, public: Any) -> NoisyTables:
+    def _plan(self, structure: DAG, public: Any) -> CountedTables:
         schema = public.schema
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)

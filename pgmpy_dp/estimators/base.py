@@ -19,10 +19,10 @@ from sklearn.base import clone
 
 from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicTable, Quote, quoted
-from pgmpy_dp.data.mechanisms.residuals import Residuals
+from pgmpy_dp.data.mechanisms.contrasts import Residuals
+from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicRecords, Quote, quoted
 from pgmpy_dp.data.mechanisms.steps import StagedTables
-from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations, noise_of
+from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook
@@ -49,15 +49,15 @@ class Plan:
         The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
     quote : Quote
         The charge and the guarantee; its `terms` are the public parameters of the noise.
-    public : PublicTable
+    public : PublicRecords
         What is public of the records.
     records : float, optional
         A public guess of the number of records, or of units.
     """
 
-    mechanism: Mechanism[Any, Any]
-    quote: Quote
-    public: PublicTable
+    mechanism: Mechanism[Any, Any, Any]
+    quote: Quote[Any]
+    public: PublicRecords
     records: float | None = None
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class Plan:
             return self.quote.terms.deviations(self.schema)  # type: ignore[no-any-return]
         if isinstance(self.mechanism, StagedTables):
             return self.mechanism.deviations(self.quote, self.public, self.records)
-        return deviations(self.quote) if isinstance(self.mechanism, NoisyTables) else {}
+        return deviations(self.quote) if isinstance(self.mechanism, CountedTables) else {}
 
     @property
     def outlook(self) -> Outlook:
@@ -195,7 +195,7 @@ class Estimator:
         raise NotImplementedError
 
     def _plan(self, structure: Any, public: Any) -> Any:
-        """Choose the mechanism, from a source or a `PublicTable`; all checks are made here, before the charge."""
+        """Choose the mechanism, from a source or a `PublicRecords`; all checks are made here, before the charge."""
         raise NotImplementedError
 
     def _measure(self, structure: Any, source: Any, public: Any) -> Any:
@@ -274,7 +274,7 @@ class PrivateEstimator(Estimator):
             )
         return self.epsilon
 
-    def _planned(self, model: Any, schema: Schema | PublicTable | None, records: float | None) -> Plan:
+    def _planned(self, model: Any, schema: Schema | PublicRecords | None, records: float | None) -> Plan:
         """Return the plan of a fit; without a schema, for the declared states."""
         self._check_parameters()
         structure = self._structure(model)
@@ -284,13 +284,13 @@ class PrivateEstimator(Estimator):
             number(above=0.0)("records", records)
         return Plan(mechanism, quoted(mechanism, public, learned_graph(model)), public, records)
 
-    def _public_table(self, structure: Any, schema: Schema | PublicTable | None) -> PublicTable:
+    def _public_table(self, structure: Any, schema: Schema | PublicRecords | None) -> PublicRecords:
         """Return what is public of the records of a plan; refuse what `fit` would refuse."""
         self._price()
         public = declared(self._states(structure), self._variables(structure, None)) if schema is None else schema
         if isinstance(public, Schema):
-            public = PublicTable.of(public, self.delta, self.neighbours or "add_remove")
-        if not isinstance(public, PublicTable):
+            public = PublicRecords.of(public, self.delta, self.neighbours or "add_remove")
+        if not isinstance(public, PublicRecords):
             raise TypeError(f"plan takes a Schema, got {type(public).__name__}: no record is needed.")
         variables = self._variables(structure, public)
         require_variables(public.schema, variables, "schema")
@@ -313,9 +313,9 @@ class TableEstimator(PrivateEstimator):
         """The kind of noise, "laplace" or "gaussian"."""
         return noise_of(self.mechanism, self.delta)
 
-    def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> NoisyTables:
+    def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> CountedTables:
         """Return the measurement of tables with shares of the privacy loss."""
-        return NoisyTables(cliques, self._price(), self.delta, self.mechanism, weights)
+        return CountedTables(cliques, self._price(), self.delta, self.mechanism, weights)
 
 
 def warn_of_releases(releases: Sequence[Release]) -> None:
@@ -371,7 +371,7 @@ def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> t
     """List the variables of a release, a data set or what is public of one, or those declared for records."""
     if isinstance(data, Release):
         return data.variables
-    states = data.schema if isinstance(data, (PrivateDataset, PublicTable)) else state_names
+    states = data.schema if isinstance(data, (PrivateDataset, PublicRecords)) else state_names
     return tuple(states.variables if isinstance(states, Schema) else states or ())
 
 
@@ -414,7 +414,7 @@ def together(data: Any) -> Any:
 
 
 def require_agreement(
-    data: Release | PrivateDataset | PublicTable,
+    data: Release | PrivateDataset | PublicRecords,
     relation: str,
     variables: Sequence[str],
     neighbours: str | None,

@@ -10,7 +10,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import joined
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
 from pgmpy_dp.fitting.plans.pairs import with_details
@@ -123,7 +123,7 @@ class CollectiveEM(NetworkTableEstimator):
     def _source(self, structure: Structure, data: Any, public: Any) -> Any:
         return self._several(structure, joined(data), public)
 
-    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
+    def _plan(self, structure: Structure, public: Any) -> CountedTables:
         schema = public.schema
         if isinstance(structure, Tying):
             return self._noisy_tables(*structure.plan(schema))

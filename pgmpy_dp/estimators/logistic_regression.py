@@ -29,8 +29,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
+from pgmpy_dp.data.mechanisms.integer_sums import Moments, NoisyMoments, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.moments import Moments, NoisyMoments, row_products
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.base import require_same
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, ArrayEstimator, Learner, learning_rate
@@ -300,8 +300,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     its class.
 
     The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and `pgmpy_dp.estimators.polya_gamma`
-    for the posterior. Probabilities are averages over the posterior (MacKay 1992).
+    :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
+    `pgmpy_dp.estimators.polya_gamma` for the posterior. Probabilities are averages over the posterior (MacKay 1992).
 
     Examples
     --------

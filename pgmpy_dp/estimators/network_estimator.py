@@ -13,7 +13,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
@@ -149,13 +149,13 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 class PrivateNetworkEstimator(NetworkEstimator):
     """Base class of estimators of networks whose fit costs privacy."""
 
-    def plan(self, model: Any, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
+    def plan(self, model: Any, schema: Schema | PublicRecords | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
         model : DiscreteBayesianNetwork, DAG or DiscreteMarkovNetwork
-        schema : Schema or PublicTable, optional
+        schema : Schema or PublicRecords, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
             A public guess of the number of records, for `Plan.outlook`.

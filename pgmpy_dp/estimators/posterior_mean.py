@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.pairs import with_details
@@ -91,7 +91,7 @@ class PosteriorMean(NetworkTableEstimator):
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
         return self._several(structure, data, public)
 
-    def _plan(self, structure: Any, public: Any) -> NoisyTables:
+    def _plan(self, structure: Any, public: Any) -> CountedTables:
         schema = public.schema
         cliques, weights = plan_tables(structure, schema, self.check, self._noise)
         undirected = isinstance(structure, DiscreteMarkovNetwork)

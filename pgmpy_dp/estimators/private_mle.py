@@ -11,7 +11,7 @@ import pandas as pd
 from pgmpy.base import DAG
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.allocation import (
     Allocation,
@@ -30,7 +30,7 @@ from pgmpy_dp.observed.consistency import WEIGHTS, intersections
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive
-from pgmpy_dp.privacy.sampling import sampling_fraction
+from pgmpy_dp.privacy.subsampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -163,7 +163,7 @@ class PrivateMLE(NetworkTableEstimator):
             intersections(cliques if self.tables == "joint" else families(structure))
         return cliques, weights
 
-    def _plan(self, structure: DAG, public: Any) -> NoisyTables:
+    def _plan(self, structure: DAG, public: Any) -> CountedTables:
         if isinstance(resolve_allocation(self.allocation, self.tables), DataDependentAllocation):
             raise ValueError(
                 "A data-dependent allocation decides the noise from a first release: it has no plan before that. "

@@ -26,7 +26,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from scipy.special import gammaln, xlogy
 from sklearn.exceptions import ConvergenceWarning
 
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
@@ -274,7 +274,7 @@ class CGMEM(NaiveMLE):
     max_inner: int = 500
     total: float | None = None
 
-    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
+    def _plan(self, structure: Structure, public: Any) -> CountedTables:
         if not isinstance(structure, DAG):
             return super()._plan(structure, public)
         scopes = families(structure)

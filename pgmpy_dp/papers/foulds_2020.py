@@ -14,11 +14,11 @@ from pgmpy_dp.data import PrivateDocuments
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.topics import Topics
 from pgmpy_dp.privacy.checks import choice, exact_positive, rounded_down
-from pgmpy_dp.privacy.sampling import amplified_epsilon
 from pgmpy_dp.privacy.subsampling import (
     MAX_MULTIPLIER,
     RENYI_ORDERS,
     Accountant,
+    amplified_epsilon,
     checked_multiplier,
     checked_plan,
     least_multiplier,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure, tied_or
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
@@ -91,7 +91,7 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     def _structure(self, model: Any) -> Structure:
         return tied_or(super()._structure(model), self)
 
-    def _plan(self, structure: Structure, public: Any) -> NoisyTables:
+    def _plan(self, structure: Structure, public: Any) -> CountedTables:
         if isinstance(structure, Tying):
             return self._noisy_tables(*structure.plan(public.schema))
         scopes = markov_scopes(structure, [rule.variables for rule in public.schema.rules])

@@ -76,9 +76,9 @@ class PosteriorSampler(_DrawnRows):
 
     Notes
     -----
-    `pgmpy_dp.privacy.posterior` derives the sensitivity, and `pgmpy_dp.data.simplex` describes the exact sampling.
-    Probabilities lie on a public grid of 8192 points for two states, and of 2048 for each split of more states. Its
-    steps are smaller for smaller probabilities.
+    `pgmpy_dp.privacy.posterior` derives the sensitivity, and `pgmpy_dp.data.mechanisms.posterior` describes the exact
+    sampling. Probabilities lie on a public grid of 8192 points for two states, and of 2048 for each split of more
+    states. Its steps are smaller for smaller probabilities.
 
     Experiments with posterior sampling often average many draws of one fit. These are many releases; the paper counts
     one.

@@ -14,7 +14,7 @@ from pgmpy.base import DAG
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.data.mechanisms.contrasts import FourierCoefficients
 from pgmpy_dp.estimators.base import TableEstimator, require_fitted
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
 from pgmpy_dp.inference.tables.table import Vector

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms.integer_sums import Moments, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.moments import Moments, row_products
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterated import (
@@ -97,7 +97,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
     A step releases the sums over records of (v_j - 1/2) (h, 1), of (h, 1), and, for every j, of the expected
     Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
-    :class:`~pgmpy_dp.data.moments.MomentGrid` for their sensitivity, and
+    :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
     :mod:`pgmpy_dp.estimators.polya_gamma` for the posterior of the weights given the sums.
 
     Hidden variables are exchangeable: the public start determines their order.

@@ -162,7 +162,7 @@ def table_deviation(epsilon: float, delta: float, neighbours: str) -> float:
     return float(get_sigma_gaussian(epsilon, delta)) * math.sqrt(float(table_sensitivity(neighbours, "squared_l2")))
 
 
-def least_scale(price: Callable[[float], float], start: float, epsilon: float, delta: float) -> float:
+def smallest_scale(price: Callable[[float], float], start: float, epsilon: float, delta: float) -> float:
     """Find nearly the smallest scale, from one on that is slightly too small, whose price is at most epsilon."""
     scale = start
     for _ in range(64):
@@ -187,7 +187,7 @@ def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: floa
     # Start from continuous noise: tables of these scales are then one Gaussian mechanism, slightly cheaper.
     whole = sum(count * _STEP ** (-2 * number) for number, count in levels)
     start = table_deviation(target, delta, neighbours) * math.sqrt(whole)
-    return least_scale(
+    return smallest_scale(
         lambda scale: _price(tuple((scale * _STEP**number, count) for number, count in levels), delta, neighbours),
         start,
         target,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
-from pgmpy_dp.privacy.sampling import amplified_epsilon
+from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
 from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, subset_index, transform
 from pgmpy_dp.release.kinds import (

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import deviations
 from pgmpy_dp.estimators import AutoMLE
@@ -312,14 +312,14 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         rows = [(name, step.share) for name, step in self._steps.listed(variables=2)]  # the same for any number
         return pd.DataFrame(rows, columns=["step", "share"])
 
-    def outlook(self, schema: Schema | PublicTable, records: float) -> Outlook:
+    def outlook(self, schema: Schema | PublicRecords, records: float) -> Outlook:
         """Predict how noisy a typical pair of the first forest would be, before anything is charged.
 
         Which pairs are measured is decided step by step: the noise is that of the pair with the median number of cells.
 
         Parameters
         ----------
-        schema : Schema or PublicTable
+        schema : Schema or PublicRecords
         records : float
             A public guess of the number of records.
 
@@ -337,7 +337,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         quote = quoted(mechanism, public)
         pairs = sorted(combinations(known.variables, 2), key=known.cells)
         measured = [step.picks for step in mechanism.steps].index(0, 1)
-        loss = quote.terms[0][measured] / (len(known.variables) - 1)
+        loss = quote.terms.losses[measured] / (len(known.variables) - 1)
         typical = mechanism.measuring(Measure([pairs[len(pairs) // 2]], [1.0]), loss, public)
         return replace(Outlook.of(known, deviations(typical.quote(public)), records, quote.guarantee), states=None)
 

@@ -19,9 +19,9 @@ from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.integer_sums import Moments
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, StagedTables, Step, TablesInSteps
-from pgmpy_dp.data.moments import Moments
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget
 from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.checks import exact_positive

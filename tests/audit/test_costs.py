@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgmpy_dp.data.mechanisms import coefficients, partition_selection, quantiles, selection, tables
+from pgmpy_dp.data.mechanisms import contrasts, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
 from pgmpy_dp.privacy.blocks import block_price, discrete_gaussian_epsilon
-from pgmpy_dp.privacy.sampling import epsilon_on_sample
 from pgmpy_dp.privacy.sequences import sequence_epsilon
+from pgmpy_dp.privacy.subsampling import epsilon_on_sample
 from pgmpy_dp.release import coefficients as released
 
 EPSILON = 0.75
@@ -166,7 +166,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         ("stages", tables, "table_sensitivity"),
         ("persons of two rows", tables, "table_sensitivity"),
         ("survey weights", tables, "table_sensitivity"),
-        ("coefficients", coefficients, "fourier_sensitivity"),
+        ("coefficients", contrasts, "fourier_sensitivity"),
         ("residuals", released, "residual_sensitivity"),
         ("quantiles", quantiles, "score_sensitivity"),
         ("selection", selection, "table_sensitivity"),

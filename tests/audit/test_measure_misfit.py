@@ -15,7 +15,7 @@ from trials import Bottomless
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.networks import farthest_pairs
 
@@ -60,7 +60,7 @@ class TableIsFree(TablesInSteps):
     def _answered(self, asked, step, loss, public, held, whole, noise):
         if step.picks:
             return super()._answered(asked, step, loss, public, held, whole, noise)
-        mechanism = NoisyTables(asked.cliques, 20.0, weights=asked.weights)
+        mechanism = CountedTables(asked.cliques, 20.0, weights=asked.weights)
         quote = replace(mechanism.quote(public), cost=whole.cost)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
 
@@ -80,7 +80,7 @@ def test_references_from_the_records_are_caught(network, monkeypatch):
     real = farthest_pairs.measure_farthest
 
     def leaking(network, schema, releases, data, *others):
-        large = 1e6 * (data._held.records.counts([("a",)])["a",].sum() > len(SHORT))
+        large = 1e6 * (data._read_from.counts([("a",)])["a",].sum() > len(SHORT))
         monkeypatch.setattr(farthest_pairs, "agreed_total", lambda _: (float(large), 0.0))
         return real(network, schema, releases, data, *others)
 

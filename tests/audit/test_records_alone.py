@@ -13,9 +13,8 @@ from pgmpy.models import DiscreteBayesianNetwork
 from scipy import sparse
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.integer_sums import checked_vectors, integer_rows
+from pgmpy_dp.data.mechanisms.integer_sums import Moments, checked_vectors, integer_rows
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.moments import Moments
 
 RECORDS = 300
 STEPS = {"epsilon": 1.0, "delta": 1e-2, "steps": 5, "sampling_rate": 1.0}

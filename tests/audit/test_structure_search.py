@@ -17,7 +17,7 @@ from trials import Bottomless, Noise
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import GaussianTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import Guarantee
@@ -82,7 +82,7 @@ class LastStepIsFree(TablesInSteps):
     def _answered(self, asked, step, loss, public, held, whole, noise):
         if step is not self.steps[-1]:
             return super()._answered(asked, step, loss, public, held, whole, noise)
-        mechanism = GaussianTables(asked.cliques, FREE, self.delta, asked.weights)
+        mechanism = CountedTables(asked.cliques, rho=FREE, delta=self.delta, weights=asked.weights)
         quote = mechanism.quote(public)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
 
@@ -129,7 +129,7 @@ class OwnPrice(TablesInSteps):
 
     def draw(self, quote, public, exact, noise):
         release, whole = super().draw(quote, public, exact, noise)
-        own = public.cost("measure", "laplace", Pure(quote.terms[0][-1]))
+        own = public.cost("measure", "laplace", Pure(quote.terms.losses[-1]))
         return replace(release, guarantee=Guarantee({own})), whole
 
 

@@ -14,7 +14,6 @@ import pytest
 from scipy.stats import beta, chisquare, kstest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import simplex
 from pgmpy_dp.data.mechanisms import posterior
 from pgmpy_dp.data.mechanisms.posterior import draw_rows
 from pgmpy_dp.papers import zhang_2016 as papers
@@ -95,10 +94,10 @@ def test_draws_are_exact_however_loose_the_bounds_are(monkeypatch):
     """Chi-square at 1e-7; draws by the bounds that all are accepted are the planted bug."""
     steps, span, counts, prior = 6, 4.0, (0, 2, 9, 30), np.full(4, 0.4)
     monkeypatch.setattr(posterior, "STEPS", steps)
-    monkeypatch.setattr(simplex, "_FIRST_KNOTS", 2)
-    monkeypatch.setattr(simplex, "_CLOSE", math.inf)
+    monkeypatch.setattr(posterior, "_FIRST_KNOTS", 2)
+    monkeypatch.setattr(posterior, "_CLOSE", math.inf)
     assert p_value(rows_drawn(counts, prior, span, 1.0, 3000), counts, prior, span, 1.0, steps) > 1e-7
-    monkeypatch.setattr(simplex, "exponential_coin", lambda *_: True)
+    monkeypatch.setattr(posterior, "exponential_coin", lambda *_: True)
     assert p_value(rows_drawn(counts, prior, span, 1.0, 3000), counts, prior, span, 1.0, steps) < 1e-7
 
 
@@ -108,12 +107,12 @@ def test_bounds_are_never_below_the_sums(growth):
     generator, below = np.random.default_rng(0), 0
     for trial in range(20):
         exponents = generator.choice([-0.99, -0.5, 0.0, 3.0, 1000.0], 2 + trial % 3)
-        part = simplex._bounded(exponents, 0, 2, simplex._grid(64, growth))
+        part = posterior._bounded(exponents, 0, 2, posterior._grid(64, growth))
         knots, values, _, _ = part.bound
         for log_mass in generator.uniform(knots[0], 0.0, 50):
-            total = log_mass + np.logaddexp.reduce(simplex._weights(part, log_mass, simplex._grid(64, growth)))
-            bound = simplex._bound_at(part, log_mass)
-            assert -1e-9 <= bound - total < simplex._CLOSE + 1e-9
+            total = log_mass + np.logaddexp.reduce(posterior._weights(part, log_mass, posterior._grid(64, growth)))
+            bound = posterior._bound_at(part, log_mass)
+            assert -1e-9 <= bound - total < posterior._CLOSE + 1e-9
             below += np.interp(log_mass, knots, values) < total - 1e-9
     assert below > 0
 
@@ -121,8 +120,8 @@ def test_bounds_are_never_below_the_sums(growth):
 @pytest.mark.parametrize("states", [2, 3, 5, 9])
 def test_bounds_reach_down_to_the_smallest_mass_that_splits_leave(states):
     parts, grid = (
-        [(simplex.SimplexPoints(np.linspace(-0.9, 30.0, states), 20.0, 64)._whole, 0)],
-        simplex._grid(64, 20.0),
+        [(posterior.SimplexPoints(np.linspace(-0.9, 30.0, states), 20.0, 64)._whole, 0)],
+        posterior._grid(64, 20.0),
     )
     while parts:
         part, depth = parts.pop()

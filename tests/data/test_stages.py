@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, StagedTables
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 
@@ -44,7 +44,7 @@ def test_all_is_one_release_with_one_charge(delta):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_foreseen_noise_is_that_of_the_release(delta):
     mechanism = staged(lambda units, release: {BOTH: 1.0, ONE: 1.0}, delta=delta)
-    public = PublicTable.of(SCHEMA, delta)
+    public = PublicRecords.of(SCHEMA, delta)
     release = data(dp.PrivacyBudget(1.0, delta)).release(mechanism)
     foreseen = mechanism.deviations(quoted(mechanism, public), public, 100.0)
     for clique, deviation in foreseen.items():
@@ -87,7 +87,7 @@ def test_the_pooled_release_has_the_noise_that_it_states():
 
 def exact_delta(mechanism, public, epsilon, moved, splits, laplace=False):
     """Sum over all answers of one moved count of each table, where for each first answer the dearest split follows."""
-    losses, _ = quoted(mechanism, public).terms
+    losses = quoted(mechanism, public).terms.losses
 
     def answers(shares, loss):
         mechanism_of = mechanism._steps(public).measuring(Measure(tuple(shares), list(shares.values())), loss, public)
@@ -119,7 +119,7 @@ def test_no_split_of_a_stage_costs_more_whatever_came_before(neighbours, epsilon
     The planted bug, stages of twice the epsilon, costs too much."""
     splits = [{ONE: 1.0}, {TWO: 1.0}, {ONE: 1.0, TWO: 1.0}, {ONE: 9.0, TWO: 1.0}]
     moves = (1,) if neighbours == "add_remove" else (1, -1)
-    public = PublicTable.of(SCHEMA, delta, neighbours)
+    public = PublicRecords.of(SCHEMA, delta, neighbours)
     mechanism = staged(lambda *_: splits[0], epsilon, delta)
     worst = 0.0
     for moved in ({ONE: moves, TWO: moves}, {ONE: moves, TWO: ()}):
@@ -132,13 +132,13 @@ def test_no_split_of_a_stage_costs_more_whatever_came_before(neighbours, epsilon
 
 def test_without_a_delta_no_split_costs_more():
     splits = [{ONE: 1.0}, {TWO: 1.0}, {ONE: 1.0, TWO: 2.0}]
-    mechanism, public = staged(lambda *_: splits[0], 1.0, 0.0), PublicTable.of(SCHEMA)
+    mechanism, public = staged(lambda *_: splits[0], 1.0, 0.0), PublicRecords.of(SCHEMA)
     moved = dict.fromkeys((ONE, TWO), (1,))
     assert exact_delta(mechanism, public, 1.0, moved, splits, laplace=True) < 1e-5  # of the tails that are cut off
     assert exact_delta(mechanism, public, 0.97, moved, splits, laplace=True) > 1e-3
 
 
 def test_stages_are_priced_as_a_sequence():
-    quote = quoted(staged(either), PublicTable.of(SCHEMA, 1e-6))
-    assert 0.99 < sequence_epsilon([(loss, 0) for loss in quote.terms[0]], 1e-6) <= 1.0
-    assert quote.terms[0][1] / quote.terms[0][0] == pytest.approx(3.0)
+    quote = quoted(staged(either), PublicRecords.of(SCHEMA, 1e-6))
+    assert 0.99 < sequence_epsilon([(loss, 0) for loss in quote.terms.losses], 1e-6) <= 1.0
+    assert quote.terms.losses[1] / quote.terms.losses[0] == pytest.approx(3.0)

@@ -11,9 +11,9 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
-from pgmpy_dp.data.mechanisms.mechanism import Held
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import GaussianTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, zcdp_curve
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import table_sensitivity
@@ -101,7 +101,7 @@ def test_the_losses_of_steps_fit_in_the_whole(epsilon, delta):
     quote = mechanism.quote(data._public)
     whole = Fraction(quote.guarantee.rho) if delta else quote.cost.epsilon
     exact = [Fraction(str(share)) for share in shares]
-    for loss, share in zip(quote.terms[0], exact, strict=True):
+    for loss, share in zip(quote.terms.losses, exact, strict=True):
         most = whole * share / sum(exact)
         assert most * (1 - Fraction(1, 10**11)) <= Fraction(loss) <= most
 
@@ -109,7 +109,7 @@ def test_the_losses_of_steps_fit_in_the_whole(epsilon, delta):
 def test_a_promise_is_above_zero_where_the_delta_alone_would_do():
     data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 0.5))
     assert epsilon_from_renyi(zcdp_curve(0.01), 0.5) == 0.0
-    assert data.release(GaussianTables([("a",)], 0.01, 0.5)).guarantee.epsilon == 0.01
+    assert data.release(CountedTables([("a",)], rho=0.01, delta=0.5)).guarantee.epsilon == 0.01
 
 
 def test_without_a_delta_epsilons_add_up():
@@ -177,7 +177,7 @@ def test_a_source_that_cannot_be_read_fails_unpaid(monkeypatch):
             raise OSError("unreadable")
 
     data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6))
-    monkeypatch.setattr(dp.PrivateDataset, "_held", property(lambda self: Held(Unreadable(), {}, None)))
+    monkeypatch.setattr(dp.PrivateDataset, "_read_from", property(lambda self: PrivateRecords(Unreadable(), {}, None)))
     with pytest.raises(OSError, match="unreadable"):
         data.release(TablesInSteps(STEPS, 1.0, 1e-6, asking, "steps"))
     assert not data.budget.history

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.data.mechanisms.tables import NoisyTables, deviations
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
+from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v"]})
 CELLS = list(itertools.product(*SCHEMA.states.values()))
@@ -176,10 +176,10 @@ def test_auto_is_the_best_noise_that_the_delta_pays_for(unit, best):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 def test_a_price_that_is_asked_before_records_are_read_says_the_noise_they_get(unit, relation, delta):
-    asked = NoisyTables(CLIQUES, 0.5, delta, weights=[3, 1, 0.3])
+    asked = CountedTables(CLIQUES, 0.5, delta, weights=[3, 1, 0.3])
     frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
     noisy = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA), relation, **unit).release(asked)
-    quote = asked.quote(PublicTable.of(SCHEMA, DELTA, relation, **unit))
+    quote = asked.quote(PublicRecords.of(SCHEMA, DELTA, relation, **unit))
     (paid,) = noisy.guarantee.every
     assert quote.cost == unnamed(paid)
     assert deviations(quote) == pytest.approx({clique: noisy.noise(clique)[1] for clique in CLIQUES}, rel=1e-12)
@@ -187,7 +187,7 @@ def test_a_price_that_is_asked_before_records_are_read_says_the_noise_they_get(u
 
 def test_such_a_price_is_refused_where_the_delta_would_be():
     with pytest.raises(ValueError, match="more than the budget's"):
-        NoisyTables(CLIQUES, 0.5, 2 * DELTA).quote(PublicTable.of(SCHEMA, DELTA))
+        CountedTables(CLIQUES, 0.5, 2 * DELTA).quote(PublicRecords.of(SCHEMA, DELTA))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.blocks import gaussian_delta
 from pgmpy_dp.privacy.guarantee import DECLARED, learned
@@ -178,7 +178,7 @@ def test_an_answer_states_what_its_ledger_has_paid_in_all(found, budget):
 
 
 @dataclass(frozen=True)
-class Forgetful(NoisyTables):
+class Forgetful(CountedTables):
     """A mechanism that hands out bare tables."""
 
     def draw(self, quote, public, exact, noise):
@@ -186,11 +186,11 @@ class Forgetful(NoisyTables):
 
 
 @dataclass(frozen=True)
-class Generous(NoisyTables):
+class Generous(CountedTables):
     """A mechanism that hands out other tables beside those that were paid for."""
 
     def draw(self, quote, public, exact, noise):
-        unpaid = NoisyTables(self.cliques, 20.0).quote(public)
+        unpaid = CountedTables(self.cliques, 20.0).quote(public)
         return super().draw(quote, public, exact, noise), super().draw(unpaid, public, exact, noise)
 
 

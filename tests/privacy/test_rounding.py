@@ -17,10 +17,9 @@ from pgmpy_dp.privacy.blocks import block_rho, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import exponential_scale, gaussian_scale, laplace_scale, selection_scale
-from pgmpy_dp.privacy.regression import root_above, temper, unit_cost
-from pgmpy_dp.privacy.sampling import amplified_epsilon, epsilon_on_sample
+from pgmpy_dp.privacy.posterior import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sequences import _before_choice, _before_noise
-from pgmpy_dp.privacy.subsampling import GRID_SHARE, _without_grid, checked_plan
+from pgmpy_dp.privacy.subsampling import GRID_SHARE, _without_grid, amplified_epsilon, checked_plan, epsilon_on_sample
 
 positive = st.fractions(Fraction(1, 10**12), 10**6)
 decimals = st.decimals("1e-9", "1e6", allow_nan=False).map(Fraction)

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.exact import exact_marginals
+from pgmpy_dp.data.mechanisms.tables import exact_marginals
 from pgmpy_dp.fitting.plans.pairs import plan_prediction
 
 BINS = dp.Bins([0, 18, 65, 130], detail=12)

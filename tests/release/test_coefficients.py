@@ -14,7 +14,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp import papers
-from pgmpy_dp.data.mechanisms.coefficients import FourierCoefficients
+from pgmpy_dp.data.mechanisms.contrasts import FourierCoefficients
 from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.release import contrasts

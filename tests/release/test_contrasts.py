@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.coefficients import integer_coefficients, smallest_holders
+from pgmpy_dp.data.mechanisms.contrasts import integer_coefficients, smallest_holders
 from pgmpy_dp.papers import printed_sensitivity
 from pgmpy_dp.release.contrasts import (
     Contrasts,

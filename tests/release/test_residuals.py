@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms import residuals
+from pgmpy_dp.data.mechanisms import contrasts
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.privacy.cost import Approx, Cost
 from pgmpy_dp.release import Guarantee, Release, coefficients
@@ -102,7 +102,7 @@ def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
 
 def test_scales_are_found_for_a_price():
     data = dataset(records(50))
-    noisy = data.release(residuals.Residuals(SCALES, DELTA, 0.7))
+    noisy = data.release(contrasts.Residuals(SCALES, DELTA, 0.7))
     assert float(data.budget.history[0].epsilon) == noisy.guarantee.epsilon == 0.7
     assert noisy.scales["a",] / noisy.scales["a", "b"] == pytest.approx(4.0 / 3.0)
     least = coefficients.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
@@ -118,7 +118,7 @@ def without_lengths(schema, subset, scale):
 @pytest.mark.parametrize(
     ("room", "name", "wrong"),
     [
-        (residuals, "coefficient_scales", without_lengths),
+        (contrasts, "coefficient_scales", without_lengths),
         (coefficients, "residual_sensitivity", lambda *given: residual_sensitivity(*given) / 2),
     ],
 )

@@ -23,8 +23,8 @@ from pgmpy_dp.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable, Quote
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables
+    from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, Quote
+    from pgmpy_dp.data.mechanisms.tables import CountedTables
     from pgmpy_dp.fitting.plans.outlook import Outlook
     from pgmpy_dp.schema import Clique, Schema
 
@@ -66,8 +66,8 @@ def plan(
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable, quoted
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
+    from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
+    from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
     from pgmpy_dp.fitting import plan_pairs
     from pgmpy_dp.privacy.guarantee import learned
     from pgmpy_dp.schema import Schema
@@ -81,12 +81,12 @@ def plan(
     wanted, weights = (
         plan_pairs(whole, target) if model is None else planned(whole, model, check, noise_of(mechanism, delta))
     )
-    asked, schema = NoisyTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
-    quote = quoted(asked, PublicTable.of(schema, delta))  # refuses what cannot be measured, before a file is written
+    asked, schema = CountedTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
+    quote = quoted(asked, PublicRecords.of(schema, delta))  # refuses what cannot be measured, before a file is written
     held, lines = foreseen(quote, schema, records, error)
     lines += delta_cautions(delta)
     if model is not None:
-        advice = gaussian_advice(asked, quote, PublicTable.of(schema, GAUSSIAN_DELTA))
+        advice = gaussian_advice(asked, quote, PublicRecords.of(schema, GAUSSIAN_DELTA))
         lines += [*left_out(whole, schema.variables), *advice]
     if out is not None:
         found = learned(wanted)
@@ -180,7 +180,7 @@ def require_delta(mechanism: str, delta: float) -> None:
 
 
 def foreseen(
-    quote: Quote,
+    quote: Quote[Any],
     schema: Schema,
     records: float | None = None,
     error: float | None = None,
@@ -267,7 +267,7 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
     return held, lines
 
 
-def gaussian_advice(asked: NoisyTables, quote: Quote, public: PublicTable) -> list[str]:
+def gaussian_advice(asked: CountedTables, quote: Quote[Any], public: PublicRecords) -> list[str]:
     """Advise Gaussian noise for tables with Laplace noise, where it is far less; `public` has its delta."""
     from pgmpy_dp.data.mechanisms.tables import deviations
 

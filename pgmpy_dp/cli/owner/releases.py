@@ -22,7 +22,7 @@ from pgmpy_dp.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from pgmpy_dp.data.mechanisms.residuals import Residuals
+    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.release import Release
     from pgmpy_dp.schema import Clique, Schema
 
@@ -84,7 +84,7 @@ def release(
     """
     from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
     from pgmpy_dp.data.mechanisms.mechanism import quoted
-    from pgmpy_dp.data.mechanisms.tables import NoisyTables, noise_of
+    from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
     from pgmpy_dp.records.parquet import is_parquet, parquet_table
 
     if [model, cliques, plan].count(None) != 2:
@@ -111,7 +111,7 @@ def release(
         wanted = schema.require(wanted)
         whole, schema = schema, schema_of(schema, wanted)
         told = [] if model is None else left_out(whole, schema.variables)
-        asked = NoisyTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
+        asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
     if spending.dry_run:
         quote = quoted(asked, spending.public(schema))
         held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
@@ -148,8 +148,8 @@ def _planned_residuals(
 ) -> tuple[Residuals, Schema, dict[Clique, float], Spending]:
     """Read a plan, and find its price and the noise in cells of its tables."""
     from pgmpy_dp.cli.shared.structures import read_plan, schema_of
+    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.data.mechanisms.mechanism import quoted
-    from pgmpy_dp.data.mechanisms.residuals import Residuals
     from pgmpy_dp.release.coefficients import residual_variance
 
     scales, delta = read_plan(plan)

@@ -16,7 +16,7 @@ from pgmpy_dp.cli.shared.options import Decorator, record_options
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
-    from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+    from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
     from pgmpy_dp.privacy import PrivacyBudget
     from pgmpy_dp.schema import Schema
 
@@ -86,14 +86,14 @@ class Spending:
         own = {name: getattr(self, name) for name in ("neighbours", "unit", "max_rows", "weights", "largest_weight")}
         return PrivateDataset(data, schema, budget, **own)
 
-    def public(self, schema: Schema, delta: float | None = None) -> PublicTable:
+    def public(self, schema: Schema, delta: float | None = None) -> PublicRecords:
         """Return the public facts about the records, to price a mechanism before they are read."""
-        from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+        from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
         from pgmpy_dp.records.weights import checked_weights
 
         delta = self.delta if delta is None else delta
         weights = checked_weights(self.weights, self.largest_weight)
-        return PublicTable.of(schema, delta, self.neighbours, self.unit, self.max_rows, weights)
+        return PublicRecords.of(schema, delta, self.neighbours, self.unit, self.max_rows, weights)
 
     def planned(self, found: Mapping[str, Any], lines: Sequence[str]) -> Result:
         """Return the plan of a dry run, and whether the ledger can pay for it."""

@@ -109,7 +109,7 @@ def synthesize(
       pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
-    from pgmpy_dp.data.mechanisms.residuals import Residuals
+    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
 
     numbers = numbers or "drawn"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, UNIT_WEIGHT, NoiseSource
 from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers
-from pgmpy_dp.records.memory import distinct, require_numbers
+from pgmpy_dp.records.memory import Counts, distinct, require_numbers
 from pgmpy_dp.records.units import Unit, checked_unit, require_single_records
 from pgmpy_dp.records.weights import Weights, require_unweighted
 from pgmpy_dp.schema import Clique, Schema
@@ -89,7 +89,7 @@ class Public:
 
 
 @dataclass(frozen=True)
-class PublicTable(Public):
+class PublicRecords(Public):
     """What is public about private records with declared variables."""
 
     schema: Schema
@@ -103,7 +103,7 @@ class PublicTable(Public):
         unit: str | None = None,
         max_rows: int | None = None,
         weights: Weights | None = None,
-    ) -> PublicTable:
+    ) -> PublicRecords:
         """Say what is public of records that are not read, for a price that is asked before they are."""
         budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices look at its delta alone
         units = checked_unit(unit, max_rows, OPENDP_NOISE)
@@ -111,40 +111,43 @@ class PublicTable(Public):
 
 
 @dataclass(frozen=True)
-class Held:
-    """Private records, as read by a mechanism's `read`."""
+class PrivateRecords:
+    """Private records with declared variables, as read by a mechanism's `read`."""
 
-    records: Records
+    source: Records
     numbers: Mapping[str, Integers]
     unit: Unit | None
     weights: Weights | None = None
 
+    def counts(self, cliques: Iterable[Clique]) -> Mapping[Clique, Counts]:
+        """Count the records in every cell of the cliques."""
+        return self.source.counts(tuple(cliques))
+
     @property
     def codes(self) -> Mapping[str, Codes]:
         """The codes of records in memory, for mechanisms that process them one by one."""
+        return self._encoded.codes
+
+    def codes_for(self, cliques: Iterable[Clique]) -> Mapping[str, Codes]:
+        """Return `codes`; SchemaError if the tables of these cliques cannot be counted from them."""
+        require_numbers(self.codes, self._encoded.schema, cliques)
+        return self.codes
+
+    def rows(self, variables: Sequence[str] | None) -> Rows:
+        """Return the distinct records in some variables (default: all), and which of them each record is."""
+        details = self._encoded.schema.details
+        return Rows(*distinct(self.codes, variables or [name for name in self.codes if name not in details]))
+
+    @property
+    def _encoded(self) -> EncodedRecords:
         require_single_records(self.unit)
         require_unweighted(self.weights)
-        if not isinstance(self.records, EncodedRecords):
+        if not isinstance(self.source, EncodedRecords):
             raise ValueError(
                 "This mechanism processes records one by one and needs them in memory: collect the lazy frame "
                 "first. Ready-made counts contain no records."
             )
-        return self.records.codes
-
-    def codes_for(self, cliques: Iterable[Clique]) -> Mapping[str, Codes]:
-        """Return `codes`; SchemaError if the tables of these cliques cannot be counted from them."""
-        codes = self.codes
-        assert isinstance(self.records, EncodedRecords)
-        require_numbers(codes, self.records.schema, cliques)
-        return codes
-
-    def rows(self, variables: Sequence[str] | None) -> Rows:
-        """Return the distinct records in some variables (default: all), and which of them each record is."""
-        codes = self.codes
-        if variables is None:
-            assert isinstance(self.records, EncodedRecords)
-            variables = [variable for variable in codes if variable not in self.records.schema.details]
-        return Rows(*distinct(codes, variables))
+        return self.source
 
 
 @dataclass(frozen=True)
@@ -171,12 +174,17 @@ class Rows:
         return self
 
 
+Terms = TypeVar("Terms")
+Exact = TypeVar("Exact")
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
 @dataclass(frozen=True)
-class Quote:
-    """The cost of an answer, the public parameters of its draw, and what was learned from records before."""
+class Quote(Generic[Terms]):
+    """The cost of an answer, the public terms of its draw, and what was learned from records before."""
 
     cost: Cost
-    terms: Any
+    terms: Terms
     earlier: Guarantee = DECLARED
 
     @property
@@ -185,28 +193,24 @@ class Quote:
         return Guarantee(frozenset({self.cost})).after(self.earlier)
 
 
-Exact = TypeVar("Exact")
-Answer_co = TypeVar("Answer_co", covariant=True)
-
-
-class Mechanism(Protocol[Exact, Answer_co]):
+class Mechanism(Protocol[Terms, Exact, Answer_co]):
     """A frozen value of public parameters. Foreseeable failures happen before the charge.
 
-    `public` and `held` match the kind of source that the mechanism is for: a :class:`PublicTable` and a :class:`Held`
-    if it needs declared variables.
+    `public` and `records` match the kind of source that the mechanism is for: a :class:`PublicRecords` and a
+    :class:`PrivateRecords` if it needs declared variables.
     """
 
-    def quote(self, public: Any) -> Quote:
+    def quote(self, public: Any) -> Quote[Terms]:
         """State the cost, without reading records."""
 
-    def read(self, quote: Quote, held: Any) -> Exact:
+    def read(self, quote: Quote[Terms], records: Any) -> Exact:
         """Compute the exact answer, which is passed only to :meth:`draw`; raises if the source cannot provide it."""
 
-    def draw(self, quote: Quote, public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
+    def draw(self, quote: Quote[Terms], public: Any, exact: Exact, noise: NoiseSource) -> Answer_co:
         """Draw the release, after the charge."""
 
 
-def quoted(mechanism: Mechanism[Any, Any], public: Public, earlier: Guarantee = DECLARED) -> Quote:
+def quoted(mechanism: Mechanism[Terms, Any, Any], public: Public, earlier: Guarantee = DECLARED) -> Quote[Terms]:
     """Ask a mechanism for its price, and add what was learned before: by its fields, the schema and `earlier`.
 
     Raises ValueError if no guarantee holds for all of it.

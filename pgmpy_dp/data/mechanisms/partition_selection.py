@@ -41,7 +41,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
@@ -60,7 +60,7 @@ class PartitionSelection:
     epsilon: float | Fraction
     delta: float
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[tuple[float, int]]:
         """Price the selection; the terms are the noise scale and the threshold."""
         schema, variable = public.schema, self.variable
         schema.require([(variable,)])
@@ -87,11 +87,13 @@ class PartitionSelection:
         noise = (("scale", scale), ("threshold", threshold))
         return Quote(public.cost(label, "partition_selection", loss, noise=noise, chooses=label), (scale, threshold))
 
-    def read(self, quote: Quote, held: Held) -> ValueCounts:
+    def read(self, quote: Quote[tuple[float, int]], records: PrivateRecords) -> ValueCounts:
         """Count the rows of every value."""
-        return held.records.value_counts(self.variable)
+        return records.source.value_counts(self.variable)
 
-    def draw(self, quote: Quote, public: PublicTable, exact: ValueCounts, noise: NoiseSource) -> DiscoveredStates:
+    def draw(
+        self, quote: Quote[tuple[float, int]], public: PublicRecords, exact: ValueCounts, noise: NoiseSource
+    ) -> DiscoveredStates:
         """Add independent noise to every count, and keep values that reach the threshold."""
         scale, threshold = quote.terms
         values = sorted(exact, key=_order)

@@ -2,6 +2,30 @@
 
 Sensitivity: :mod:`pgmpy_dp.privacy.posterior` derives the cost of a draw from how much one record changes the
 log-likelihood of a row whose probabilities are bounded below.
+
+Exact draws of points of a simplex, on a public grid that resolves rare states as well as common ones.
+
+The states are split into two halves, in their order, and each half again. A point is given by a share v for every
+split: of the mass that is split, the first half gets v. Shares are on the grid v_i = sin(pi (2 i + 1) / (4 T))**2,
+i < T, whose steps are proportional to sqrt(v (1 - v)), as standard errors of shares are, so that small shares have
+small steps. The base measure is the uniform one on the simplex: the weight of a point is the volume of its cell, which
+is the product over splits of the cell's width in v and of the mass of each half that is split further (the Jacobian).
+The masses s_k of the states have this weight times
+
+    prod_k (1 + g s_k) ** e_k.
+
+Draws from this distribution are exact. From the first split down, the split of a mass m is drawn with the weights of
+its shares times the sum F of the weights of all further splits of the two halves. F is not known for every mass, but
+bounded as a function of x = log m. The second derivative of log(1 + g exp(x)) is between 0 and 1/4, so that
+log F(x) + A x**2 / 8 is convex, where A is the sum of -e_k over the negative e_k: products preserve this, and so do
+sums of functions that are log-convex. So between two masses at which F was computed, the straight line plus A / 8 times
+the product of the distances to both is nowhere below log F. Draws by these bounds are accepted by an exact coin, with
+the product over splits of the sum of the weights divided by its bound. Masses are added until the bounds are tight, so
+that most draws are accepted.
+
+Logarithms of sums are floats, each off by some units in its last place. The exponents below splits of the same level
+add up to no more than those above, so the log-probability of a draw is off by some such units for each level of splits,
+of the exponents and of the volumes: within what `pgmpy_dp.privacy.posterior` reserves.
 """
 
 from __future__ import annotations
@@ -15,10 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
-from pgmpy_dp.data.simplex import SimplexPoints
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.privacy.checks import exact_positive
-from pgmpy_dp.privacy.coins import Below
+from pgmpy_dp.privacy.coins import Below, Categorical, exponential_coin
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import NoiseSource
@@ -36,6 +59,10 @@ STEPS = 2048
 # Largest prior count: above it log-weights lose digits that the reserve for floating point relies on.
 _LARGEST_PRIOR = 1e8
 
+_FIRST_KNOTS = 9
+# Gap in log F between the bound and the value at the middle of an interval, above which the interval is halved.
+_CLOSE = 0.2
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -46,7 +73,7 @@ class _Rows:
     draws: int
 
 
-def _quote(public: PublicTable, mechanism: str, rows: _Rows, each: Fraction) -> Quote:
+def _quote(public: PublicRecords, mechanism: str, rows: _Rows, each: Fraction) -> Quote[_Rows]:
     cost = each * rows.draws
     return Quote(public.cost(f"draw {counted(rows.draws, 'network')}", mechanism, Pure(cost)), rows)
 
@@ -56,12 +83,12 @@ class _DrawnRows:
 
     prior: Mapping[Clique, Any]
 
-    def read(self, quote: Quote, held: Held) -> dict[Clique, Counts]:
+    def read(self, quote: Quote[_Rows], records: PrivateRecords) -> Mapping[Clique, Counts]:
         """Count the families."""
-        return held.records.counts(tuple(quote.terms.ranges))
+        return records.counts(quote.terms.ranges)
 
     def draw(
-        self, quote: Quote, public: PublicTable, exact: dict[Clique, Counts], noise: NoiseSource
+        self, quote: Quote[_Rows], public: PublicRecords, exact: Mapping[Clique, Counts], noise: NoiseSource
     ) -> PosteriorDraws:
         """Draw whole networks by :func:`draw_rows`."""
         rows = quote.terms
@@ -79,7 +106,7 @@ class PosteriorRows(_DrawnRows):
     epsilon: float | Fraction
     draws: int = 1
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Rows]:
         """Price all draws; the terms are the ranges of the rows."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
@@ -102,7 +129,7 @@ class LikelyRows(_DrawnRows):
     epsilon: float | Fraction
     floor: float = 0.01
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Rows]:
         """Price the draw; the terms are the ranges of the rows and the power of the likelihood."""
         epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()
@@ -155,7 +182,7 @@ def draw_rows(
     truncated, not clipped: no draw is moved. A grid is used because the floating-point numbers that a draw from a
     continuum can take depend on the records. On a public grid the argument of `pgmpy_dp.privacy.posterior` holds
     exactly, where the prior is its density at the points times the cells' volumes, which are public too. Steps are
-    small where probabilities are; `pgmpy_dp.data.simplex` defines the grid and draws its points.
+    small where probabilities are; `pgmpy_dp.data.mechanisms.posterior` defines the grid and draws its points.
 
     Parameters
     ----------
@@ -192,3 +219,135 @@ def _draw_family(exponents: Floats, span: float, draws: int, below: Below) -> li
             shares[draw, :, row] = points.draw(below)
     theta = floor * (1.0 + growth * shares)
     return list(theta / theta.sum(axis=1, keepdims=True))  # sums are 1 up to rounding
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Logarithms of both halves' shares, of shape (2, T), and of the cells' widths; and the growth g."""
+
+    logs: Floats
+    widths: Floats
+    growth: float
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some states, and a bound on the total weight of all ways to divide a mass among them.
+
+    Attributes
+    ----------
+    halves : tuple of _Part
+        Empty for a single state.
+    first : int
+        The first state.
+    bound : tuple
+        Knots, their values, bend and exponent, as arguments of `split_sums`.
+    """
+
+    halves: tuple[_Part, ...]
+    first: int
+    bound: tuple[Floats, Floats, float, float]
+
+
+class SimplexPoints:
+    """Distribution of points of a simplex on the grid; see the top of this module.
+
+    Parameters
+    ----------
+    exponents : ndarray of shape (states,)
+        e_k, at least -1, for two or more states.
+    growth : float
+        g.
+    steps : int
+        T.
+    """
+
+    def __init__(self, exponents: Floats, growth: float, steps: int) -> None:
+        self._grid = _grid(steps, growth)
+        self._states = len(exponents)
+        middle = self._states // 2
+        parts = _bounded(exponents[:middle], 0, 1, self._grid), _bounded(exponents[middle:], middle, 1, self._grid)
+        self._whole = _Part(parts, 0, _NOTHING)
+        self._first = Categorical(_weights(self._whole, 0.0, self._grid)[None])
+
+    def draw(self, below: Below) -> Floats:
+        """Draw the masses of all states; they sum to one up to rounding."""
+        while True:
+            masses, refusal = np.empty(self._states), 0.0
+            waiting = [(self._whole, 0.0)]
+            while waiting:
+                part, log_mass = waiting.pop()
+                if not part.halves:
+                    masses[part.first] = np.exp(log_mass)
+                    continue
+                if part is self._whole:
+                    way = self._first.draw(0, below)
+                else:
+                    split = Categorical(_weights(part, log_mass, self._grid)[None])
+                    way = split.draw(0, below)
+                    refusal += max(_bound_at(part, log_mass) - (log_mass + split.log_total(0)), 0.0)
+                waiting += zip(part.halves, log_mass + self._grid.logs[:, way], strict=True)
+            if exponential_coin(refusal, below):
+                return masses
+
+
+_NOTHING = (np.zeros(0), np.zeros(0), 0.0, 0.0)
+
+
+def _grid(steps: int, growth: float) -> _Grid:
+    angles = np.pi * (2 * np.arange(steps) + 1) / (4 * steps)
+    widths = np.sin(2 * angles) * np.sin(np.pi / (2 * steps))  # a difference of squares without cancellation
+    return _Grid(2 * np.log([np.sin(angles), np.cos(angles)]), np.log(widths), growth)
+
+
+def _bounded(exponents: Floats, first: int, depth: int, grid: _Grid) -> _Part:
+    """Bound the total weights of some states, `depth` splits below the whole, from the single states up."""
+    from pgmpy_dp.data.split_sums import split_sums  # brings numba, which is slow to import
+
+    if len(exponents) == 1:
+        return _Part((), first, (*_NOTHING[:3], float(exponents[0])))
+    middle = len(exponents) // 2
+    halves = (
+        _bounded(exponents[:middle], first, depth + 1, grid),
+        _bounded(exponents[middle:], first + middle, depth + 1, grid),
+    )
+
+    def log_sums(masses: Floats) -> Floats:
+        sums: Floats = masses + split_sums(
+            masses, grid.logs, grid.widths, grid.growth, halves[0].bound, halves[1].bound
+        )
+        return sums
+
+    bend = float(np.maximum(-exponents, 0.0).sum()) / 4
+    knots = np.linspace(1.001 * depth * grid.logs.min(), 0.0, _FIRST_KNOTS)
+    values = log_sums(knots)
+    low, high = knots[:-1], knots[1:]
+    while low.size:
+        middles = (low + high) / 2
+        sums = log_sums(middles)
+        straight = np.interp(middles, knots, values) + bend / 2 * (middles - low) * (high - middles)
+        further = straight - sums > _CLOSE
+        places = np.searchsorted(knots, middles)
+        knots, values = np.insert(knots, places, middles), np.insert(values, places, sums)
+        low = np.concatenate([low[further], middles[further]])
+        middles = middles[further]
+        high = np.concatenate([middles, high[further]])
+    return _Part(halves, first, (knots, values, bend, 0.0))
+
+
+def _weights(part: _Part, log_mass: float, grid: _Grid) -> Floats:
+    """Compute the log-weights of all splits of a mass."""
+    from pgmpy_dp.data.split_sums import split_weights
+
+    one, other = part.halves
+    found: Floats = split_weights(log_mass, grid.logs, grid.widths, grid.growth, one.bound, other.bound)
+    return found
+
+
+def _bound_at(part: _Part, log_mass: float) -> float:
+    """Return the logarithm of the bound on the total weight of a mass."""
+    knots, values, bend, _ = part.bound
+    after = int(np.clip(np.searchsorted(knots, log_mass), 1, knots.size - 1))
+    low, high = knots[after - 1], knots[after]
+    straight = np.interp(log_mass, knots, values)
+    return float(straight + bend / 2 * (log_mass - low) * (high - log_mass))

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import NoiseSource, selection_scale
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.schema import Bins, Schema
+
+# The fine edges, and the scale at which each inner edge costs an equal share.
+_Terms = tuple[Sequence[float], list[float]]
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class QuantileBins:
     parts: int
     epsilon: float | Fraction
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price the edges; the terms are the fine edges, and the scale at which an inner edge costs an equal share."""
         edges = _fine_edges(public.schema, self.variable, self.parts)
         epsilon = exact_positive("epsilon", self.epsilon)
@@ -45,12 +48,12 @@ class QuantileBins:
         label, chooses = f"{self.parts} bins of {self.variable}", f"bins of {self.variable}"
         return Quote(public.cost(label, "permute_and_flip", Pure(epsilon), chooses=chooses), (edges, scales))
 
-    def read(self, quote: Quote, held: Held) -> Counts:
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Counts:
         """Count the values in each fine bin."""
         edges, _ = quote.terms
-        return held.records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
+        return records.counts([(self.variable,)])[self.variable,][: len(edges) - 1]
 
-    def draw(self, quote: Quote, public: PublicTable, exact: Counts, noise: NoiseSource) -> Bins:
+    def draw(self, quote: Quote[_Terms], public: PublicRecords, exact: Counts, noise: NoiseSource) -> Bins:
         """Return bins with the first and the last edge, and those drawn between them."""
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)

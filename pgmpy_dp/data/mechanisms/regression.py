@@ -1,28 +1,62 @@
 """Linear regressions drawn from their truncated posteriors.
 
-Sensitivity: :mod:`pgmpy_dp.privacy.regression` derives the cost of a draw from the range of one record's log-likelihood
+Sensitivity: :mod:`pgmpy_dp.privacy.posterior` derives the cost of a draw from the range of one record's log-likelihood
 over a ball of coefficients.
+
+Exact sampling from a Gaussian density restricted to the grid points of a ball.
+
+The probabilities are proportional to exp(-q(s)), q(s) = s' A s / 2 - g' s, on the points s = t / T of a public grid,
+t in Z**d with |t| <= T. Points are drawn by rejection, with exact coins computed from exact rational numbers. Whatever
+is computed in floating point affects only the running time, never the distribution.
+
+Proposals. For a tilt nu >= 0 let A_nu = A + nu I = U' D U, with U unit upper triangular, and let c be the centre of
+the Gaussian exp(-q(s) - nu |s|**2 / 2). From the last coordinate to the first, t_i is the nearest integer to its
+conditional centre plus k_i, where the k_i are independent discrete Gaussian variables centred at 0 with scales sigma_i.
+The rounding of the centres may be done in any way, since k and t determine each other. A proposal in the ball is
+accepted with probability exp(-E),
+
+    E = q(s) - sum_i k_i**2 / (2 sigma_i**2) + constant,
+
+so that accepted points have the probabilities above. The constant must make E >= 0 on the ball. Completing squares,
+
+    q(s) = q_min + sum_i (k_i - f_i)**2 / (2 s_i**2) - nu |s|**2 / 2,    s_i = T / sqrt(D_i),
+
+where rounding gives |f_i| <= F s_i. With sigma_i**2 = s_i**2 (1 + F), each term of the sum is at least
+k_i**2 / (2 sigma_i**2) - F / 2, and -nu |s|**2 / 2 is at least -nu / 2.
+
+Acceptance. If a proposal with nu = 0 has E|s|**2 <= 1, then nu = 0, and at least about half of the proposals lie in
+the ball. Otherwise nu is such that E|s|**2 = 1. Then nu |s|**2 / 2 has a variance of at most d / 2 + nu, and about one
+proposal in sqrt(pi (d + 2 nu)) is accepted. This nu is at most d + |g|.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.ball import draw_in_ball
 from pgmpy_dp.privacy.checks import exact_positive
+from pgmpy_dp.privacy.coins import exponential_coin
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import NoiseSource
-from pgmpy_dp.privacy.posterior import require_different_nodes, total_epsilon
-from pgmpy_dp.privacy.regression import MOST_TRIES, Regression, expected_tries, grid_steps, temper
+from pgmpy_dp.privacy.posterior import (
+    MOST_TRIES,
+    Regression,
+    expected_tries,
+    grid_steps,
+    require_different_nodes,
+    temper,
+    total_epsilon,
+)
 from pgmpy_dp.records.frames import MOST_RECORDS, STEPS, Integers, moments
 from pgmpy_dp.release import RegressionDraws
 from pgmpy_dp.schema import Clique, Schema
@@ -30,6 +64,10 @@ from pgmpy_dp.schema import Clique, Schema
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 2**49
+
+
+# The regression of each family, and a public bound on the number of records.
+_Terms = tuple[Mapping[Clique, Regression], int]
 
 
 @dataclass(frozen=True)
@@ -45,7 +83,7 @@ class PosteriorRegressions:
 
     _temper: ClassVar[Callable[..., Regression]] = staticmethod(temper)
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all draws; the terms are the regressions, and a public bound on the number of records."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
@@ -55,12 +93,12 @@ class PosteriorRegressions:
         paid = public.cost(f"draw {counted(self.draws, 'network')}", "posterior_sampling", Pure(cost))
         return Quote(paid, (regressions, most))
 
-    def read(self, quote: Quote, held: Held) -> Mapping[str, Integers]:
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Mapping[str, Integers]:
         """Return the numbers on their public grid."""
-        return held.numbers
+        return records.numbers
 
     def draw(
-        self, quote: Quote, public: PublicTable, exact: Mapping[str, Integers], noise: NoiseSource
+        self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[str, Integers], noise: NoiseSource
     ) -> RegressionDraws:
         """Draw whole networks by :func:`draw_coefficients`."""
         regressions, most = quote.terms
@@ -75,7 +113,7 @@ class PosteriorRegressions:
             quote.guarantee,
         )
 
-    def _priced(self, public: PublicTable, epsilon: Fraction, records: int) -> dict[Clique, Regression]:
+    def _priced(self, public: PublicRecords, epsilon: Fraction, records: int) -> dict[Clique, Regression]:
         """Temper the regressions of one draw of a network, for at most `records` records.
 
         They share epsilon equally, except that those whose untempered posterior costs less leave the rest of their
@@ -137,7 +175,7 @@ def draw_coefficients(
     """Draw coefficients of every node exactly from their tempered posterior on a public grid, truncated to a ball.
 
     Values are integer numbers of steps, so the sums in the posterior are exact, and its density at every grid point is
-    a rational power of e: see `pgmpy_dp.privacy.ball`.
+    a rational power of e: see `pgmpy_dp.data.mechanisms.regression`.
 
     Parameters
     ----------
@@ -189,3 +227,113 @@ def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
 def _scale(schema: Schema, variable: str) -> tuple[float, float]:
     low, high = schema.bounds[variable]
     return low + (high - low) / 2, (high - low) / 2
+
+
+Exact = Sequence[Sequence[Fraction]]
+
+
+def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: NoiseSource) -> list[int]:
+    """Draw one grid point t of the ball |t| <= T.
+
+    Parameters
+    ----------
+    square : d sequences of d Fractions
+        A, symmetric and positive definite.
+    linear : sequence of d Fractions
+        g.
+    steps : int
+        T.
+    noise : NoiseSource
+    """
+    size = len(linear)
+    tilt = Fraction(_tilt(square, linear))
+    tilted = [[entry + (tilt if i == j else 0) for j, entry in enumerate(row)] for i, row in enumerate(square)]
+    diagonal, upper, centre = _factorise(tilted, linear)
+    start = [round(steps * c) for c in centre]
+    rows = np.array([[float(entry) for entry in row] for row in upper])
+    widths = [steps / math.sqrt(float(entry)) for entry in diagonal]
+    sharpness = sum(math.sqrt(float(tilted[i][i])) for i in range(size)) / steps  # summed over coordinates, per step
+    # F: rounding of a conditional centre, of the centre itself, and of a float sum of terms of at most 2 T.
+    off = 0.5 / min(widths) + 0.5 * sharpness + 2.0**-49 * size * steps * sharpness
+    scales = [width * math.sqrt(1.0 + off) * (1.0 + 2.0**-40) for width in widths]
+    energy, proposed = _energy(square, linear, steps), _proposed(scales)
+    lowest = -sum((g * c for g, c in zip(linear, centre, strict=True)), Fraction(0)) / 2
+    constant = Fraction(math.ceil((tilt / 2 - lowest + size * Fraction(off) / 2) * 2**20), 2**20)
+    batch = 16
+    while True:
+        moves = np.stack([noise.discrete_gaussian(np.zeros(batch, dtype=np.int64), scale) for scale in scales], axis=1)
+        away = np.zeros_like(moves)
+        for i in reversed(range(size)):
+            away[:, i] = moves[:, i] - np.rint(away[:, i + 1 :] @ rows[i, i + 1 :]).astype(np.int64)
+        for move, path in zip(moves.tolist(), away.tolist(), strict=True):
+            point = [origin + step for origin, step in zip(start, path, strict=True)]
+            if sum(place**2 for place in point) > steps**2:
+                continue
+            if exponential_coin(energy(point) - proposed(move) + constant, noise.below):
+                return point
+        batch = min(2 * batch, 2**12)
+
+
+def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[Sequence[int]], Fraction]:
+    """Return a function from t to q(t / T), computed in integers over one common denominator."""
+    scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
+    rows = [[int(entry * scale) for entry in row] for row in square]
+    ends = [int(2 * steps * entry * scale) for entry in linear]
+
+    def energy(point: Sequence[int]) -> Fraction:
+        total = sum(
+            place * (sum(map(mul, row, point)) - end) for place, row, end in zip(point, rows, ends, strict=True)
+        )
+        return Fraction(total, 2 * scale * steps**2)
+
+    return energy
+
+
+def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
+    """Return a function from k to sum_i k_i**2 / (2 sigma_i**2)."""
+    weights = [1 / (2 * Fraction(scale) ** 2) for scale in scales]
+    common = math.lcm(*(weight.denominator for weight in weights))
+    whole = [int(weight * common) for weight in weights]
+    return lambda move: Fraction(sum(weight * k**2 for weight, k in zip(whole, move, strict=True)), common)
+
+
+def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:
+    """Find nu by bisection in floating point; E|s|**2 decreases in it."""
+    values, vectors = np.linalg.eigh(np.array([[float(entry) for entry in row] for row in square]))
+    values = np.maximum(values, values[-1] * 1e-15)
+    turned: NDArray[np.float64] = vectors.T @ np.array([float(entry) for entry in linear])
+
+    def excess(tilt: float) -> float:
+        return float((1 / (values + tilt) + (turned / (values + tilt)) ** 2).sum()) - 1.0
+
+    if excess(0.0) <= 0:
+        return 0.0
+    low, high = 0.0, len(linear) + float(np.linalg.norm(turned))
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
+def _factorise(
+    square: Exact, linear: Sequence[Fraction]
+) -> tuple[list[Fraction], list[list[Fraction]], list[Fraction]]:
+    """Find D, U and the solution c of A c = g exactly, by fraction-free elimination (Bareiss 1968)."""
+    size = len(linear)
+    scale = math.lcm(*(entry.denominator for row in (*square, linear) for entry in row))
+    work = [[int(entry * scale) for entry in (*row, linear[i])] for i, row in enumerate(square)]
+    before = 1
+    diagonal, upper = [], []
+    for i in range(size):
+        pivot = work[i][i]
+        diagonal.append(Fraction(pivot, before * scale))
+        upper.append([Fraction(work[i][j], pivot) if j >= i else Fraction(0) for j in range(size)])
+        for k in range(i + 1, size):
+            first = work[k][i]
+            work[k] = [(pivot * b - first * a) // before for a, b in zip(work[i], work[k], strict=True)]
+        before = pivot
+    centre = [Fraction(0)] * size
+    for i in reversed(range(size)):
+        right = Fraction(work[i][size], work[i][i])
+        centre[i] = right - sum((upper[i][j] * centre[j] for j in range(i + 1, size)), Fraction(0))
+    return diagonal, upper, centre

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Pure, Zcdp
 from pgmpy_dp.privacy.guarantee import Learned
@@ -36,6 +36,11 @@ _SOFT = 3000.0
 _CHANCE = 2.0
 # Largest expected number of units in a table: above it, its score could leave the 64-bit integers.
 _MOST_UNITS = 2.0**32
+
+
+# The noise scale of a pick, and each reference as integers: expected counts, weights, and the usual distance.
+_Scored = tuple[Counts, Counts, int]
+_Terms = tuple[float, Mapping[Clique, _Scored]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class FarthestTables:
     epsilon: float | Fraction | None = None
     rho: float | None = None
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price the picks; the terms are the scale of each draw and the references as integers."""
         cliques = public.schema.require(list(self.references))
         for clique in cliques:
@@ -80,14 +85,14 @@ class FarthestTables:
         cost = public.cost(label, "exponential", Zcdp(self.rho), chooses="tables")
         return Quote(cost, (exponential_scale(exact_positive("rho", self.rho) / picks, sensitivity), terms))
 
-    def read(self, quote: Quote, held: Held) -> Mapping[Clique, int]:
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Mapping[Clique, int]:
         """Count the records, and compute the distance of each table from its reference."""
-        _, terms = quote.terms
-        counts = held.records.counts(tuple(terms))
-        return {clique: _distance(counts[clique], *terms[clique]) for clique in terms}
+        _, scored = quote.terms
+        counts = records.counts(scored)
+        return {clique: _distance(counts[clique], *each) for clique, each in scored.items()}
 
     def draw(
-        self, quote: Quote, public: PublicTable, exact: Mapping[Clique, int], noise: NoiseSource
+        self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[Clique, int], noise: NoiseSource
     ) -> tuple[Clique, ...]:
         """Draw one after another, each from those that are then allowed."""
         scale, _ = quote.terms
@@ -103,7 +108,7 @@ class FarthestTables:
         return Learned(chosen, quote.guarantee)
 
 
-def _scored(public: PublicTable, clique: Clique, reference: NDArray[np.float64]) -> tuple[Counts, Counts, int]:
+def _scored(public: PublicRecords, clique: Clique, reference: NDArray[np.float64]) -> _Scored:
     """Convert a reference and its weights to integers, and compute the distance expected from sampling alone."""
     expected = np.asarray(reference, dtype=np.float64)
     if expected.shape != public.schema.shape(clique):

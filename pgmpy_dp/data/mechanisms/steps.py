@@ -25,9 +25,9 @@ from functools import partial, reduce
 from operator import add
 from typing import Any, Generic, TypeVar
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
-from pgmpy_dp.data.mechanisms.tables import GaussianTables, NoisyTables, delta_within, deviations, shared
+from pgmpy_dp.data.mechanisms.tables import CountedTables, delta_within, deviations, shared
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Approx, Pure
@@ -70,6 +70,12 @@ Asking = Generator[Measure | Choose, Any, Result]
 
 
 @dataclass(frozen=True)
+class _Terms:
+    losses: Sequence[Any]  # of each step, in rho or epsilon
+    singles: Sequence[Clique]  # the tables of single variables
+
+
+@dataclass(frozen=True)
 class TablesInSteps(Generic[Result]):
     """A method of several steps for one price.
 
@@ -96,9 +102,9 @@ class TablesInSteps(Generic[Result]):
     label: str
     chooses: str = ""
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all steps; the terms are the loss of each, in rho or epsilon, and the one-way tables."""
-        own = public.schema.require([[variable] for variable in public.schema.variables])
+        singles = public.schema.require([[variable] for variable in public.schema.variables])
         epsilon = exact_positive("epsilon", self.epsilon)
         whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
         for step in self.steps:
@@ -106,24 +112,26 @@ class TablesInSteps(Generic[Result]):
         if not self.delta:
             # Rounded parts must still fit within the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]
-            return Quote(public.cost(self.label, "laplace", Pure(epsilon), chooses=self.chooses), (parts, own))
+            return Quote(
+                public.cost(self.label, "laplace", Pure(epsilon), chooses=self.chooses), _Terms(parts, singles)
+            )
         delta = delta_within(public, self.delta)
         rho = sequence_rho([(step.share, step.picks) for step in self.steps], epsilon, delta)
         loss = Approx(epsilon, Fraction(str(delta)), rho)
         losses = [rho * step.share / float(whole) * (1 - 1e-12) for step in self.steps]
-        return Quote(public.cost(self.label, "gaussian", loss, chooses=self.chooses), (losses, own))
+        return Quote(public.cost(self.label, "gaussian", loss, chooses=self.chooses), _Terms(losses, singles))
 
-    def read(self, quote: Quote, held: Held) -> Held:
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> PrivateRecords:
         """Read the records once, so that an unreadable source fails before it is paid for; the steps count later."""
-        _, own = quote.terms
-        held.records.counts(own)
-        return held
+        records.counts(quote.terms.singles)
+        return records
 
-    def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> tuple[Result, Guarantee]:
+    def draw(
+        self, quote: Quote[_Terms], public: PublicRecords, exact: PrivateRecords, noise: NoiseSource
+    ) -> tuple[Result, Guarantee]:
         """Answer step by step; return the result and the guarantee of all answers together."""
         asking, answer = self.asking(), None
-        losses, _ = quote.terms
-        for step, loss in zip(self.steps, losses, strict=True):
+        for step, loss in zip(self.steps, quote.terms.losses, strict=True):
             asked = asking.send(answer)
             if isinstance(asked, Choose) != bool(step.picks):
                 raise TypeError(f"{type(asked).__name__} was requested, which the next step does not provide.")
@@ -134,27 +142,27 @@ class TablesInSteps(Generic[Result]):
             return end.value, quote.guarantee
         raise TypeError("The method asked for more answers than it has steps.")
 
-    def measuring(self, asked: Measure, loss: Any, public: PublicTable) -> GaussianTables | NoisyTables:
+    def measuring(self, asked: Measure, loss: Any, public: PublicRecords) -> CountedTables:
         """Return the mechanism for the tables of a step with this loss, in rho or epsilon."""
         if not self.delta:
-            return NoisyTables(asked.cliques, loss, weights=asked.weights)
+            return CountedTables(asked.cliques, loss, weights=asked.weights)
         squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
         whole = math.fsum(asked.weights)
         parts = [with_discrete_noise(loss * weight / whole, squared) for weight in asked.weights]
-        return GaussianTables(asked.cliques, math.fsum(parts), self.delta, parts)
+        return CountedTables(asked.cliques, delta=self.delta, weights=parts, rho=math.fsum(parts))
 
     def _answered(
         self,
         asked: Measure | Choose,
         step: Step,
         loss: Any,
-        public: PublicTable,
-        held: Held,
-        whole: Quote,
+        public: PublicRecords,
+        records: PrivateRecords,
+        whole: Quote[_Terms],
         noise: NoiseSource,
     ) -> Any:
         """Answer one step, whose cost is that of all steps."""
-        mechanism: FarthestTables | GaussianTables | NoisyTables
+        mechanism: FarthestTables | CountedTables
         if isinstance(asked, Choose):
             if not asked.references:
                 return ()
@@ -164,8 +172,8 @@ class TablesInSteps(Generic[Result]):
             return None
         else:
             mechanism = self.measuring(asked, loss, public)
-        quote = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
-        return mechanism.draw(quote, public, mechanism.read(quote, held), noise)  # type: ignore[arg-type]
+        quote: Quote[Any] = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
+        return mechanism.draw(quote, public, mechanism.read(quote, records), noise)  # type: ignore[arg-type]
 
 
 # What a stage measures, with the tables' shares of its loss: by the number of units as far as it is known (a standard
@@ -192,7 +200,7 @@ class StagedTables:
     delta: float
     label: str = "measure tables in stages"
 
-    def _steps(self, public: PublicTable) -> TablesInSteps[NoisyMarginals]:
+    def _steps(self, public: PublicRecords) -> TablesInSteps[NoisyMarginals]:
         asking = partial(self._run, public.rows)
         return TablesInSteps([Step(share) for share, _ in self.stages], self.epsilon, self.delta, asking, self.label)
 
@@ -203,26 +211,28 @@ class StagedTables:
             releases.append((yield Measure(tuple(shares), list(shares.values()))))
         return reduce(add, releases)
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all stages; refuse tables that could not be measured."""
         for _, asked in self.stages:
             shares = asked(None, None)
             shared(public, list(shares), shares.values())
         return self._steps(public).quote(public)
 
-    def read(self, quote: Quote, held: Held) -> Held:
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> PrivateRecords:
         """Read the records once, so that an unreadable source fails before it is paid for."""
-        held.records.counts(quote.terms[1])
-        return held
+        records.counts(quote.terms.singles)
+        return records
 
-    def draw(self, quote: Quote, public: PublicTable, exact: Held, noise: NoiseSource) -> NoisyMarginals:
+    def draw(
+        self, quote: Quote[_Terms], public: PublicRecords, exact: PrivateRecords, noise: NoiseSource
+    ) -> NoisyMarginals:
         """Draw stage by stage, and pool by precision."""
         return self._steps(public).draw(quote, public, exact, noise)[0]
 
-    def deviations(self, quote: Quote, public: PublicTable, units: float | None) -> dict[Clique, float]:
+    def deviations(self, quote: Quote[_Terms], public: PublicRecords, units: float | None) -> dict[Clique, float]:
         """Foresee the standard deviation of the noise in a cell of each table, for a guess of the number of units."""
         precisions: dict[Clique, float] = {}
-        for (_, asked), loss in zip(self.stages, quote.terms[0], strict=True):
+        for (_, asked), loss in zip(self.stages, quote.terms.losses, strict=True):
             shares = asked(units, None)
             mechanism = self._steps(public).measuring(Measure(tuple(shares), list(shares.values())), loss, public)
             for clique, deviation in deviations(mechanism.quote(public)).items():

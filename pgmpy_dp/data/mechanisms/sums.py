@@ -4,7 +4,7 @@ Sensitivity. A record contributes an integer vector of norm at most B, in grid s
 :mod:`pgmpy_dp.data.mechanisms.integer_sums`. Adding or removing a record (Poisson samples) changes a sum by at most B;
 replacing one (samples of fixed size) by at most 2 B, or sqrt(2) B if all entries are non-negative, since two such
 vectors have a non-negative inner product. First and second moments are covered by
-:class:`~pgmpy_dp.data.moments.MomentGrid`.
+:class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid`.
 
 Price. Every sum gets noise of the discrete Gaussian distribution, whose standard deviation is the noise multiplier
 times the sensitivity. :func:`~pgmpy_dp.privacy.price` gives the cost of all steps under continuous noise, and
@@ -26,6 +26,9 @@ import numpy as np
 from pgmpy_dp.data.mechanisms.integer_sums import (
     CentredTables,
     Integers,
+    MomentGrid,
+    Moments,
+    NoisyMoments,
     Statistic,
     Vector,
     checked_norm,
@@ -33,8 +36,7 @@ from pgmpy_dp.data.mechanisms.integer_sums import (
     vector_sum,
     zero_row,
 )
-from pgmpy_dp.data.mechanisms.mechanism import Held, Public, Quote, Rows
-from pgmpy_dp.data.moments import MomentGrid, Moments, NoisyMoments
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, Public, Quote, Rows
 from pgmpy_dp.privacy.budget import PrivacyLoss
 from pgmpy_dp.privacy.checks import checked_delta, decimal_above, exact_positive
 from pgmpy_dp.privacy.cost import Approx
@@ -83,7 +85,7 @@ class SampledSums:
     width: int | tuple[int, int, int] | None = None
     variables: tuple[str, ...] | None = None
 
-    def quote(self, public: Public) -> Quote:
+    def quote(self, public: Public) -> Quote[_Priced]:
         """Price the whole plan; the terms are its noise multiplier and its sampling."""
         public.require_single_records()
         delta = checked_delta(self.delta, zero_allowed=False)
@@ -115,11 +117,11 @@ class SampledSums:
         label = f"{self.steps} noisy sums"
         return Quote(public.cost(label, "sampled_gaussian", Approx(epsilon, Fraction(str(delta)))), priced)
 
-    def read(self, quote: Quote, held: Held | Rows) -> Rows:
+    def read(self, quote: Quote[_Priced], records: PrivateRecords | Rows) -> Rows:
         """Return the rows for the statistics."""
-        return held.rows(self.variables)
+        return records.rows(self.variables)
 
-    def draw(self, quote: Quote, public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
+    def draw(self, quote: Quote[_Priced], public: Public, exact: Rows, noise: NoiseSource) -> NoisySums:
         """Return the sums, which are drawn step by step."""
         return NoisySums(exact, noise, quote.guarantee, quote.terms)
 
@@ -202,7 +204,7 @@ class NoisySums:
             Function of m records, as rows of codes of shape (m, number of variables), that returns their vectors as an
             array or scipy sparse array of shape (m, d). To the last bit, each vector must depend only on its own record
             and on public values: rows come in any number and order, and equal records only once. (Products by BLAS
-            violate this: use :func:`~pgmpy_dp.data.moments.row_products`.)
+            violate this: use :func:`~pgmpy_dp.data.mechanisms.integer_sums.row_products`.)
         clip_norm : float
             Longer vectors are scaled down to this Euclidean norm.
         non_negative : bool
@@ -272,14 +274,14 @@ class NoisySums:
 
         These are the statistics of regressions with Gaussian latent responses: sum u x and sum w E[x x'], for several
         weights u in [-1, 1] and w in [0, 1] at a time. This equals `noisy_sum` of both stacked, but with less noise
-        where a record is replaced (:class:`~pgmpy_dp.data.moments.MomentGrid` derives the sensitivity), and without
-        building a vector per record.
+        where a record is replaced (`MomentGrid` derives the sensitivity), and without building a vector per record.
 
         Parameters
         ----------
         moments : callable
-            Function of m records, as rows of the data set, that returns their :class:`~pgmpy_dp.data.moments.Moments`.
-            Like a statistic of `noisy_sum`, it must depend only on each record and on public values.
+            Function of m records, as rows of the data set, that returns their
+            :class:`~pgmpy_dp.data.mechanisms.integer_sums.Moments`. Like a statistic of `noisy_sum`, it
+            must depend only on each record and on public values.
         bound : float
             Bound on the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down.
             Weights are clipped to their ranges, and records that contain NaN or infinity count as zero.

@@ -8,19 +8,20 @@ well: its cells cut the public bins by a public rule, and each row is in one of 
 undeclared value. Each table gets noise of the scale at which it costs its share of the charge, and the costs of tables
 add up: epsilons under Laplace noise, rhos (zCDP) under Gaussian noise. A block of Gaussian tables has the exact price
 of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the records is priced by
-:func:`~pgmpy_dp.privacy.sampling.epsilon_on_sample`.
+:func:`~pgmpy_dp.privacy.subsampling.epsilon_on_sample`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pgmpy_dp.data.mechanisms.mechanism import Held, PublicTable, Quote
+from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
 from pgmpy_dp.privacy.blocks import block_rho, block_scales
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive
@@ -35,31 +36,41 @@ from pgmpy_dp.privacy.noise import (
     laplace_variance,
     table_sensitivity,
 )
-from pgmpy_dp.privacy.sampling import epsilon_on_sample, sampling_fraction
+from pgmpy_dp.privacy.subsampling import epsilon_on_sample, sampling_fraction
+from pgmpy_dp.records import open_records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.memory import Counts, count_all, require_countable
-from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.schema import Clique, Schema
 
-Shares = Mapping[Clique, Fraction]
-# What is charged, and the scale of each table's noise.
-Price = tuple[Loss, dict[Clique, float]]
+Scales = dict[Clique, float]
+# A sample's codes are counted only once it is drawn.
+Exact = Mapping[Clique, Counts] | Mapping[str, Codes]
 
 
 @dataclass(frozen=True)
-class NoisyTables:
-    """Count the records in every cell of cliques, with noise; see :meth:`pgmpy_dp.PrivateDataset.measure`."""
+class CountedTables:
+    """Count the records in every cell of cliques, with noise; see :meth:`pgmpy_dp.PrivateDataset.measure`.
+
+    With `rho` in place of epsilon, Gaussian noise costs this much of zCDP: one step of a method that has paid for all
+    its steps. The guarantee then states the epsilon that rho implies at delta.
+    """
 
     cliques: Iterable[Iterable[str]]
-    epsilon: float | Fraction
+    epsilon: float | Fraction | None = None
     delta: float = 0.0
     mechanism: str = "auto"
     weights: Iterable[float] | None = None
     sampling_rate: float = 1.0
+    rho: float | None = None
 
-    def quote(self, public: PublicTable) -> Quote:
+    def quote(self, public: PublicRecords) -> Quote[Scales]:
         """Price the tables; the terms are the noise scales."""
         shares = shared(public, self.cliques, self.weights)
+        label = f"measure {counted(len(shares), 'table')}"
+        if self.rho is not None:
+            loss, scales = _zcdp(public, shares, self.rho, self.delta)
+            return Quote(public.cost(label, "gaussian", loss), scales)
         epsilon = exact_positive("epsilon", self.epsilon)
         mechanism = noise_of(self.mechanism, self.delta)
         if self.mechanism == "auto" and mechanism == "gaussian" and public.contribution == 1:
@@ -72,26 +83,29 @@ class NoisyTables:
             known = ", ".join(map(repr, ("auto", *_PRICES)))
             raise ValueError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
         loss, scales = price(public, shares, epsilon, epsilon_on_sample(epsilon, rate), self.delta)
-        sampled = " on a sample" if rate < 1 else ""
-        label = f"measure {counted(len(shares), 'table')}{sampled}"
         noise = "laplace" if isinstance(loss, Pure) else "gaussian"
+        label += " on a sample" if rate < 1 else ""
         return Quote(public.cost(label, noise, loss, sampling_rate=float(rate)), scales)
 
-    def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts] | Mapping[str, Codes]:
+    def read(self, quote: Quote[Scales], records: PrivateRecords) -> Exact:
         """Count the records; return their codes instead if a sample of them is to be counted."""
         if quote.cost.sampling_rate == 1.0:
-            return held.records.counts(tuple(quote.terms))
-        return held.codes_for(quote.terms)
+            return records.counts(quote.terms)
+        return records.codes_for(quote.terms)
 
-    def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
+    def draw(self, quote: Quote[Scales], public: PublicRecords, exact: Any, noise: NoiseSource) -> NoisyMarginals:
         """Add independent noise to every cell."""
+        scales = quote.terms
         if quote.cost.sampling_rate < 1.0:
-            rate = Fraction(str(quote.cost.sampling_rate))
-            chosen = noise.coins(rate, next(iter(exact.values())).shape[0])
+            chosen = noise.coins(Fraction(str(quote.cost.sampling_rate)), next(iter(exact.values())).shape[0])
             sample = {variable: column[chosen] for variable, column in exact.items()}
-            exact = count_all(sample, public.schema, tuple(quote.terms))
-        laplace = quote.cost.mechanism == "laplace"
-        return _released(quote, public, exact, noise.discrete_laplace if laplace else noise.discrete_gaussian)
+            exact = count_all(sample, public.schema, tuple(scales))
+        add = noise.discrete_laplace if quote.cost.mechanism == "laplace" else noise.discrete_gaussian
+        tables: dict[Clique, Any] = {c: add(np.ravel(t), scales[c]).reshape(t.shape) for c, t in exact.items()}
+        if quote.guarantee.weighted:  # parts become units, or records of the largest weight; exact for a power of 2
+            tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
+            scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
+        return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
 
 
 def noise_of(mechanism: str, delta: float) -> str:
@@ -99,58 +113,16 @@ def noise_of(mechanism: str, delta: float) -> str:
     return mechanism if mechanism != "auto" else "gaussian" if delta else "laplace"
 
 
-@dataclass(frozen=True)
-class GaussianTables:
-    """Count with Gaussian noise for a given rho of zCDP: one step of a method that has paid for all its steps.
-
-    Attributes
-    ----------
-    delta : float
-        The guarantee states the epsilon that rho implies at this delta.
-    """
-
-    cliques: Iterable[Iterable[str]]
-    rho: float
-    delta: float
-    weights: Iterable[float] | None = None
-
-    def quote(self, public: PublicTable) -> Quote:
-        """Price the tables; the terms are the noise scales."""
-        shares = shared(public, self.cliques, self.weights)
-        delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
-        # At a large delta a small rho implies epsilon 0; a larger epsilon holds as well.
-        epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(self.rho), delta), self.rho)))
-        loss = Zcdp(self.rho, epsilon, Fraction(str(delta)))
-        label = f"measure {counted(len(shares), 'table')}"
-        return Quote(public.cost(label, "gaussian", loss), _gaussian_scales(public, shares, rho))
-
-    def read(self, quote: Quote, held: Held) -> Mapping[Clique, Counts]:
-        """Count the records."""
-        return held.records.counts(tuple(quote.terms))
-
-    def draw(self, quote: Quote, public: PublicTable, exact: Any, noise: NoiseSource) -> NoisyMarginals:
-        """Add independent noise to every cell."""
-        return _released(quote, public, exact, noise.discrete_gaussian)
-
-
-def deviations(quote: Quote) -> dict[Clique, float]:
+def deviations(quote: Quote[Scales]) -> Scales:
     """Find the standard deviation of the noise in a cell of each table, in what tables count."""
     parts = UNIT_WEIGHT if quote.guarantee.weighted else 1
     variance = laplace_variance if quote.cost.mechanism == "laplace" else gaussian_variance
     return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
 
 
-def _released(
-    quote: Quote, public: PublicTable, exact: Mapping[Clique, Counts], add: Callable[[Counts, float], Counts]
-) -> NoisyMarginals:
-    tables, scales = perturbed(exact, quote.terms, add), quote.terms
-    if quote.guarantee.weighted:  # convert parts to units, or to records of the largest weight; exact for a power of 2
-        tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
-        scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
-    return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
-
-
-def _laplace(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
+def _laplace(
+    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
+) -> tuple[Loss, Scales]:
     if checked_delta(delta, zero_allowed=True):
         raise ValueError(
             f'The Laplace mechanism has no delta, got delta={delta!r}: leave delta out, or use mechanism="gaussian".'
@@ -159,17 +131,28 @@ def _laplace(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fract
     return Pure(paid), {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
 
 
-def _gaussian(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
+def _gaussian(
+    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
+) -> tuple[Loss, Scales]:
     rho = rho_for(epsilon, delta_within(public, delta))
     return Zcdp(rho, paid, Fraction(str(delta))), _gaussian_scales(public, shares, Fraction(rho))
 
 
-def _gaussian_scales(public: PublicTable, shares: Shares, rho: Fraction) -> dict[Clique, float]:
+def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, delta: float) -> tuple[Loss, Scales]:
+    delta, exact = delta_within(public, delta), exact_positive("rho", rho)
+    # At a large delta a small rho implies epsilon 0; a larger epsilon holds as well.
+    epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(rho), delta), rho)))
+    return Zcdp(rho, epsilon, Fraction(str(delta))), _gaussian_scales(public, shares, exact)
+
+
+def _gaussian_scales(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: Fraction) -> Scales:
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
     return {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
 
 
-def _gaussian_block(public: PublicTable, shares: Shares, paid: Fraction, epsilon: Fraction, delta: float) -> Price:
+def _gaussian_block(
+    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
+) -> tuple[Loss, Scales]:
     delta = delta_within(public, delta)
     if public.contribution != 1:
         raise ValueError(
@@ -184,7 +167,7 @@ def _gaussian_block(public: PublicTable, shares: Shares, paid: Fraction, epsilon
 _PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
 
 
-def delta_within(public: PublicTable, delta: float) -> float:
+def delta_within(public: PublicRecords, delta: float) -> float:
     if delta == 0:
         raise ValueError(
             "delta must be greater than 0 for Gaussian noise: far below one over the number of records, such as "
@@ -199,20 +182,13 @@ def delta_within(public: PublicTable, delta: float) -> float:
 
 
 def shared(
-    public: PublicTable, cliques: Iterable[Iterable[str]], weights: Iterable[float] | None
+    public: PublicRecords, cliques: Iterable[Iterable[str]], weights: Iterable[float] | None
 ) -> dict[Clique, Fraction]:
     """Check cliques and their weights, and return each table's share of the privacy loss."""
     checked = public.schema.require(cliques)
     for clique in checked:
         require_countable(public.schema, clique)
     return dict(zip(checked, _shares(weights, len(checked)), strict=True))
-
-
-def perturbed(
-    exact: Mapping[Clique, Counts], scales: Mapping[Clique, float], add: Callable[[Counts, float], Counts]
-) -> dict[Clique, Any]:
-    """Add independent noise to every cell."""
-    return {clique: add(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in exact.items()}
 
 
 def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
@@ -238,3 +214,39 @@ def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Frac
             f"Samples are priced for the Laplace mechanism, not for {mechanism!r}: leave sampling_rate at 1."
         )
     return rate
+
+
+def exact_marginals(records: Any, schema: Schema, cliques: Iterable[Iterable[str]]) -> NoisyMarginals:
+    """Count the cliques without noise. NOT PRIVATE: the result states so and cannot be saved.
+
+    Parameters
+    ----------
+    records : frame, array, path or mapping
+        One row per record; see :class:`PrivateDataset`.
+    schema : Schema
+    cliques : iterable of iterables of str
+
+    Returns
+    -------
+    NoisyMarginals
+        With mechanism "none", infinite epsilon, private False and scales 0.
+
+    Raises
+    ------
+    SchemaError
+        If records or cliques do not match the schema.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> records = pandas.DataFrame({"smoke": ["yes", "no", "no"]})
+    >>> exact_marginals(records, Schema({"smoke": ["yes", "no"]}), [("smoke",)]).tables[("smoke",)].tolist()
+    [1, 2]
+    """
+    checked = schema.require(cliques)
+    for clique in checked:
+        require_countable(schema, clique)
+    variables = dict.fromkeys(variable for clique in checked for variable in clique)
+    tables = open_records(records, schema, variables).counts(checked)
+    guarantee = Guarantee.of(math.inf, mechanism="none", private=False)
+    return NoisyMarginals(schema, tables, dict.fromkeys(checked, 0.0), guarantee)

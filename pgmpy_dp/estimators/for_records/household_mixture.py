@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
 from pgmpy_dp.fitting.plans.pairs import plan_households
@@ -143,7 +143,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         own = self._structure(self.schema if schema is None else schema)
         self._require_own(own)
         relation = self.neighbours or "add_remove"
-        return self._planned(own, PublicTable.of(own.measured, self.delta, relation, own.key), records)
+        return self._planned(own, PublicRecords.of(own.measured, self.delta, relation, own.key), records)
 
     def _require_own(self, schema: HouseholdSchema) -> None:
         if self.schema not in (None, schema):
@@ -172,7 +172,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         homes, persons = data
         return PrivateHouseholds(homes, persons, structure, self._budget(), self.neighbours or "add_remove")
 
-    def _plan(self, structure: HouseholdSchema, public: Any) -> NoisyTables:
+    def _plan(self, structure: HouseholdSchema, public: Any) -> CountedTables:
         return self._noisy_tables(*plan_households(structure))
 
     def _read(self, structure: HouseholdSchema, release: Any) -> None:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
-from pgmpy_dp.data.mechanisms.residuals import Residuals
+from pgmpy_dp.data.mechanisms.contrasts import Residuals
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
-from pgmpy_dp.data.mechanisms.tables import NoisyTables
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
@@ -196,12 +196,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         self.__dict__["_informed"] = public is not None
         return self._run(None, data, public)
 
-    def plan(self, schema: Schema | PublicTable | None = None, records: float | None = None) -> Plan:
+    def plan(self, schema: Schema | PublicRecords | None = None, records: float | None = None) -> Plan:
         """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
 
         Parameters
         ----------
-        schema : Schema or PublicTable, optional
+        schema : Schema or PublicRecords, optional
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
             A public guess of the number of records, for `Plan.outlook`; by default the estimator's.
@@ -237,7 +237,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             singles = RESIDUAL_SINGLES[self._drowned(public, told, None)]
             return Residuals(plan_residuals(schema, singles, public.neighbours, triples), self.delta, self._price())
         if (self._noise == "gaussian") != bool(self.delta):
-            NoisyTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
+            CountedTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
         first, second = _SHARES[self._noise]
         second = _SCOUTED if self.stages == 2 else second
         own = [variable for variable in schema.variables if variable not in schema.structure.refined]
@@ -272,7 +272,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, tasted), (1 - first - second, rest)]
         return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
 
-    def _drowned(self, public: PublicTable, units: float | None, release: NoisyMarginals | None) -> bool | None:
+    def _drowned(self, public: PublicRecords, units: float | None, release: NoisyMarginals | None) -> bool | None:
         """Say whether noise drowns pairs of this number of units, as single variables show; None if pairs must tell."""
         if units is None:
             return False
@@ -284,7 +284,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         noise = pair_noise(public.schema, max(units, 1.0), lambda share: whole * share**power, same)
         return drowned(noise, pure=not self.delta)
 
-    def _takes_residuals(self, public: PublicTable) -> bool:
+    def _takes_residuals(self, public: PublicRecords) -> bool:
         """Whether to measure residuals in place of tables, by what is public."""
         if self.measure == "tables":
             return False

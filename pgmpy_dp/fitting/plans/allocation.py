@@ -23,7 +23,7 @@ from pgmpy_dp.observed.factors import families
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.privacy.checks import choice, exact_positive, number, shown
-from pgmpy_dp.privacy.sampling import sampling_fraction
+from pgmpy_dp.privacy.subsampling import sampling_fraction
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 

@@ -18,7 +18,7 @@ from pgmpy_dp import papers
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.plans.allocation import _shares, first_plan, structure_features
 from pgmpy_dp.observed.factors import conditional, families, maximal
-from pgmpy_dp.privacy.sampling import amplified_epsilon
+from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.records.frames import encode
 from pgmpy_dp.records.memory import count
 

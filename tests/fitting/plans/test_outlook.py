@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.mechanism import PublicTable
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook
 
 SCHEMA = dp.Schema({"age": range(8), "job": range(12), "smoke": ["yes", "no"], "town": range(5)})
@@ -98,7 +98,7 @@ def test_a_search_foresees_noise_in_units_whatever_their_rows(delta):
     """Weighted units count in parts of a weight; their noise, like that of one row each, is stated in units."""
     search = dp.PrivateStructureSearch(1.0, delta)
     one, weighted = (
-        search.outlook(PublicTable.of(SCHEMA, delta, "add_remove", "id", rows), 8000).tables[0].deviation
+        search.outlook(PublicRecords.of(SCHEMA, delta, "add_remove", "id", rows), 8000).tables[0].deviation
         for rows in (1, None)
     )
     assert weighted == pytest.approx(one, rel=0.1)

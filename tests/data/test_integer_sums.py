@@ -12,8 +12,9 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
-from pgmpy_dp.data import PrivateDataset, moments
-from pgmpy_dp.data.moments import MomentGrid, Moments
+from pgmpy_dp.data import PrivateDataset
+from pgmpy_dp.data.mechanisms import integer_sums
+from pgmpy_dp.data.mechanisms.integer_sums import MomentGrid, Moments
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 
@@ -110,7 +111,7 @@ def test_planted_bugs_are_found(monkeypatch):
         patch.setattr(MomentGrid, "of", lambda shape, *rest: replace(of((shape[0], 1, 1), *rest), shape=shape))
         assert worst_ratio("add_remove") > 1.1
     with monkeypatch.context() as patch:  # vectors that are not scaled down far enough are caught as integers
-        patch.setattr(moments, "_room", lambda d: 2.0**moments._VECTOR * 1.01)
+        patch.setattr(integer_sums, "_room", lambda d: 2.0**integer_sums._VECTOR * 1.01)
         assert worst_ratio("add_remove") <= 1.0
 
 
@@ -144,7 +145,7 @@ def test_records_that_are_scaled_down_are_kept(d, spread):
     means, ones = rng.normal(size=(200, d)), np.ones((200, 1))
     means *= 100.0 / np.linalg.norm(means, axis=1, keepdims=True)
     variances = means[:, ::-1] ** 2 if spread else None
-    x, rounded, first, second = moments._integers(Moments(means, variances, ones, ones), BOUND)
+    x, rounded, first, second = integer_sums._integers(Moments(means, variances, ones, ones), BOUND)
     norms = (x**2).sum(axis=1) + (rounded.sum(axis=1) if spread else 0.0)
     assert (norms <= 4.0**15).all()
     assert (norms >= 4.0**15 * (0.99 if d < 1000 else 0.95)).all()
@@ -214,7 +215,7 @@ def test_noise_has_the_deviations_stated():
 
 def test_huge_sums_stay_exact():
     """As many records as there may be, all with the longest vector: by the digits that are cut off."""
-    total = moments._Total((1, 1), 14)
+    total = integer_sums._Total((1, 1), 14)
     for _ in range(1000):
         total.add(np.array([[2.0**53 - 1]]))
     assert int(total.high[0, 0]) == 1000 * (2**53 - 1) >> 14

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.papers import zhang_2016 as papers
-from pgmpy_dp.privacy.regression import MOST_TRIES, expected_tries, grid_steps, temper
+from pgmpy_dp.privacy.posterior import MOST_TRIES, expected_tries, grid_steps, temper
 
 CORNERS = [np.array(row) for row in itertools.product([-1.0, 0.0, 1.0], repeat=2)]  # y, x
 

@@ -1,0 +1,158 @@
+"""Coefficients: what a record moves is paid for exactly, and what cannot be drawn is refused unpaid."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pgmpy_dp as dp
+from pgmpy_dp.inference import GaussianNoise
+from pgmpy_dp.observed.reading import observe
+from pgmpy_dp.privacy.blocks import discrete_gaussian_epsilon
+
+SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v", "w", "z"]})
+RECORDS = list(itertools.product(*SCHEMA.states.values()))
+CLIQUES = [("b", "a"), ("c", "b")]
+
+
+class Noted:
+    """No noise, and what it was asked for."""
+
+    private = False
+
+    def __init__(self):
+        self.seen = []
+
+    def discrete_laplace(self, counts, scale):
+        self.seen.append((counts.tolist(), Fraction(scale)))
+        return counts
+
+    discrete_gaussian = discrete_laplace
+
+
+def asked(records, relation, epsilon):
+    noise = Noted()
+    frame = pd.DataFrame(records, columns=list(SCHEMA.variables))
+    dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(epsilon), relation, noise).measure_coefficients(CLIQUES, epsilon)
+    return noise.seen
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.1, 3.7])
+def test_no_record_costs_more_than_epsilon(relation, epsilon):
+    """Sums of exact fractions, over all neighbours and without a tolerance; the worst is near."""
+    found = [asked([RECORDS[0], record], relation, epsilon) for record in RECORDS]
+    others = [asked([RECORDS[0]], relation, epsilon)] if relation == "add_remove" else found
+    worst = Fraction(0)
+    for one, other in itertools.product(found, others):
+        assert [scale for _, scale in one] == [scale for _, scale in other]
+        moved = (
+            (abs(c - d), scale)
+            for (values, scale), (own, _) in zip(one, other, strict=True)
+            for c, d in zip(values, own, strict=True)
+        )
+        worst = max(worst, sum((change / scale for change, scale in moved), Fraction(0)))
+    assert Fraction(str(epsilon)) * (1 - Fraction(1, 10**7)) < worst <= Fraction(str(epsilon))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_noise_beyond_64_bits_is_refused_unpaid(relation):
+    class Untouched(Noted):
+        def discrete_laplace(self, counts, scale):
+            raise AssertionError
+
+    for epsilon, message in ((1e-14, "outside the range of 64-bit"), (0.0, "epsilon"), (float("nan"), "epsilon")):
+        data = dp.PrivateDataset(np.zeros((2, 3), int), SCHEMA_OF_NUMBERS, dp.PrivacyBudget(1.0), relation, Untouched())
+        with pytest.raises(ValueError, match=message):
+            data.measure_coefficients(CLIQUES, epsilon)
+        assert data.budget.history == ()
+
+
+SCHEMA_OF_NUMBERS = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
+
+
+def test_variables_of_one_state_have_no_coefficients_beside_the_number_of_records():
+    schema = dp.Schema({"a": ["only"], "b": ["alone"]})
+    frame = pd.DataFrame({"a": ["only"] * 3, "b": ["alone"] * 3})
+    for relation, expected in (("replace_one", []), ("add_remove", [[3]])):
+        noise = Noted()
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), relation, noise)
+        released = data.measure_coefficients([("a", "b")], 1.0)
+        assert [counts for counts, _ in noise.seen] == expected
+        assert len(released.values) == len(expected)
+
+
+VARIED = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "one": ["only"]})
+EACH_RECORD = list(itertools.product(*VARIED.states.values()))
+SCALES = {(): 30.0, ("a",): 20.0, ("b",): 25.0, ("b", "a"): 17.0}
+
+
+def measured(records, relation, scales=SCALES):
+    noise = Noted()
+    frame = pd.DataFrame(records, columns=list(VARIED.variables))
+    data = dp.PrivateDataset(frame, VARIED, dp.PrivacyBudget(50.0, 1e-6), relation, noise)
+    residuals = data.measure_residuals(scales, delta=1e-6)
+    return noise.seen, residuals, data.budget.history[0]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_no_record_costs_more_than_is_charged(relation):
+    """Exact squared lengths of what a record moves over the noise; the price of that is the charge."""
+    found = [measured([EACH_RECORD[0], record], relation) for record in EACH_RECORD]
+    before = [measured([EACH_RECORD[0]], relation)] if relation == "add_remove" else found
+    worst = Fraction(0)
+    for (one, _, _), (other, _, _) in itertools.product(found, before):
+        assert [scale for _, scale in one] == [scale for _, scale in other]
+        worst = max(
+            worst,
+            sum(
+                (Fraction(n - m) / scale) ** 2
+                for (values, scale), (others, _) in zip(one, other, strict=True)
+                for n, m in zip(values, others, strict=True)
+            ),
+        )
+    _, residuals, charge = found[0]
+    least = float(min(scale for _, scale in found[0][0]))
+    assert 0.999 * float(charge.epsilon) <= discrete_gaussian_epsilon(float(worst), least, 1e-6)
+    assert Fraction(discrete_gaussian_epsilon(float(worst), least, 1e-6)) <= charge.epsilon
+    assert worst / 2 <= Fraction(residuals.guarantee.rho) <= worst / 2 * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(
+    ("scales", "relation", "match"),
+    [
+        ([30.0], "add_remove", "mapping"),
+        ({("a",): 20.0}, "add_remove", "empty set"),
+        ({(): 30.0, ("b", "a"): 17.0, ("a",): 20.0}, "add_remove", r"\('b',\) is missing"),
+        ({("b", "a"): 17.0, ("b",): 20.0}, "replace_one", r"\('a',\) is missing"),
+        ({(): 30.0, ("a",): 20.0, ("a", "one"): 21.0}, "add_remove", "two scales"),
+        ({("one",): 20.0}, "replace_one", "nothing to measure"),
+        ({(): 30.0, ("a",): 0.0}, "add_remove", "scale of"),
+        ({(): 30.0, ("a",): float("nan")}, "add_remove", "scale of"),
+        ({(): 30.0, ("z",): 1.0}, "add_remove", "'z'"),
+    ],
+)
+def test_scales_that_make_up_no_tables_are_refused_unpaid(scales, relation, match):
+    frame = pd.DataFrame(EACH_RECORD, columns=list(VARIED.variables))
+    data = dp.PrivateDataset(frame, VARIED, dp.PrivacyBudget(50.0, 1e-6), relation)
+    with pytest.raises(ValueError, match=match):
+        data.measure_residuals(scales, delta=1e-6)
+    assert data.budget.history == ()
+
+
+def test_a_variable_of_one_state_adds_nothing():
+    with_it = measured(EACH_RECORD, "add_remove", {(): 30.0, ("a", "one"): 20.0, ("one",): 30.0})
+    without = measured(EACH_RECORD, "add_remove", {(): 30.0, ("a",): 20.0})
+    assert with_it[0] == without[0]
+    assert replace(with_it[2], id="", holder=None) == replace(without[2], id="", holder=None)
+    assert np.isclose(with_it[1].guarantee.epsilon, without[1].guarantee.epsilon, rtol=0, atol=0)
+
+
+def test_residuals_are_observed_with_the_noise_that_they_have():
+    _, residuals, _ = measured(EACH_RECORD, "replace_one")
+    assert isinstance(observe(residuals, ["a", "b"]).noise, GaussianNoise)
