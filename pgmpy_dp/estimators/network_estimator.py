@@ -20,7 +20,7 @@ from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.inference.trees.junction_tree import TiedTree
 from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.observed import agreed_schema

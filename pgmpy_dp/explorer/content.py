@@ -150,13 +150,7 @@ def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
 
 
 def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
-    """Find effects of states on the logarithms' differences from the first component's.
-
-    Returns
-    -------
-    ndarray of shape (components, states of all variables of the block)
-        In single precision, of the first components, up to one that has no such effects.
-    """
+    """Find effects of states on the logarithms' differences from the first component's."""
     held = table[0] > 0
     apart = np.where(held, logs - logs[0], 0.0)
     effects = apart
@@ -187,13 +181,7 @@ _MOST_CELLS = 4_000_000
 
 
 def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[str, Any]:
-    """Return what `trees.js` needs.
-
-    Raises
-    ------
-    TreeTooLargeError
-        If the tables are too large for a page.
-    """
+    """Return what `trees.js` needs."""
     from pgmpy_dp.inference.trees.kernel import OPERATION, SMALL, SUM_OUT  # numba takes 0.2 s to import
 
     schema, tree_of, posterior = fitted.schema, fitted.distribution, fitted.posterior if bounded else None

@@ -8,8 +8,7 @@ from .mixtures.mixture import AnswerTooLargeError, Mixture
 from .tables.table import Layout, Table
 from .trees.conditioning import Maximisation
 from .trees.factor_graph import FactorGraph, build_engine
-from .trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
-from .trees.tree_sampling import sample
+from .trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError, sample
 
 __all__ = [
     "NLBP",

@@ -170,18 +170,7 @@ class Effect:
 
 
 class Deviations:
-    """Deviations of records from a network, estimated from releases of the records.
-
-    Parameters
-    ----------
-    schema : Schema
-    conditioning : Conditioning
-    networks : ndarray of shape (networks, layout.size)
-        Log-potentials, in the conditioning's layout, of networks whose mean tables are compared with the release.
-    records : float
-        The number of records.
-    releases : sequence of Release
-    """
+    """Deviations of records from a network, estimated from releases of the records."""
 
     def __init__(
         self, schema: Schema, conditioning: Conditioning, networks: Vector, records: float, releases: Sequence[Release]
@@ -199,12 +188,6 @@ class Deviations:
         """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
 
         Several variables that were not measured together stay as they are: effects of their pairs are not independent.
-
-        Parameters
-        ----------
-        answer : ndarray of shape (states of the first variable asked for, ...)
-        asked : sequence of str
-        given : mapping of variable to int
         """
         moved, parts = answer[None], list(self._parts(asked, given))
         for part in filter(self._held, parts if len(asked) == 1 or len(parts) == 1 else ()):
@@ -220,23 +203,7 @@ class Deviations:
         return np.tensordot(self.weights(scope), each, 1)
 
     def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
-        """Shift and widen draws of an answer by the estimated deviations.
-
-        Parameters
-        ----------
-        draws : ndarray of shape (draws, states of the first variable asked for, ...)
-            Each sums to one.
-        asked : sequence of str
-        given : mapping of variable to int
-        records : float
-            The number of records with the evidence.
-        target : {"records", "population"}
-
-        Returns
-        -------
-        ndarray
-            Draws of the same shape; the result is deterministic.
-        """
+        """Shift and widen draws of an answer by the estimated deviations."""
         generator = random_numbers()
         scope, of_records = self._ordered((*asked, *given)), target == "records"
         whole = self._held(scope)
@@ -403,15 +370,6 @@ def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vec
     """Compute the log-likelihood of each scale of effects, from what the margins do not explain of a table's counts.
 
     Cells are treated as independent, and count less than one each, since margins took degrees of freedom.
-
-    Parameters
-    ----------
-    apart : ndarray
-        Measured minus expected counts.
-    variances : ndarray
-        Those due to the noise and to the sampling of records.
-    expected, freedom : ndarray
-        See `Effect`.
     """
     margins = 1 + (sum(size - 1 for size in apart.shape) if apart.ndim > 1 else 0)
     left = 1.0 - margins / apart.size

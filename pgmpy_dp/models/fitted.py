@@ -74,7 +74,6 @@ class Fitted(ABC):
     ----------
     schema : Schema
         The variables and states, in the order of answers.
-    distribution : Distribution
     releases : tuple of releases
         From which bounds and the test of fit are computed.
     declared : tuple of Schema
@@ -197,17 +196,7 @@ class Fitted(ABC):
 
 
 def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
-    """Compute lower and upper bounds of each column of draws.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (draws, answers)
-    interval : float
-        The probability that a further draw lies between the bounds; it is equally likely to lie below and above. This
-        requires Weibull's plotting positions: the usual ones are too narrow for a small number of draws.
-    records : float or ndarray of shape (answers,), optional
-        The number of records that probabilities are shares of: bounds within half a record of 0 or 1 are set to 0 or 1.
-    """
+    """Compute lower and upper bounds of each column of draws."""
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
     return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
 

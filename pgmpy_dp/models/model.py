@@ -519,17 +519,6 @@ class Model(ABC):
         """
         raise NotImplementedError
 
-    @property
-    def posterior_(self) -> Any:
-        """Return `draws_` (deprecated name)."""
-        renamed("posterior_", "draws_")
-        return self.draws_
-
-    def sample_posterior(self, draws: int = 200, seed: int = 0) -> Any:
-        """Call `sample_draws` (deprecated name)."""
-        renamed("sample_posterior", "sample_draws")
-        return self.sample_draws(draws, seed)
-
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
         """Make an HTML page that answers queries about the model in a browser; see `pgmpy_dp.explore`."""
         page: ExplorerPage | None = _late.public("explore")(self, path, title=title)

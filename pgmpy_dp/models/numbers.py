@@ -95,16 +95,6 @@ class Shape:
 
         The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
         bins; its slope about a bin's centre is the density's. A bin without probability or without an end has no slope.
-
-        Parameters
-        ----------
-        chances : ndarray of shape (records, bins)
-        bins : ndarray of int, shape (records,)
-
-        Returns
-        -------
-        ndarray of shape (records,)
-            Slopes of the log-density, to be added.
         """
         knots = np.flatnonzero(~self.spikes)
         if knots.size < 2:
@@ -172,15 +162,7 @@ class Shape:
         return float(weights @ (self.middles - self.ends[0])), float(weights @ (self.ends[1] - self.middles))
 
     def missed(self, records: float, trend: float) -> float:
-        """Compute the standard deviation of what is missed in the mean of some records, given other variables.
-
-        Parameters
-        ----------
-        records : float
-        trend : float
-            Standard deviation of unknown effects on the log-probability of each bin. `_TREND` of their variance is that
-            of a slope, which moves a mean farther than independent effects do.
-        """
+        """Compute the standard deviation of what is missed in the mean of some records, given other variables."""
         owners = self.density.owners
         # The mean deviation, as a far tail has too large a standard deviation; of normal numbers both are the same.
         within = _NORMAL * np.bincount(owners, self.density.shares * np.abs(self.middles - self.means[owners]))
@@ -207,21 +189,7 @@ class Shape:
     def draw(
         self, bins: Places, leanings: Vector | None, generator: np.random.Generator, draw: int | None = None
     ) -> Vector:
-        """Draw a number in each of the given bins.
-
-        Parameters
-        ----------
-        bins : ndarray of int, shape (records,)
-        leanings : ndarray of shape (records,), optional
-            Slopes from `leanings`. Together, the records have the shape without leanings, as near as they allow.
-        generator : numpy.random.Generator
-        draw : int, optional
-            A draw of the density, in place of its estimate.
-
-        Returns
-        -------
-        ndarray of shape (records,)
-        """
+        """Draw a number in each of the given bins."""
         shares, starts = self.density.shares if draw is None else self.density.drawn[draw], self.density.starts
         cells, order = np.empty(len(bins), dtype=np.intp), np.argsort(bins, kind="stable")
         ends = np.searchsorted(bins[order], np.arange(len(starts)))
@@ -268,12 +236,7 @@ class Shape:
 
 
 def require_scale(variable: str, bins: Bins) -> None:
-    """Raise unless two edges are finite, which give open bins a scale.
-
-    Raises
-    ------
-    SchemaError
-    """
+    """Raise unless two edges are finite, which give open bins a scale."""
     if np.isfinite(bins.edges).sum() < 2:
         raise SchemaError(
             f"Variable {variable!r} has fewer than two finite edges: the range of its numbers is unknown: "
@@ -291,21 +254,6 @@ def shape_of(
     law: Law = GaussianNoise,
 ) -> Shape:
     """Find the shape of a number from the probabilities of its bins, and its histogram in detail.
-
-    Parameters
-    ----------
-    bins : Bins
-        An open bin is taken to end a hundred ranges of the finite edges beyond them.
-    chances : tuple of float
-        Probabilities of the bins; what is missing to 1 belongs to other states.
-    deviation : float
-        Standard deviation of the noise in a bin's count.
-    total : float or None
-        The number of records; None if nothing tells it.
-    detail : (tuple of float, float), optional
-        Noisy shares of the finer bins, and the standard deviation of their noise.
-    law : type
-        The distribution of this noise.
 
     Examples
     --------
@@ -344,15 +292,7 @@ _DRAWN_AT_ONCE = 50_000
 
 
 def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
-    """Raise if numbers cannot be drawn, before any privacy is spent; return the name of what is asked for.
-
-    Raises
-    ------
-    ValueError
-        If `numbers` is not "states", "drawn" or "midpoint".
-    SchemaError
-        If a bin is open and midpoints are requested, or numbers are requested of open bins without two finite edges.
-    """
+    """Raise if numbers cannot be drawn, before any privacy is spent; return the name of what is asked for."""
     if numbers not in get_args(Numbers):
         raise ValueError(f'numbers must be "states", "drawn" or "midpoint", got {numbers!r}.')
     for variable, declared in bins.items():
@@ -372,8 +312,6 @@ class WithinBins:
 
     Attributes
     ----------
-    shapes : mapping of variable to Shape
-    generator : numpy.random.Generator
     states : mapping of variable to states
         In the order of `given_others`.
     given_others : callable, optional
@@ -402,25 +340,7 @@ class WithinBins:
 
 
 def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, within: WithinBins) -> Any:
-    """Convert a column of positions to states, or to numbers within bins.
-
-    Parameters
-    ----------
-    schema : Schema
-    variable : str
-    codes : ndarray of shape (records,)
-    numbers : {"states", "drawn", "midpoint"}
-        What to return for bins. Numbers have the decimals that the bins declare. Without declared decimals, numbers are
-        integers if all edges are: bins of width 1 then give their lower edge, and a spike that was declared as its own
-        bin stays exact.
-    within : WithinBins
-
-    Returns
-    -------
-    Categorical, ndarray or Series
-        States, or numbers or dates. Missing or other values of a binned variable have their own states; among numbers
-        they are missing.
-    """
+    """Convert a column of positions to states, or to numbers within bins."""
     bins = schema.bins.get(variable)
     if bins is None or numbers == "states":
         return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
@@ -452,18 +372,7 @@ def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Seque
 
 
 def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, within: WithinBins) -> pd.DataFrame:
-    """Order the columns of records as in the schemas, and replace names of bins by numbers.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Every column holds states.
-    schemas : iterable of Schema
-        The schemas with the bins of some variables; the first counts if several have a variable. Columns without a
-        schema come last.
-    numbers : {"states", "drawn", "midpoint"}
-    within : WithinBins
-    """
+    """Order the columns of records as in the schemas, and replace names of bins by numbers."""
     owners, columns = dict[str, Schema](), {}
     for schema in schemas:
         for variable in schema.variables:

@@ -35,8 +35,6 @@ class Rows:
 
     Attributes
     ----------
-    data : DataFrame
-    schema : Schema
     variables : list of str
         The columns of the data, followed by the variables without a column.
     codes : ndarray of shape (rows, variables)
@@ -50,17 +48,7 @@ class Rows:
 
     @classmethod
     def of(cls, data: pd.DataFrame, schema: Schema, declared: Sequence[Schema], predicted: Sequence[str]) -> Self:
-        """Read a frame, with cells as in evidence.
-
-        Raises
-        ------
-        TypeError
-            If it is not a DataFrame, or private.
-        SchemaError
-            If a column or state is unknown.
-        ValueError
-            If nothing is missing.
-        """
+        """Read a frame, with cells as in evidence."""
         require_public(data)
         if not isinstance(data, pd.DataFrame):
             raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(data).__name__}.")
@@ -160,14 +148,7 @@ def _distinct(codes: Codes) -> tuple[Codes, NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class Question:
-    """Variables asked for and states given, which are positions in `places`.
-
-    Attributes
-    ----------
-    asked : list of str
-    given : dict of variable to state
-    places : dict of variable to int
-    """
+    """Variables asked for and states given, which are positions in `places`."""
 
     asked: list[str]
     given: dict[str, Any]
@@ -225,20 +206,6 @@ def checked_evidence(
     the variable's `missing_values` means the state for missing values. The state for other values must be given by its
     name; otherwise every misspelt state would mean it.
 
-    Parameters
-    ----------
-    schema : Schema
-    evidence : mapping of variable to state, number or text, optional
-    declared : sequence of Schema
-        The schemas of the original records. The first with a variable's states is used, or `schema` if there is none.
-
-    Raises
-    ------
-    TypeError
-        If it is not a mapping.
-    SchemaError
-        If a variable is unknown, or a value is neither a state nor in a bin.
-
     Examples
     --------
     >>> from pgmpy_dp.schema import Bins
@@ -291,21 +258,6 @@ def record_codes(
 
     Cells are read as in `checked_evidence`, except that the states declared for missing and other values stand for
     them, as in the records behind the fit. Errors show no value.
-
-    Parameters
-    ----------
-    schema : Schema
-    records : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-    variables : sequence of str
-    declared : sequence of Schema
-        See `checked_evidence`.
-
-    Raises
-    ------
-    TypeError
-        If the frame is of an unknown type.
-    SchemaError
-        If a variable has no column, or a cell has no state.
     """
     found = {}
     for variable in variables:
@@ -371,13 +323,7 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
 
 
 def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]]) -> dict[str, Vector]:
-    """Put the numbers assigned to states in the order of the states, for every variable.
-
-    Raises
-    ------
-    SchemaError, ValueError
-        If there is not exactly one finite number for every state.
-    """
+    """Put the numbers assigned to states in the order of the states, for every variable."""
     found = {}
     for variable, numbers in values.items():
         schema.require([(variable,)])

@@ -41,28 +41,6 @@ def measure_farthest(
 
     The sensitivity is derived in `pgmpy_dp.data.mechanisms.steps`. The references depend only on the network and on the
     number of records that its releases report, and are therefore public.
-
-    Parameters
-    ----------
-    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
-        The network, fitted to the releases.
-    schema : Schema
-        The network's schema.
-    releases : sequence of Release
-    data : PrivateDataset
-        The records of the releases.
-    epsilon, delta : float
-    pairs : int
-        The maximum number of pairs.
-
-    Raises
-    ------
-    TypeError
-        If `data` is not a `PrivateDataset`.
-    SchemaError
-        If the data set lacks a variable of the network, or has other states.
-    ValueError
-        If the releases are for another neighbouring relation, or the network joins all pairs.
     """
     if not isinstance(data, PrivateDataset):
         raise TypeError(

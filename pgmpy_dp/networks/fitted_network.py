@@ -65,7 +65,6 @@ class DrawnAnswers:
 
     Attributes
     ----------
-    drawn : ndarray of shape (draws, answers)
     contained : tuple of ndarrays of the same shape
         Draws of other answers that the bounds contain too.
     counts : ndarray of shape (draws,)
@@ -95,11 +94,8 @@ class FittedNetwork(Fitted):
 
     Attributes
     ----------
-    network : Network
-    contents : Contents
     promised : frozenset of tables
         Those that the guarantee holds for.
-    guarantee : Guarantee or None
     draws, seed : int
         How many networks are drawn from their posterior for bounds.
     estimated : PosteriorNetworks or None

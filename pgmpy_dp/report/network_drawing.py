@@ -65,14 +65,7 @@ class Drawing:
 
 
 def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mapping[Edge, str | None] = EMPTY) -> Drawing:
-    """Lay a graph out in layers from top to bottom, its components side by side.
-
-    Parameters
-    ----------
-    graph : networkx Graph or DiGraph
-    nodes, edges : mapping to a level of noise
-        What is not in them, or None there, was not measured.
-    """
+    """Lay a graph out in layers from top to bottom, its components side by side."""
     directed = graph.is_directed()
     away = graph if directed else _oriented(graph)
     centres, between = _packed(away)

@@ -18,7 +18,7 @@ PACKAGE = Path(pgmpy_dp.__file__).parent
 # Where, as "file" or "file:class or function", and why.
 ALLOWED = {
     "privacy/noise.py:SimulatedNoise": "for simulation studies; says that it is not private",
-    "inference/trees/tree_sampling.py": "synthetic records from a released distribution",
+    "inference/trees/junction_tree.py": "synthetic records from a released distribution",
     "inference/trees/conditioning.py": "the generator of those",
     "inference/distribution.py": "the generator that distributions are handed",
     "inference/densities.py": "draws of a density that follows from a release, for bounds of means",

@@ -7,7 +7,7 @@ from scipy.stats import chi2, kstest
 
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.inference.trees.tree_sampling import sample_counts
+from pgmpy_dp.inference.trees.junction_tree import sample_counts
 
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 2}
 

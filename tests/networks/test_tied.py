@@ -10,7 +10,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.inference.trees.junction_tree import TiedTree
 
 NODES = ["x1", "x2", "x3", "x4", "x5"]
 EDGES = list(pairwise(NODES))

@@ -17,7 +17,7 @@ from pgmpy_dp.fitting.checks.misfit import FitCheck, held_against, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Rows, Table, Vector
-from pgmpy_dp.inference.trees.tree_sampling import counted, sample_counts
+from pgmpy_dp.inference.trees.junction_tree import counted, sample_counts
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observed import Observed, agreed_schema, first_tests, informative_tables, tree_cells
 from pgmpy_dp.observed.reading import observed_parts

@@ -21,7 +21,7 @@ from pgmpy_dp.inference.collective.noise_laws import Noise
 from pgmpy_dp.inference.posterior.hamiltonian import Concentrations, Scale, log_gamma, sample_posterior
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.tables.table import Rows, Vector
-from pgmpy_dp.inference.trees.tree_sampling import counted
+from pgmpy_dp.inference.trees.junction_tree import counted
 from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
 from pgmpy_dp.observed.observed import Observed, agreed_schema, informative_tables
 from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals

@@ -20,7 +20,7 @@ from pgmpy_dp.inference.collective.expected_losses import expected_loss
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
-from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.inference.trees.junction_tree import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside
 from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.observed.observed import Observed

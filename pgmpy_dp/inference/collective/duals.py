@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.collective.noise_laws import LaplaceNoise, Noise
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Layout, Vector
-from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree
-from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TiedTree
 
 
 class Engine(Protocol):

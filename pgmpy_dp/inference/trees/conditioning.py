@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.distribution import Codes, GivenOthers, ImpossibleEvidenceError, Positions
 from pgmpy_dp.inference.tables.table import Layout, Scope, Table, Variable, Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS, build_engine
-from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError
-from pgmpy_dp.inference.trees.tree_sampling import sample
+from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError, sample
 from pgmpy_dp.inference.trees.triangulation import constrained_order, moral_graph
 
 # Log-probabilities that differ by less than this are considered equal.
@@ -36,12 +35,9 @@ class TreeDistribution:
 
     Attributes
     ----------
-    layout : Layout
-    logs : ndarray of shape (layout.size,)
     families : bool
         Whether the tables are those of a Bayesian network, each with the child first: answers then depend only on the
         variables asked for or given and their ancestors, and records' probabilities need no normalisation.
-    evidence : mapping of variable to int
     """
 
     layout: Layout
@@ -129,12 +125,7 @@ class TreeDistribution:
 
 
 class Conditioning:
-    """Conditional distributions from vectors of log-potentials in one layout, which share junction trees.
-
-    Parameters
-    ----------
-    layout : Layout
-    """
+    """Conditional distributions from vectors of log-potentials in one layout, which share junction trees."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -323,7 +314,6 @@ class Maximisation:
 
     Attributes
     ----------
-    layout : Layout
     asked : tuple of variables
         The variables whose joint state is maximised.
     given : mapping of variable to int
@@ -341,11 +331,6 @@ class Maximisation:
     @classmethod
     def plan(cls, layout: Layout, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Maximisation:
         """Find an order of elimination.
-
-        Raises
-        ------
-        TreeTooLargeError
-            If its tables do not fit in memory.
 
         Examples
         --------
@@ -371,13 +356,7 @@ class Maximisation:
         return cls(layout, tuple(asked), dict(given), tuple(order[: len(summed)]), tuple(order[len(summed) :]))
 
     def most_probable(self, potentials: Vector) -> tuple[int, ...]:
-        """Return the indices of the jointly most probable states; among equals the first, in the order of `asked`.
-
-        Raises
-        ------
-        ValueError
-            If the given states have probability zero.
-        """
+        """Return the indices of the jointly most probable states; among equals the first, in the order of `asked`."""
         tables = [_given(table, self.given) for table in map(Table, self.layout.scopes, self.layout.split(potentials))]
         left = (*self.sums, *self.maxima)  # some may be in no table
         tables += [Table((variable,), np.zeros(self.layout.cardinalities[variable])) for variable in left]

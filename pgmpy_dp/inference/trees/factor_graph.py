@@ -26,20 +26,7 @@ def build_engine(
     inference: str = "auto",
     cover: Iterable[Sequence[Variable]] = (),
 ) -> JunctionTree | FactorGraph:
-    """Build a junction tree if its tables fit, else a factor graph for loopy belief propagation.
-
-    Parameters
-    ----------
-    cardinalities, scopes, cover
-        As for `JunctionTree.build`.
-    inference : {"auto", "junction_tree", "loopy"}
-        "auto" uses the junction tree up to `MAX_TABLE_CELLS` cells, and beyond loopy propagation with a warning.
-
-    Raises
-    ------
-    ValueError
-        For another name, or (`TreeTooLargeError`) if "junction_tree" is requested and too large.
-    """
+    """Build a junction tree if its tables fit, else a factor graph for loopy belief propagation."""
     if inference not in INFERENCE:
         raise ValueError(f"inference is {inference!r}; choose one of {', '.join(INFERENCE)}")
     kept: list[Scope] = [tuple(scope) for scope in scopes]

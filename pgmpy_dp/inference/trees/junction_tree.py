@@ -43,19 +43,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Result of inference for one vector of log-potentials.
-
-    Parameters
-    ----------
-    log_partition : float
-        log Z in nats (for loopy inference the Bethe approximation of it).
-    marginals : ndarray of shape (layout.size,)
-        Probability of every cell of every clique, in the order of the potentials.
-    beliefs : ndarray
-        The engine's calibrated buffer.
-    converged : bool
-        False only for loopy inference that ran out of iterations.
-    """
+    """Result of inference for one vector of log-potentials."""
 
     log_partition: float
     marginals: Vector
@@ -101,22 +89,6 @@ class JunctionTree:
     ) -> JunctionTree:
         """Triangulate, root and compile.
 
-        Parameters
-        ----------
-        cardinalities : mapping of variable to int
-            All variables of the model; those in no scope are independent and uniform.
-        scopes : iterable of tuples of variables
-            Cliques that carry log-potentials.
-        cover : iterable of tuples of variables
-            Further sets that must lie within one clique, so that `marginal` can answer for them.
-        max_cells : float
-            Most table cells; a cell takes about 12 bytes.
-
-        Raises
-        ------
-        TreeTooLargeError
-            If the best order found needs more cells; nothing is allocated.
-
         Examples
         --------
         >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
@@ -149,18 +121,7 @@ class JunctionTree:
         return sum(clique.table.cells for clique in self.cliques)
 
     def calibrate(self, potentials: Vector) -> Calibration:
-        """Compute the log-partition function and all clique marginals.
-
-        Parameters
-        ----------
-        potentials : ndarray of shape (layout.size,)
-            Log-potentials; minus infinity forbids a cell.
-
-        Raises
-        ------
-        ValueError
-            If the potentials hold NaN or plus infinity, have another length, or forbid everything.
-        """
+        """Compute the log-partition function and all clique marginals."""
         from pgmpy_dp.inference.trees import kernel
 
         size = self.layout.size
@@ -202,13 +163,7 @@ class JunctionTree:
         return buffer[size : 2 * size].copy()
 
     def marginal(self, calibration: Calibration, scope: Sequence[Variable]) -> Vector:
-        """Compute the marginal of any set of variables within one clique of the tree.
-
-        Raises
-        ------
-        KeyError
-            If no clique contains the set; name it in `cover` when building.
-        """
+        """Compute the marginal of any set of variables within one clique of the tree."""
         numbers = [self.variables.index(variable) for variable in scope]
         holders = [clique.table for clique in self.cliques if set(numbers) <= set(clique.table.scope)]
         if not holders:
@@ -384,3 +339,167 @@ def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cel
     if cells > max_cells:
         raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
     return tree
+
+
+def sample(
+    tree: JunctionTree, calibration: Calibration, count: int, generator: np.random.Generator
+) -> NDArray[np.int32]:
+    """Draw independent records from the calibrated distribution, clique by clique from the root.
+
+    Examples
+    --------
+    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
+    >>> calibration = tree.calibrate(np.log([[0.5, 1e-300], [1e-300, 0.5]]).ravel())
+    >>> codes = sample(tree, calibration, 1000, np.random.default_rng(0))
+    >>> bool((codes[:, 0] == codes[:, 1]).all())
+    True
+    """
+    from pgmpy_dp.inference.trees import kernel
+
+    if count < 0:
+        raise ValueError(f"cannot draw {count} records")
+    records = np.zeros((len(tree.variables), count), dtype=np.int32).T  # the states of a variable are contiguous
+    cards = [tree.layout.cardinalities[variable] for variable in tree.variables]
+    cell = np.empty(count, dtype=np.int64)
+    for clique in tree.cliques:
+        separator = clique.message.scope if clique.message is not None else ()
+        rest = clique.table.scope[: len(clique.table.scope) - len(separator)]
+        rows = np.zeros(count, dtype=np.int64)
+        for number in separator:
+            rows = rows * cards[number] + records[:, number]
+        belief = tree.table(calibration, clique.table)
+        width = int(np.prod([cards[number] for number in rest], dtype=np.int64))
+        cumulative = np.cumsum(belief.reshape(width, -1).T, axis=1)
+        kernel.draw_residual(np.ascontiguousarray(cumulative), rows, generator.random(count), cell)
+        left = cell
+        for number in reversed(rest[1:]):
+            left, records[:, number] = np.divmod(left, cards[number])
+        if rest:
+            records[:, rest[0]] = left
+    return records
+
+
+def sample_counts(
+    tree: JunctionTree, calibration: Calibration, count: int, draws: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Draw the tree's tables of counts of `count` independent records, without drawing the records.
+
+    Each clique's counts given its separator's are multinomial: the cost does not grow with the number of records.
+
+    Examples
+    --------
+    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
+    >>> calibration = tree.calibrate(np.zeros(4))
+    >>> sample_counts(tree, calibration, 100, 3, np.random.default_rng(0))[0].sum(axis=(1, 2)).tolist()
+    [100, 100, 100]
+    """
+    cards = [tree.layout.cardinalities[variable] for variable in tree.variables]
+    drawn: list[NDArray[np.int64]] = []
+    for clique in tree.cliques:
+        scope, separator = clique.table.scope, () if clique.message is None else clique.message.scope
+        shape = [cards[number] for number in scope]
+        width = int(np.prod(shape[: len(scope) - len(separator)], dtype=np.int64))
+        belief = tree.table(calibration, clique.table).reshape(width, -1).T
+        mass = belief.sum(axis=1, keepdims=True)
+        rows = np.where(mass > 0, belief / np.where(mass > 0, mass, 1.0), 1.0 / width)
+        numbers = np.full((draws, 1), count)
+        if clique.parent is not None:
+            above = Table((-1, *tree.cliques[clique.parent].table.scope), drawn[clique.parent])
+            numbers = above.margin((-1, *separator)).values.reshape(draws, -1)
+        counts = generator.multinomial(numbers, rows)
+        drawn.append(counts.transpose(0, 2, 1).reshape(draws, *shape))
+    return drawn
+
+
+def counted(
+    cardinalities: Mapping[Variable, int], codes: NDArray[np.integer], scopes: Sequence[Scope], draws: int = 1
+) -> NDArray[np.int64]:
+    """Count records in tables.
+
+    Examples
+    --------
+    >>> counted({"a": 2, "b": 2}, np.array([[0, 1], [0, 1], [1, 1], [0, 0]]), [("a", "b"), ("a",)], draws=2)
+    array([[0, 2, 0, 0, 2, 0],
+           [1, 0, 0, 1, 1, 1]])
+    """
+    place = {variable: number for number, variable in enumerate(cardinalities)}
+    first = np.repeat(np.arange(draws), len(codes) // draws)
+    tables = []
+    for scope in scopes:
+        cells, size = first, 1
+        for variable in scope:
+            cells = cells * cardinalities[variable] + codes[:, place[variable]]
+            size *= cardinalities[variable]
+        tables.append(np.bincount(cells, minlength=draws * size).reshape(draws, size))
+    return np.hstack(tables)
+
+
+@dataclass(frozen=True)
+class TiedTree:
+    """A junction tree viewed through groups of cliques, with one table per group.
+
+    Its marginals are the means of the marginals of a group's cliques, which is what pooled records show. The derivative
+    of log Z by the log-potentials of a group of k cliques is k times that.
+
+    Attributes
+    ----------
+    tree : JunctionTree
+        Its scopes are the cliques of all groups.
+    layout : Layout
+        One table per group.
+    source : ndarray of int, shape (tree.layout.size,)
+        For each cell of the tree's layout the cell of its group.
+    repeats : ndarray, shape (layout.size,)
+        k, the number of cliques in the group.
+    """
+
+    tree: JunctionTree
+    layout: Layout
+    source: NDArray[np.int64]
+    repeats: Vector
+
+    @classmethod
+    def build(
+        cls,
+        cardinalities: Mapping[Variable, int],
+        groups: Mapping[Scope, Sequence[Scope]],
+        names: Mapping[Variable, int],
+        max_cells: float,
+    ) -> TiedTree:
+        """Compile the tree.
+
+        Examples
+        --------
+        >>> cards, pairs = dict.fromkeys("abc", 2), [("a", "b"), ("b", "c")]
+        >>> tied = TiedTree.build(cards, {("now", "next"): pairs}, {"now": 2, "next": 2}, 1e6)
+        >>> tied.calibrate(np.log([2.0, 1, 1, 2])).marginals.round(3)
+        array([0.333, 0.167, 0.167, 0.333])
+        """
+        layout = Layout.of(names, groups)
+        tree = JunctionTree.build(
+            cardinalities, [clique for group in groups.values() for clique in group], (), max_cells
+        )
+        ends = zip(layout.offsets[:-1], layout.offsets[1:], groups.values(), strict=True)
+        source = [np.arange(start, stop) for start, stop, group in ends for _ in group]
+        return cls(tree, layout, np.concatenate(source), layout.per_cell([len(group) for group in groups.values()]))
+
+    def expand(self, potentials: Vector) -> Vector:
+        """Return the log-potentials of the tree's cliques for those of the groups."""
+        return potentials[self.source]
+
+    def sum(self, values: Vector) -> Vector:
+        """Sum over each group's cliques, from values in the tree's layout."""
+        return np.bincount(self.source, values, self.layout.size).astype(np.float64)
+
+    def calibrate(self, potentials: Vector) -> Calibration:
+        """Calibrate like `JunctionTree.calibrate`, with potentials and marginals of the groups."""
+        found = self.tree.calibrate(self.expand(potentials))
+        return Calibration(found.log_partition, self.sum(found.marginals) / self.repeats, found.beliefs)
+
+    def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
+        """Differentiate the product of the mean marginals with a direction g by the log-potentials.
+
+        For a `JunctionTree` this is also the derivative of the marginals along g; here only if all groups have one
+        size.
+        """
+        return self.sum(self.tree.covariance_product(calibration, self.expand(direction / self.repeats)))

@@ -146,11 +146,6 @@ def calibrate(program, maps, buffer, lost):
     the product of the smallest cells of its parts. Once that bound falls below TINY a cell may be lost. It can still
     matter later if the kept cells shrink relative to it: their normalisers since then, and the number of cells summed
     into one, multiply to exp(reach). `lost` states whether the potentials lost a cell.
-
-    Returns
-    -------
-    float, bool
-        Logarithm of the product of the normalisers, or NaN if underflow could matter; whether a cell was lost.
     """
     log_partition, least, reach = 0.0, 0.0, 0.0
     collecting = True
@@ -207,13 +202,7 @@ def calibrate(program, maps, buffer, lost):
 
 @compiled
 def exponentiate(potentials, offsets, buffer):
-    """Write exp(potential - its table's maximum) to the head of a buffer.
-
-    Returns
-    -------
-    float, bool
-        The sum of the maxima (NaN if a table forbids all its cells), and whether a cell underflowed.
-    """
+    """Write exp(potential - its table's maximum) to the head of a buffer."""
     shift, lost = 0.0, False
     for table in range(offsets.shape[0] - 1):
         top = -np.inf
@@ -413,11 +402,6 @@ def loopy_sweep(offsets, first_edge, cards, strides, starts, neighbours, first_n
 
     `first_edge[f]` is the first edge (factor, variable) of factor f; for an edge, `cards` and `strides` describe its
     axis, `starts` its message, and `neighbours[first_neighbour[e]:first_neighbour[e + 1]]` the edges of its variable.
-
-    Returns
-    -------
-    float
-        Largest change of a probability in a message, before damping.
     """
     largest = 0.0
     for factor in range(offsets.shape[0] - 1):

@@ -113,13 +113,7 @@ Steps = list[tuple[int, frozenset[int]]]
 
 
 def eliminate(graph: Neighbours, cards: Sequence[int], rule: Rule, factors: Sequence[float] | None = None) -> Steps:
-    """Eliminate all nodes greedily by a rule; `factors` multiply each node's cost.
-
-    Returns
-    -------
-    list of (node, clique)
-        In elimination order; the clique is the node with its neighbours at that time.
-    """
+    """Eliminate all nodes greedily by a rule; `factors` multiply each node's cost."""
     state = _Elimination(graph, cards)
 
     def priority(node: int) -> tuple[float, int]:
@@ -213,21 +207,7 @@ def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
 
 
 def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.Graph:
-    """Build a junction tree (a forest over components) whose cliques cover every scope and every variable.
-
-    Parameters
-    ----------
-    cards : sequence of int
-        States of variables 0, 1, ...
-    scopes : sequence of sequences of int
-        Sets of variables that must be within a clique.
-
-    Returns
-    -------
-    networkx.Graph
-        Nodes are the maximal cliques (frozensets); neighbouring cliques intersect in their separator, and the cliques
-        that contain a variable are connected (running intersection).
-    """
+    """Build a junction tree (a forest over components) whose cliques cover every scope and every variable."""
     graph = moral_graph(len(cards), scopes)
     steps = best_order(graph, cards)
     position = {node: index for index, (node, _) in enumerate(steps)}

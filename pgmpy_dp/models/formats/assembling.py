@@ -52,15 +52,7 @@ def identifier(text: str) -> str:
 
 
 def escaped_schema(schema: Schema, escape: Callable[[str], str], fold: Callable[[str], str] = str) -> Schema:
-    """Escape the names of a schema's variables, and convert its states to escaped texts.
-
-    Parameters
-    ----------
-    escape : callable
-        Makes a name valid in the format. States of a variable that become equal are refused.
-    fold : callable
-        Maps a variable's name to the form that the format's readers compare. Names that become equal are refused.
-    """
+    """Escape the names of a schema's variables, and convert its states to escaped texts."""
     states: dict[str, list[State]] = {}
     _require_apart([(variable, fold(escape(variable))) for variable in schema.variables], "Variables", "name")
     for variable in schema.variables:

@@ -76,13 +76,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the format that a JSON file, or a zip file with releases, declares, or None.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    """
+    """Return the format that a JSON file, or a zip file with releases, declares, or None."""
     with open(path, "rb") as file:
         file.seek(MODEL_AT if carries(path) else 0)
         found = _BEGINNING.match(file.read(200))
@@ -90,12 +84,7 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def require_format(path: str | os.PathLike[str], *forms: str) -> None:
-    """Raise if a file declares the format of another kind of model, or is recognised as no model.
-
-    Raises
-    ------
-    ReleaseFormatError
-    """
+    """Raise if a file declares the format of another kind of model, or is recognised as no model."""
     found = format_of(path)
     kind = kind_of(Path(path)) if found is None else None
     if kind in _READ_BY:

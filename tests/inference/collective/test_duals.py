@@ -16,7 +16,7 @@ from pgmpy_dp.inference import (
     counts_by_dual,
 )
 from pgmpy_dp.inference.collective.noise_laws import end_to_end
-from pgmpy_dp.inference.trees.tied import TiedTree
+from pgmpy_dp.inference.trees.junction_tree import TiedTree
 
 TOTAL = 5000.0
 
