@@ -134,6 +134,18 @@ def test_the_whole_path_on_the_rand_records_with_a_markov_network(tmp_path, monk
     )
 
 
+def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
+    release(epsilon=1e-6)
+    run("fit", "release.zip", "--model", "asia.json", "--out", "fitted.zip")
+    call = ["sample", "fitted.zip", "--seed", 1, "--out", "drawn.csv", "--force"]
+    drawn = json.loads(run(*call, "--json"))
+    assert drawn["rows"] == len(pd.read_csv("drawn.csv"))
+    told = run(*call)
+    assert told.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
+    assert "\nCaution: most of the release is noise" in told
+    assert "Note: Caution" not in told + run("query", "fitted.zip", "--target", "lung")
+
+
 def test_cliques_may_be_named(asia):
     (asia / "cliques.json").write_text('{"cliques": [["smoke", "lung"], ["xray"]], "weights": [3, 1]}')
     call = [

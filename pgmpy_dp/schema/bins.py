@@ -66,7 +66,9 @@ class Bins:
     detail: int = field(default=DETAIL, repr=False)
     kind: ClassVar[str] = "number"
     span: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    """Numbers beyond are not drawn from open bins."""
+    """Numbers beyond are not drawn from open bins, unless an edge lies there."""
+    limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """The least and the largest number that there can be."""
 
     def __init__(
         self,
@@ -178,8 +180,10 @@ class Bins:
         most = _MOST_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
         room = max(-finite[0], finite[-1]) < most
         most, decimals = (most, self.decimals) if room else (math.inf, None)
-        low = min(finite[0], max(finite[0] - reach, -most, self.span[0]))
-        high = max(finite[-1], min(finite[-1] + reach, most, self.span[1]))
+        least = self.span[0] if self.span[0] < finite[0] else self.limits[0]
+        greatest = self.span[1] if finite[-1] < self.span[1] else self.limits[1]
+        low = min(finite[0], max(finite[0] - reach, -most, least))
+        high = max(finite[-1], min(finite[-1] + reach, most, greatest))
         return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges), decimals=decimals)
 
 

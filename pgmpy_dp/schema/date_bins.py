@@ -59,6 +59,7 @@ class DateBins(Bins):
 
     kind: ClassVar[str] = "date"
     span: ClassVar[tuple[float, float]] = (-106_650.0, 106_650.0)  # 1678 to 2261, which nanoseconds in 64 bits hold
+    limits: ClassVar[tuple[float, float]] = (float(_LEAST), float(_MOST))
 
     def __init__(
         self,
@@ -71,6 +72,8 @@ class DateBins(Bins):
         if decimals not in (0, None):
             raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
         super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found, detail)
+        if self.edges[:2] == (-math.inf, self.limits[0]) or self.edges[-2:] == (self.limits[1], math.inf):
+            raise SchemaError("Bins of dates: there are no dates before 0001-01-01 and after 9999-12-31.")
 
     def __repr__(self) -> str:
         return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)})"

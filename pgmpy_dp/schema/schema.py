@@ -394,9 +394,9 @@ class Schema:
         for clique in given:
             if isinstance(clique, str):
                 raise SchemaError(f"A clique is a tuple of variables, got the string {clique!r}: write ({clique!r},).")
-            members = listed(clique, "A clique", "a tuple of variables, such as ('smoke', 'lung')")
+            members = listed(clique, "What is asked for", "a tuple of variables, such as ('smoke', 'lung')")
             if not members:
-                raise SchemaError("An empty clique has no table: name at least one variable.")
+                raise SchemaError("No variable is named: name at least one, such as ('smoke', 'lung').")
             for variable in members:
                 if isinstance(variable, str) and variable in self.bounds:
                     raise SchemaError(
@@ -582,6 +582,11 @@ class Schema:
         """
         try:
             return cls.from_dict(parse_json(Path(path).read_bytes()))
+        except UnicodeDecodeError:
+            raise SchemaError(
+                f"{os.fspath(path)}: not a schema, which is JSON in UTF-8. Of a model that was loaded it is schema_, "
+                "of a release schema."
+            ) from None
         except ValueError as error:
             raise SchemaError(f"{os.fspath(path)}: {error}") from error
 

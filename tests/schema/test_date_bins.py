@@ -84,3 +84,32 @@ def test_dictionaries_declare_dates(row, message, tmp_path):
     else:
         with pytest.raises(dp.SchemaError, match=message):
             dp.Schema.from_dictionary(path)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["-inf", "1500-01-01", "1600-01-01"],
+        ["1500-01-01", "1600-01-01", "inf"],
+        ["-inf", "1677-01-01", "2263-01-01", "inf"],
+        ["-inf", "0001-01-02", "9999-12-30", "inf"],
+        ["2300-01-01", "2400-01-01", "inf"],
+    ],
+)
+def test_open_bins_beyond_what_nanoseconds_hold_are_closed(edges):
+    bins = dp.DateBins(edges)
+    closed = bins.closed()
+    assert [edge for edge in closed.edges if edge in bins.edges] == [e for e in bins.edges if np.isfinite(e)]
+    assert np.isfinite(closed.edges).all()
+    assert bins.fine is not None
+    schema = dp.Schema({"day": bins})
+    data = dp.PrivateDataset(
+        pd.DataFrame({"day": [closed.written(closed.edges[0])] * 50}), schema, dp.PrivacyBudget(9.0)
+    )
+    network = dp.PrivateBayesianNetwork()
+    network.add_node("day")
+    drawn = network.fit(data, estimator=dp.PrivateMLE(epsilon=5.0)).simulate(20, seed=1, numbers="drawn")
+    assert len(drawn) == 20
+    for nothing in (["-inf", "0001-01-01", "2000-01-01"], ["2000-01-01", "9999-12-31", "inf"]):
+        with pytest.raises(dp.SchemaError, match="there are no dates before"):
+            dp.DateBins(nothing)

@@ -105,3 +105,11 @@ def test_a_wide_last_bin_is_named_and_detail_is_read(tmp_path):
     (tmp_path / "words.json").write_text(json.dumps({"income": {"edges": [0, 1000, 2000], "detail": 0}}))
     assert dp.Schema.from_dictionary(tmp_path / "words.json").bins["income"].detail == 0
     assert "detail is a whole number from 0" in drafted(tmp_path, "variable,edges,detail\nage,0|18|120,-1\n").output
+
+
+def test_states_that_are_not_separated_by_bars_are_cautioned_against(tmp_path):
+    text = 'variable,states,missing\nsex,"F,M",\nvote,Y;N,unknown\nage,a|b,\nonly,one,\n'
+    said = drafted(tmp_path, text).stdout
+    assert "Caution: the only state of sex is 'F,M': separate states by |." in said
+    assert "Caution: the only state of vote is 'Y;N'" in said
+    assert said.count("Caution") == 2

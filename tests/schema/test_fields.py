@@ -187,3 +187,11 @@ def test_repeated_field_and_missing_file(tmp_path):
         Schema.from_dict({"fields": [field, field]})
     with pytest.raises(FileNotFoundError):
         Schema.load(tmp_path / "none.json")
+
+
+def test_a_file_that_is_no_text_is_no_schema(tmp_path):
+    (tmp_path / "net.zip").write_bytes(b"PK\x03\x04\xff\xfe")
+    with pytest.raises(
+        SchemaError, match=r"net.zip: not a schema, which is JSON .* Of a model that was loaded it is schema_"
+    ):
+        Schema.load(tmp_path / "net.zip")

@@ -18,6 +18,7 @@ from pgmpy_dp.cli.shared.common import (
     Command,
     Result,
     assignments,
+    marked,
     mostly_noise,
     note,
     noted,
@@ -148,7 +149,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
         f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
         *told,
-        *(f"Note: {note}" for note in notes),
+        *map(marked, notes),
         f"Written to {out}.",
     ]
     return held, lines
@@ -206,7 +207,7 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
     notes = [*noted(), *mostly_noise(noisy)]
     count = len(network.schema_.variables)
     held = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
-    told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *(f"Note: {note}" for note in notes)]
+    told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *map(marked, notes)]
     return held | promised(noisy.guarantee), [*told, f"Written to {out}."]
 
 
@@ -316,7 +317,7 @@ def query(
         | dict(zip(("lower", "upper"), bounds, strict=False))
         for states, value, *bounds in rows
     ]
-    return held, [heading, *lines, *(f"Note: {note}" for note in notes)]
+    return held, [heading, *lines, *map(marked, notes)]
 
 
 def _written(value: Any) -> float | str:
@@ -474,6 +475,6 @@ def sample(
             note(each)
         return json.loads(records.to_json(orient="records")), to_csv(records, None, declared, spreadsheet) or ""
     cautions = write_records(records, out, declared, spreadsheet)
-    held = {"file": str(out), "rows": rows, "cautions": cautions, "notes": notes}
-    lines = [f"{rows} synthetic records written to {out}.", *cautions, *(f"Note: {note}" for note in notes)]
+    held = {"file": str(out), "rows": len(records), "cautions": cautions, "notes": notes}
+    lines = [f"{len(records)} synthetic records written to {out}.", *cautions, *map(marked, notes)]
     return held, lines

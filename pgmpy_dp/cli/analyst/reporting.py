@@ -11,7 +11,7 @@ import click
 
 from pgmpy_dp._files import require_page
 from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, released_and_fitted
-from pgmpy_dp.cli.shared.common import Command, Result, mostly_noise, note, noted, one_line, stage
+from pgmpy_dp.cli.shared.common import Command, Result, marked, mostly_noise, note, noted, one_line, stage
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
 
 
@@ -43,7 +43,7 @@ def explore(network: Path, release: Path | None, out: Path, title: str | None) -
         note("The network carries no release, from which bounds are drawn: the page has none.")
     notes = noted()
     held = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
-    lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *(f"Note: {note}" for note in notes)]
+    lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *map(marked, notes)]
     return held, lines
 
 

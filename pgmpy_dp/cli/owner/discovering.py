@@ -51,7 +51,12 @@ def bins(spending: Spending, data: Path, variable: str, parts: int, out: Path) -
 @records_argument
 @click.option("--variable", required=True, help="Variable without declared states in the schema.")
 @epsilon_option
-@click.option("--delta", type=float, required=True, help="Probability that a value of a single record is discovered.")
+@click.option(
+    "--delta",
+    type=float,
+    required=True,
+    help="Probability that a value of a single record is found, such as 1e-9.",
+)
 @spends()
 @_schema_out
 @release_out_option

@@ -97,6 +97,11 @@ def schema(
             "",
             f"Caution: the last edge of {', '.join(wide)} is over ten times the one before: add edges between.",
         ]
+    lines += [
+        f"Caution: the only state of {v} is {states[0]!r}: separate states by |."
+        for v, states in ((variable.name, variable.values) for variable in drafted.fields)
+        if len(states) == 1 and isinstance(states[0], str) and any(sign in states[0] for sign in ",;/")
+    ]
     if out is not None:
         lines += ["", f"Written to {out}. Check it, then: pgmpy-dp release DATA --schema {out} ..."]
     return drafted.to_dict(), lines

@@ -85,7 +85,7 @@ def _bar(ctx: click.Context, stages: int) -> Iterator[None]:
             yield
     finally:
         for text in notes:
-            click.echo(printable(f"Note: {text}"), err=True)
+            click.echo(printable(marked(text)), err=True)
 
 
 _FORMAT = "{desc:<44}{bar:20} {n}/{total}  {elapsed}"
@@ -98,6 +98,11 @@ def stage(name: str) -> None:
     if bar is not None:
         bar.update(bool(bar.desc))
         bar.set_description(name)
+
+
+def marked(text: str) -> str:
+    """Mark a note as one, unless it says already that it is a caution."""
+    return text if text.startswith("Caution: ") else f"Note: {text}"
 
 
 def note(text: str) -> None:

@@ -77,14 +77,25 @@ outlook_options = combined(_RECORDS, _ERROR)
 def delta_option(**settings: Any) -> Decorator:
     """Add the delta of Gaussian noise, which is required unless it has a default."""
     needed = "Above 0 for Gaussian noise; far" if "default" in settings else "Delta of Gaussian noise: far"
+    none = "" if "default" in settings else "; or 0, for Laplace noise. Required"
     return click.option(
         "--delta",
         type=float,
-        required="default" not in settings,
+        callback=_require_delta,
         show_default=True,
-        help=f"{needed} below one over the number of records, such as 1e-9.",
+        help=f"{needed} below one over the number of records, such as 1e-9{none}.",
         **settings,
     )
+
+
+def _require_delta(context: click.Context, option: click.Parameter, delta: float | None) -> float:
+    if delta is None:
+        raise click.UsageError(
+            "Missing option '--delta': the probability of an outcome that epsilon does not bound, far below one over "
+            "the number of records, such as 1e-9. With --delta 0 there is none, and Laplace noise, which is more.",
+            context,
+        )
+    return delta
 
 
 def noise_options(epsilon: bool = True) -> Decorator:

@@ -44,6 +44,8 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"tables of plan_pairs\(schema\)", "tables that pgmpy-dp plan --pairs writes"),
     (r"use measure\(\)", "use pgmpy-dp release"),
     (r"(?:network\.)?check_fit\(\)", "pgmpy-dp check"),
+    (r"give a number for each of its states, as in .*?, or attach the release, which (states the edges of bins)",
+     r"ask for its states by --target, or name the release, which \1, by --release"),
     (r"give n_samples", "give --rows"),
     (r"draw more by PosteriorMean\(draws=\d+\)", "draw more by pgmpy-dp query --draws, or --estimator auto"),
     (r"sample_draws\(draws=(\d+)\)", r"--draws \1"),
@@ -68,8 +70,8 @@ def in_command_words(message: str, command: click.Command | None = None) -> str:
     message = re.sub(r"(?<==\.\.\.)\Z", ".", message)
     for python, shell in _WAYS:
         message = re.sub(python, shell, message)
-    if "mechanism" in options:
-        message = message.replace("use the Laplace mechanism", "take --mechanism laplace")
+    laplace = "take --mechanism laplace" if "mechanism" in options else "take --delta 0" if "delta" in options else ""
+    message = message.replace("use the Laplace mechanism", laplace) if laplace else message
 
     def option(found: re.Match[str]) -> str:
         before, name, value = found[1], found[2], (found[3] or "") if found.re.groups > 2 else ""
