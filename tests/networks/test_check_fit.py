@@ -18,7 +18,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.demo import EDGES, SCHEMA, load_records
 from pgmpy_dp.fitting.checks import fit_checks
-from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, held_against
+from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, fit_test
 from pgmpy_dp.inference import JunctionTree, LaplaceNoise, sample
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
@@ -241,8 +241,8 @@ def test_any_model_with_marginals_can_be_held_against_a_release():
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
     seen = Observed.of([data.measure([("a", "b")], epsilon=1.0)], ["a", "b"])
     deviations = np.random.default_rng(0).multinomial(total, truth, size=1000) - total * truth
-    assert held_against(seen, truth, deviations).p_value > 1e-3
-    assert held_against(seen, np.full(4, 0.25), deviations).fails
+    assert fit_test(seen, truth, deviations).p_value > 1e-3
+    assert fit_test(seen, np.full(4, 0.25), deviations).fails
 
 
 def test_rows_of_one_unit_are_drawn_as_if_they_were_alike():
@@ -255,7 +255,7 @@ def test_rows_of_one_unit_are_drawn_as_if_they_were_alike():
         noise, budget = dp.SimulatedNoise(0), dp.PrivacyBudget(1e5)  # hardly any noise
         data = dp.PrivateDataset(records, schema, budget, unit="unit", max_rows=rows, noise=noise)
         seen = Observed.of([data.measure([("a", "b")], epsilon=1e5)], ["a", "b"])
-        found[rows] = held_against(seen, truth, deviations).z2
+        found[rows] = fit_test(seen, truth, deviations).z2
     assert found[1] == pytest.approx(4 * found[4], rel=1e-3)
 
 

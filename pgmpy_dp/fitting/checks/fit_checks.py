@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp.fitting.checks.misfit import FitCheck, held_against, scoring_step
+from pgmpy_dp.fitting.checks.misfit import FitCheck, fit_test, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Rows, Table, Vector
@@ -164,7 +164,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
         deviations = _drawn_records(draw, tree.layout.cardinalities, seen, shares, draws)
     else:
         deviations = _drawn_tables(tree, at.calibration, seen, shares, draws, generator)
-    found = held_against(seen, shares, deviations, tangents, tables.keys(), seed)
+    found = fit_test(seen, shares, deviations, tangents, tables.keys(), seed)
     tested = set(map(frozenset, seen.cliques))  # of a union, also the numbers of records of its parts
     return replace(found, left_out=sum(frozenset(clique) not in tested for clique in _measured(releases, nodes)))
 
@@ -280,7 +280,7 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
     """Test whether records of a mixture could have given a release: post-processing, at no cost to privacy.
 
     The law of the misfit is that of records drawn from the mixture and of fresh noise. The fit has absorbed a part of
-    both in the release, so the test errs to the side of the mixture.
+    both in the release, so the test is conservative.
 
     Parameters
     ----------
@@ -309,4 +309,4 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
 
     generator = np.random.default_rng(seed)
     deviations = _drawn_records(draw, mixture.cardinalities, seen, shares, draws)
-    return held_against(seen, shares, deviations, seed=seed)
+    return fit_test(seen, shares, deviations, seed=seed)

@@ -33,7 +33,6 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.observed.reading import least_noisy
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.schema import Clique, State
 
 # Probability with which the smallest detectable effect is detected, and its quantile of the normal distribution.
@@ -197,12 +196,55 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
     return pd.DataFrame([{name: getattr(m, name) for name in names} for m in misfits], index=index, columns=names)
 
 
-def held_against(
+@dataclass(frozen=True)
+class _Residuals:
+    """Standardised residuals, a row each, in one large array that is changed in place.
+
+    Attributes
+    ----------
+    rows : ndarray
+        The release's, those of simulated releases, and some deviations without noise twice: from the first three the
+        fitted parameters are projected out, and the last are as they were before.
+    draws : int
+    weights : ndarray
+        Of one over the standard deviation of each observation.
+    """
+
+    rows: Vector
+    draws: int
+    weights: Vector
+
+    @classmethod
+    def of(cls, seen: Observed, shares: Vector, deviations: Vector, seed: int) -> _Residuals:
+        released, weights = seen.residuals(shares)
+        draws = len(deviations)
+        some = np.arange(_DEVIATIONS) * draws // _DEVIATIONS
+        rows = np.empty((1 + draws + 2 * some.size, weights.size))
+        simulated = rows[1 : 1 + draws]
+        rows[0] = released
+        simulated[:] = (seen.sums @ deviations.T).T
+        simulated *= math.sqrt(seen.repeats)
+        rows[1 + draws :] = np.tile(simulated[some], (2, 1))
+        simulated += seen.noise.draw(draws, np.random.default_rng(seed))
+        rows *= weights
+        return cls(rows, draws, weights)
+
+    @property
+    def noisy(self) -> Vector:
+        """Those of the release, and of simulated ones."""
+        return self.rows[: 1 + self.draws]
+
+    @property
+    def projected(self) -> Vector:
+        return self.rows[:-_DEVIATIONS]
+
+
+def fit_test(
     seen: Observed,
     shares: Vector,
     deviations: Vector,
     tangents: Tangents | None = None,
-    telling: Collection[Clique] | None = None,
+    informative: Collection[Clique] | None = None,
     seed: int = 0,
 ) -> FitCheck:
     """Test observations against a model.
@@ -216,42 +258,30 @@ def held_against(
         Deviations of counts of records drawn from the model from their expectation, for some hundred draws.
     tangents : callable, optional
         Function of some of the cliques that returns derivatives of their shares by the fitted parameters, of shape
-        (cells, parameters). Without it the model is treated as not fitted to the release, which errs in its favour.
-    telling : collection of tuples of str, optional
+        (cells, parameters). Without it the model is treated as not fitted to the release, which is conservative.
+    informative : collection of tuples of str, optional
         The tables that inform the parameters; all by default.
     seed : int
         Seed of the simulated noise; privacy does not depend on it.
     """
-    expected, weights = _expected(seen, shares)
-    draws = len(deviations)
-    some = np.arange(_DEVIATIONS) * draws // _DEVIATIONS
-    # One large array, changed in place: the observation, its simulations, deviations without noise, and the latter once
-    # more as they were before projection.
-    rows = np.empty((1 + draws + 2 * some.size, weights.size))
-    residuals, projected = rows[: 1 + draws], rows[: -some.size]
-    residuals[0] = seen.noise.observed - expected
-    residuals[1:] = (seen.sums @ deviations.T).T
-    residuals[1:] *= math.sqrt(_repeats(seen))
-    rows[1 + draws :] = np.tile(residuals[1 + some], (2, 1))
-    residuals[1:] += seen.noise.draw(draws, np.random.default_rng(seed))
-    rows *= weights
+    residuals = _Residuals.of(seen, shares, deviations, seed)
     with one_thread():
-        told = np.array([telling is None or clique in telling for clique in (*seen.cliques, None)])
-        parts = _columns(seen, shares, weights, tangents, told[seen.owners] | (seen.owners < 0))
-        _project_out(parts, projected)
+        informs = np.array([informative is None or clique in informative for clique in (*seen.cliques, None)])
+        columns = _columns(seen, shares, residuals.weights, tangents, informs[seen.owners] | (seen.owners < 0))
+        _project_out(columns, residuals.projected)
     among = seen.chosen_among
-    tables = _squares(residuals, seen.owners, len(seen.cliques))
+    tables = _squares(residuals.noisy, seen.owners, len(seen.cliques))
     sizes = np.bincount(seen.owners[seen.owners >= 0], minlength=len(seen.cliques))
     tables[:, tables[1:].mean(axis=0) < _LEFT * sizes] = np.nan
     pairs = _pairs(seen.cliques)
-    apart, effects = _pair_misfit(seen, pairs, rows, weights, draws)
+    apart, effects = _pair_misfit(seen, pairs, residuals)
     # Tables that were chosen for their distance are tested separately, as if all candidates had been measured.
     factors = np.array([max(among[number] for number in numbers) for numbers in pairs.values()])
     whole = np.nansum(tables[:, among == 0], axis=1)
     if not whole.any():
         whole[:] = np.nan
     roots = np.sqrt(np.hstack([whole[:, None], tables, apart]))
-    half, chosen = 1 + draws // 2, np.concatenate([[0], among, factors])
+    half, chosen = 1 + residuals.draws // 2, np.concatenate([[0], among, factors])
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
         least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
@@ -261,7 +291,7 @@ def held_against(
     plain = math.exp(-_quantile(least[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
     _, of_tables, of_pairs = np.split(np.minimum(single[0] * np.maximum(chosen, 1), 1.0), [1, 1 + among.size])
     misfit = np.nansum(tables, axis=1)
-    own = seen.layout.tables(shares)
+    model = seen.layout.tables(shares)
     detectable = np.full(len(pairs), math.nan)
     for place, (pair, factor) in enumerate(zip(pairs, factors, strict=True)):
         level = LEVEL / tests / factor if factor else plain
@@ -270,20 +300,16 @@ def held_against(
             effect = _found_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
             if tangents is None:
                 effect = max(effect, _found_despite(apart[1:, place], effects[1, :, place], bar))
-            detectable[place] = effect if effect < _strongest(_model_table(own, pair)) else math.inf
+            detectable[place] = effect if effect < _strongest(_model_table(model, pair)) else math.inf
+    # Plain tables, and chosen pairs, whose p-values already account for their candidates.
+    tested = np.array([others, np.nanmin(of_pairs[factors > 0], initial=math.inf)])
+    tested = tested[tested < math.inf]
     return FitCheck(
-        _misfits(seen, own, seen.cliques, tables, of_tables, np.full(len(seen.cliques), math.nan)),
-        _misfits(seen, own, list(pairs), apart, of_pairs, detectable),
+        _misfits(seen, model, seen.cliques, tables, of_tables, np.full(len(seen.cliques), math.nan)),
+        _misfits(seen, model, list(pairs), apart, of_pairs, detectable),
         float(misfit[0] / misfit[1:].mean()) if misfit.any() else math.nan,
-        _either(others, of_pairs[factors > 0]),
+        min(1.0, tested.size * float(tested.min())) if tested.size else math.nan,
     )
-
-
-def _either(others: float, chosen: Vector) -> float:
-    """Combine the p-value of plain tables with those of chosen pairs, which already account for their candidates."""
-    least = float(np.nanmin(chosen)) if not np.isnan(chosen).all() else math.nan
-    tested = [p_value for p_value in (others, least) if not math.isnan(p_value)]
-    return min(1.0, len(tested) * min(tested)) if tested else math.nan
 
 
 def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
@@ -291,37 +317,25 @@ def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
 
     Directions that the observations leave open are regularised to steps of about one, so that they stay small.
     """
-    expected, weights = _expected(seen, shares)
+    residuals, weights = seen.residuals(shares)
     with one_thread():
         ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(weights.size, dtype=np.bool_))
         gram = columns.T @ columns
         gram[np.diag_indices_from(gram)] += 1.0
-        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * (seen.noise.observed - expected)))
+        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * residuals))
     return step[:-1] if seen.total_variance > 0 else step
 
 
-def _repeats(seen: Observed) -> int:
-    """Return the factor by which equal rows of one unit may raise the sampling variance: at most `max_rows`."""
-    return max(release.guarantee.max_rows or 1 for release in seen.releases)
-
-
-def _expected(seen: Observed, shares: Vector) -> tuple[Vector, Vector]:
-    """Return the expected observations, and the weights that standardise deviations from them."""
-    expected, squares = seen.total * seen.expected(shares), seen.total * seen.expected_squares(shares)
-    sampling = _repeats(seen) * np.maximum(squares - expected**2 / seen.total, 0.0)
-    return expected, 1.0 / np.sqrt(np.maximum(seen.noise.variance, LEAST_VARIANCE) + sampling)
-
-
 def _columns(
-    seen: Observed, shares: Vector, weights: Vector, tangents: Tangents | None, told: NDArray[np.bool_]
+    seen: Observed, shares: Vector, weights: Vector, tangents: Tangents | None, informs: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
     """Standardise derivatives of observations by the fitted parameters, and by the number of records if unknown.
 
     Tables that inform the parameters come first, all together, and then each other table by itself.
     """
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
-    others = (np.flatnonzero(~told & (seen.owners == owner)) for owner in np.unique(seen.owners[~told]))
-    for places in itertools.chain([np.flatnonzero(told)], others):
+    others = (np.flatnonzero(~informs & (seen.owners == owner)) for owner in np.unique(seen.owners[~informs]))
+    for places in itertools.chain([np.flatnonzero(informs)], others):
         observing = sparse.csr_array(sparse.diags_array(weights[places]) @ seen.sums[places])
         columns = (observing @ shares)[:, None] if seen.total_variance > 0 else np.empty((places.size, 0))
         if tangents is not None:
@@ -332,33 +346,33 @@ def _columns(
         yield places, columns
 
 
-def _project_out(parts: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
+def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
     """Project the span of the columns H, as fitted to the first part of the residuals' rows, out of them.
 
     Near-collinear columns are slightly regularised. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the form with the smaller
     matrix is applied, twice, since the rest is a difference. Each other table depends on few of the columns.
     """
-    told, columns = next(parts)
-    lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    informing, first = next(columns)
+    lengths = np.sqrt(np.einsum("ij,ij->j", first, first))
     moved = lengths > 1e-10
-    held, lengths = columns[:, moved] / lengths[moved], lengths[moved]
-    cells, parameters = held.shape
-    if not held.size:
+    scaled, lengths = first[:, moved] / lengths[moved], lengths[moved]
+    cells, parameters = scaled.shape
+    if not scaled.size:
         return
-    gram = held.T @ held if parameters < cells else held @ held.T
+    gram = scaled.T @ scaled if parameters < cells else scaled @ scaled.T
     gram[np.diag_indices_from(gram)] += _APART
     factor = cho_factor(gram)
-    here = residuals[:, told].T
+    here = residuals[:, informing].T
     if parameters < cells:
-        fitted = cho_solve(factor, held.T @ here)
-        fitted += cho_solve(factor, held.T @ (here - held @ fitted))
-        residuals[:, told] -= fitted.T @ held.T
+        fitted = cho_solve(factor, scaled.T @ here)
+        fitted += cho_solve(factor, scaled.T @ (here - scaled @ fitted))
+        residuals[:, informing] -= fitted.T @ scaled.T
     else:  # the rest at the places that inform the parameters is r (HH' + r)^-1 times them
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
-        fitted, residuals[:, told] = held.T @ (once + twice), _APART * twice.T
-    for places, columns in parts:
-        own = columns[:, moved]
+        fitted, residuals[:, informing] = scaled.T @ (once + twice), _APART * twice.T
+    for places, further in columns:
+        own = further[:, moved]
         used = np.maximum(own.max(axis=0), -own.min(axis=0)) > 1e-12 * lengths
         residuals[:, places] -= fitted[used].T @ (own[:, used] / lengths[used]).T
 
@@ -378,9 +392,7 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
     return dict(pairs.values())
 
 
-def _pair_misfit(
-    seen: Observed, pairs: dict[Clique, list[int]], rows: Vector, weights: Vector, draws: int
-) -> tuple[Vector, Vector]:
+def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Residuals) -> tuple[Vector, Vector]:
     """Sum residuals to pairs, from all tables that contain them; return sums of squares relative to their means.
 
     A missing edge does not change the shares of single variables: the part of a pair's residuals that the residuals of
@@ -390,35 +402,35 @@ def _pair_misfit(
     after adding t times a deviation of total variation 1. NaN for pairs with parameters, which absorb most of any
     deviation.
     """
+    layout, draws, weights = seen.layout, residuals.draws, residuals.weights
     found = np.empty((1 + draws, len(pairs)))
     effects = np.full((2, draws, len(pairs)), math.nan)
-    layout = seen.layout
     for place, (pair, numbers) in enumerate(pairs.items()):
         parts, precisions = [], []
         for number in numbers:
             own = np.flatnonzero(seen.owners == number)
             block = seen.sums[own][:, layout.offsets[number] : layout.offsets[number + 1]]
             spread = np.asarray((block.multiply(block)).sum(axis=1)).ravel()  # contrasts are orthogonal
-            counts = (rows[:, own] / (weights[own] * spread)) @ block
+            counts = (residuals.rows[:, own] / (weights[own] * spread)) @ block
             table = Table((-1, *layout.scopes[number]), counts.reshape(-1, *layout.shapes[number]))
-            parts.append(table.margin((-1, *pair)).values.reshape(len(rows), -1))
+            parts.append(table.margin((-1, *pair)).values.reshape(len(counts), -1))
             precisions.append(1.0 / (parts[-1][1 : 1 + draws] ** 2).mean().clip(1e-12))
         summed = np.average(parts, axis=0, weights=precisions)
         means = (summed[1 : 1 + draws] ** 2).mean(axis=0)
         least = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
         tested = means > least
         summed = _interaction(summed, np.where(tested, means, 0.0), [layout.cardinalities[v] for v in pair])
-        left = (summed[1 : 1 + draws] ** 2).mean(axis=0)
+        noisy, (added, before) = summed[: 1 + draws], np.split(summed[1 + draws :], 2)
+        left = (noisy[1:] ** 2).mean(axis=0)
         tested &= left > _LEFT * means
         if not tested.any():
             found[:, place] = math.nan
             continue
-        found[:, place] = (summed[: 1 + draws, tested] ** 2 / left[tested]).sum(axis=1)
-        added, before = np.split(summed[1 + draws :], 2)
+        found[:, place] = (noisy[:, tested] ** 2 / left[tested]).sum(axis=1)
         if np.abs(added).sum() > _UNABSORBED * np.abs(before).sum():
             added = added * (2.0 * seen.total / np.abs(added).sum(axis=1, keepdims=True).clip(1e-300))
             added = added[np.arange(draws) % len(added)][:, tested]
-            effects[0, :, place] = (summed[1 : 1 + draws, tested] * added) @ (1.0 / left[tested])
+            effects[0, :, place] = (noisy[1:, tested] * added) @ (1.0 / left[tested])
             effects[1, :, place] = added**2 @ (1.0 / left[tested])
     return found, effects
 
