@@ -57,11 +57,7 @@ def mutual_consistency(release: ReleasedTables, weights: str = "inverse_variance
 
 
 def consistency_weights(release: ReleasedTables, weights: str) -> dict[Clique, float]:
-    """Return the weight of each measured table in common marginals; see `mutual_consistency`.
-
-    A marginal over A of a table with c cells of variance v has cells of variance v c / |A|, and |A| is the same for all
-    tables.
-    """
+    """Return each table's weight in common marginals, to which only its cells times their variance matter."""
     choice(*WEIGHTS)("weights", weights)
     if weights == "epsilon" and isinstance(release, InformedMarginals):
         raise ValueError('Public tables have no epsilon to weight them by: leave weights="inverse_variance".')
@@ -106,10 +102,7 @@ def make_consistent(
 
 
 def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
-    """Find all intersections of two or more cliques, smallest first: the empty set always, and cliques within others.
-
-    Raises ValueError if there are more than `MAX_INTERSECTIONS`.
-    """
+    """Find all intersections of two or more cliques, smallest first, with the empty set; ValueError if too many."""
     sets = [frozenset(clique) for clique in cliques]
     common: set[frozenset[str]] = {frozenset()}
     for number, clique in enumerate(sets):

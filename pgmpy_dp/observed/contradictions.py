@@ -47,16 +47,7 @@ def _failing(tests: Sequence[_Test], level: float) -> list[_Test]:
 
 
 def warn_of_contradictions(releases: Sequence[Release]) -> None:
-    """Warn about public tables and rules that contradict the releases. Only the releases are used, not the records.
-
-    The test allows for sampling error of public tables, which may describe the population of the records.
-
-    Warns
-    -----
-    UserWarning
-        If a public table differs from a noisy one, or two public tables from each other, far beyond their errors. If
-        the counts that a rule sets to zero, or the differences that it excludes, are far larger than the noise.
-    """
+    """Warn of public tables and rules that contradict releases; records may be a sample of a public population."""
     public = [
         f"{test.what} (up to {test.apart.max() / release.total:.2g} of the records)"
         for release in releases
@@ -89,20 +80,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kept: Sequence[Clique]) -> None:
-    """Warn about public tables that a fit leaves out: the network does not join their variables, and a tree that does
-    is too large.
-
-    Parameters
-    ----------
-    releases : sequence of Release
-    seen, kept : sequence of tuples of str
-        Tables over the network's variables, and the subset that is fitted.
-
-    Warns
-    -----
-    UserWarning
-        If there is such a table.
-    """
+    """Warn of public tables that a fit leaves out, since a junction tree that joins their variables is too large."""
     public = [clique for release in releases if isinstance(release, InformedMarginals) for clique in release.public]
     lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
     nodes = {variable for clique in seen for variable in clique}

@@ -31,11 +31,7 @@ def families(network: DAG) -> tuple[Clique, ...]:
 
 
 def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = ()) -> tuple[Clique, ...]:
-    """Choose the scopes of the log-potentials of a Markov network.
-
-    The candidates are edges, nodes, and the measured sets of variables that are cliques of the network; the maximal
-    ones are returned.
-    """
+    """Choose the scopes of a Markov network's log-potentials: maximal edges, nodes and measured cliques."""
     order = {node: number for number, node in enumerate(network.nodes())}
     scopes: list[Clique] = [clique for clique in measured if _joined(network, clique)]
     edges = [tuple(sorted(edge, key=order.__getitem__)) for edge in network.edges()]
@@ -45,13 +41,7 @@ def markov_scopes(network: DiscreteMarkovNetwork, measured: Iterable[Clique] = (
 
 
 def require_joined(network: DiscreteMarkovNetwork, cliques: Iterable[Clique]) -> None:
-    """Require that sets of variables are cliques of the network.
-
-    Raises
-    ------
-    ValueError
-        If edges do not join all variables of a set.
-    """
+    """Require that edges join all variables of each of these sets, else raise ValueError."""
     if not all(_joined(network, clique) for clique in cliques):
         raise ValueError("An entry of cliques is not a clique of the network: edges must join all of its variables.")
 
@@ -68,21 +58,7 @@ def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]
 
 
 def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
-    """Create the CPD of the first variable of a clique given the others.
-
-    Parameters
-    ----------
-    clique : tuple of str
-        The node, then its parents in pgmpy's order.
-    table : ndarray with one axis per variable
-        P(node | parents): non-negative, summing to 1 along the first axis.
-    state_names : mapping
-
-    Raises
-    ------
-    ValueError
-        If the table is not a conditional distribution. pgmpy does not check the CPDs that an estimator returns.
-    """
+    """Create the CPD of a clique's first variable given the others, checked, since pgmpy does not."""
     node, *parents = clique
     if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
         raise ValueError(f"the table of {node!r} given {parents} is not a conditional distribution")
@@ -106,11 +82,7 @@ def conditional(joint: Vector) -> Vector:
 def markov_factors(
     layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
 ) -> list[DiscreteFactor]:
-    """Create factors whose product has partition function 1.
-
-    Each table is scaled to a maximum of 1, and the remaining log Z is divided equally among the tables. This keeps
-    products of many factors in the floating-point range.
-    """
+    """Create factors of equal shares of log Z, so that products of many stay in the floating-point range."""
     tables = layout.split(potentials)
     tops = [float(table.max()) for table in tables]
     share = (sum(tops) - log_partition) / len(tables)
@@ -126,13 +98,7 @@ def markov_factors(
 
 
 def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -> Vector:
-    """Return the table of a CPD or factor, with the states of all axes in the given order.
-
-    Raises
-    ------
-    SchemaError
-        If the factor's states differ.
-    """
+    """Return the table of a CPD or factor with axes in the given order of states; SchemaError if they differ."""
     table = np.asarray(factor.values, dtype=np.float64)
     for axis, variable in enumerate(factor.variables):
         own = list(factor.state_names[variable])
@@ -145,24 +111,7 @@ def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -
 def log_linear(
     network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
 ) -> tuple[Layout, Vector, dict[str, list[Any]]]:
-    """Return the log-potentials of a network with CPDs or factors.
-
-    Parameters
-    ----------
-    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
-    state_names : mapping, optional
-        Order of the states in the tables; the network's own by default.
-
-    Returns
-    -------
-    layout, potentials, state_names
-        The log-potential of a zero probability is minus infinity.
-
-    Raises
-    ------
-    SchemaError
-        If the network's states differ from `state_names`, or a variable is missing there.
-    """
+    """Return layout, log-potentials and states of a network with CPDs or factors; SchemaError if states differ."""
     own = Schema.from_model(network).states
     for variable in own:
         if state_names is not None and variable not in state_names:
@@ -178,15 +127,7 @@ def log_linear(
 
 
 def bayesian_network(model: Any, estimator: str) -> DAG:
-    """Require that a model is a Bayesian network with nodes and without latent variables.
-
-    Raises
-    ------
-    TypeError
-        If it is not a pgmpy DAG.
-    ValueError
-        If it has latent variables or no nodes.
-    """
+    """Require that a model is a Bayesian network with nodes and without latent variables."""
     if not isinstance(model, DAG):
         advice = " Fit it by CollectiveEM." if isinstance(model, DiscreteMarkovNetwork) else ""
         raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.{advice}")
@@ -200,15 +141,7 @@ def bayesian_network(model: Any, estimator: str) -> DAG:
 
 
 def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
-    """Require that a model is a Markov network with nodes.
-
-    Raises
-    ------
-    TypeError
-        If it is not a Markov network.
-    ValueError
-        If it has no nodes.
-    """
+    """Require that a model is a Markov network with nodes."""
     if not isinstance(model, DiscreteMarkovNetwork):
         raise TypeError(f"{estimator} fits a PrivateMarkovNetwork, got {type(model).__name__}.")
     if not model.nodes():

@@ -137,23 +137,7 @@ class Observed(LinearObservations):
 def observed_of(
     releases: Sequence[Any], nodes: Sequence[str], scopes_of: Callable[[Sequence[Clique]], Sequence[Clique]]
 ) -> Observed:
-    """Join the observations from which a network is fitted.
-
-    Tables that only test the network are left out if they would make the junction tree too large, with a warning if
-    they are public.
-
-    Parameters
-    ----------
-    releases : sequence of Release
-    nodes : sequence of str
-    scopes_of : callable
-        Maps the measured cliques to the scopes of the network's families or factors.
-
-    Raises
-    ------
-    ValueError
-        If no release measures a node.
-    """
+    """Join the observations from which a network is fitted, without tests that make its junction tree too large."""
     observed_parts([clique for release in releases for clique in release.cliques], nodes)
     cardinalities = agreed_schema(releases, nodes).cardinalities()
 
@@ -166,13 +150,7 @@ def observed_of(
 
 
 def agreed_schema(releases: Sequence[Any], nodes: Sequence[str]) -> Schema:
-    """Return the schema of the network's variables, on whose states all releases must agree.
-
-    Raises
-    ------
-    SchemaError
-        If releases disagree on the states of a variable, or a variable is in no release.
-    """
+    """Return the schema of a network's variables; SchemaError where releases lack or disagree on one."""
     states: dict[str, Any] = {}
     for release in releases:
         for variable in nodes:
@@ -197,20 +175,13 @@ def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
 
 
 def sampling_variance(counts: Vector, total: float | Vector, squares: Vector | None = None) -> Vector:
-    """Compute the sampling variance of counts from their expectations.
-
-    For other sums over records, `squares` are the expected sums of squared terms. The variance is at least 0.25.
-    """
+    """Compute the sampling variance of expected counts, or of sums with these expected squares; at least 0.25."""
     variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
     return variance
 
 
 def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Leave out the tables that only test the network.
-
-    Of the tables that contain a family or factor, only the minimal ones are informative. A table is also
-    kept if no other kept table covers its overlap with some family.
-    """
+    """Leave out tables that only test: not within a family, minimal around it, or alone to cover some of it."""
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
     kept = {own for own in sets if any(own <= part for part in parts)}
@@ -227,18 +198,7 @@ def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> l
 def affordable(
     cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = _MOST_CELLS
 ) -> list[Clique]:
-    """Keep all informative tables, and the first tests of the network as long as its junction tree stays small.
-
-    Parameters
-    ----------
-    cardinalities : mapping of variable to int
-    scopes : sequence of tuples of str
-        Families or factors.
-    cliques : sequence of tuples of str
-        Measured tables.
-    most : int
-        Largest number of cells of the junction tree; twice its cells without tests if that is more.
-    """
+    """Keep informative tables, and first tests while the tree has at most `most` cells or twice those without tests."""
     kept = set(map(frozenset, informative_tables(cliques, scopes)))
     tests = [clique for clique in cliques if frozenset(clique) not in kept]
 

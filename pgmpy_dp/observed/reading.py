@@ -42,11 +42,7 @@ def observe(release: Any, variables: Sequence[str]) -> LinearObservations:
 
 @observe.register
 def observe_tables(release: IndependentTables, variables: Sequence[str]) -> LinearObservations:
-    """Sum every table over all but these variables, as observations of their marginals.
-
-    The noise of a sum is treated as noise of the mechanism's kind with the sum's variance. Tables of the same
-    variables are averaged, weighted by precision.
-    """
+    """Sum tables over all but these variables; those of the same variables are averaged by precision."""
     names: dict[frozenset[str], Clique] = {}
     tables: dict[Clique, list[tuple[Vector, Variance]]] = {}
     for clique, part in observed_parts(release.cliques, variables).items():
@@ -152,13 +148,7 @@ def _containing(releases: Sequence[Release], clique: Clique) -> Iterable[Release
 
 
 def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, ...], float] | None:
-    """Pool the finer histograms of a number in the releases, without its states that are no numbers.
-
-    Returns
-    -------
-    (shares, deviation) or None
-        Noisy shares of the records, and the standard deviation of their noise.
-    """
+    """Pool a number's finer histograms, without states that are no numbers: shares and their deviation, or None."""
     found = [
         (table[: len(detail.bins.labels)] / release.total, (release.total / release.noise(clique)[1]) ** 2)
         for release in releases
@@ -173,10 +163,7 @@ def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, 
 
 
 def observed_parts(cliques: Sequence[Clique], variables: Sequence[str]) -> dict[Clique, Clique]:
-    """Restrict every measured clique to the given variables; those without any are left out.
-
-    Raises ValueError if no clique contains one of the variables.
-    """
+    """Restrict every measured clique to the given variables, of which each must be in one, else ValueError."""
     known = set(variables)
     parts = {clique: tuple(variable for variable in clique if variable in known) for clique in cliques}
     seen = {variable for part in parts.values() for variable in part}

@@ -24,14 +24,7 @@ Mask = NDArray[np.bool_]
 
 
 def require_held(network: Network, schema: Schema) -> None:
-    """Require that the structure of a network can represent the rules about its variables.
-
-    Raises
-    ------
-    SchemaError
-        If no family, or no clique of a Markov network, contains the variables of a rule; the message names them. If
-        the rules leave no joint state.
-    """
+    """Require that families, or cliques of a Markov network, hold each rule's variables; else SchemaError."""
     own = schema.select([node for node in network.nodes() if node in schema.states])
     if not isinstance(network, DiscreteMarkovNetwork):
         family_masks(families(network), own)

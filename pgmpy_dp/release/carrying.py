@@ -37,10 +37,7 @@ def carries(path: str | os.PathLike[str]) -> bool:
 
 
 def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | Sequence[Release] | None) -> None:
-    """Write a model and its releases; an existing file is replaced only when the new one is complete.
-
-    Raises ValueError if there is no release.
-    """
+    """Write a model and its releases, at least one; an existing file is replaced once the new one is complete."""
     if held is None:
         raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
     releases = (held,) if isinstance(held, Release) else held
@@ -70,11 +67,7 @@ def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
 
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:
-    """Read what `write_carrying` wrote, and check its releases.
-
-    Raises FileNotFoundError if the file does not exist; ReleaseFormatError if the file is damaged or of another kind,
-    or a release in it is invalid.
-    """
+    """Read what `write_carrying` wrote, and check its releases; ReleaseFormatError if anything is wrong."""
     with Path(path).open("rb") as handle:
         try:
             stated = check_ending(handle, 1 + MOST_RELEASES, _WANTED)

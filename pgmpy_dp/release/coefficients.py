@@ -445,10 +445,7 @@ def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Cl
 
 
 def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:
-    """Compute the epsilon, at a given delta, of residuals with these noise scales as one block, rounded up.
-
-    Raises ValueError if delta is out of range, or the noise is too large or too small for 64-bit integers.
-    """
+    """Compute the epsilon of residuals as one block, rounded up; ValueError if 64 bits cannot hold the noise."""
     drawn = [
         coefficient_scales(schema, each, scale) * coefficient_parts(schema, each) for each, scale in scales.items()
     ]

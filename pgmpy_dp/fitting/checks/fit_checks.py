@@ -84,11 +84,7 @@ def _measured(releases: Sequence[Release], nodes: Sequence[str]) -> list[Clique]
 
 
 def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetwork | None:
-    """Restrict a Bayesian network to variables of measured tables and their ancestors: the largest testable part.
-
-    Tables with few ancestors come first, and among equals those of variables that share no family: only these reveal
-    missing edges.
-    """
+    """Restrict a Bayesian network to the largest testable part; tables that reveal missing edges come first."""
     if isinstance(network, DiscreteMarkovNetwork):
         return None
     states = agreed_schema(releases, list(network.nodes()))
@@ -223,10 +219,7 @@ def _drawn_tables(
     draws: int,
     generator: np.random.Generator,
 ) -> Vector:
-    """Simulate deviations of tables in a tree from their expectation, for the actual number of records.
-
-    Large trees are processed in parts. No records are drawn, so their number does not affect the work.
-    """
+    """Simulate deviations of tables in a tree for the actual number of records, without drawing these."""
     count, layout = max(1, round(seen.total)), seen.layout
     number = {variable: place for place, variable in enumerate(tree.variables)}
     scopes = [tuple(number[variable] for variable in clique) for clique in layout.scopes]
@@ -277,25 +270,7 @@ def _drawn_records(
 
 
 def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int = 0) -> FitCheck:
-    """Test whether records of a mixture could have given a release: post-processing, at no cost to privacy.
-
-    The law of the misfit is that of records drawn from the mixture and of fresh noise. The fit has absorbed a part of
-    both in the release, so the test is conservative.
-
-    Parameters
-    ----------
-    mixture : Mixture
-    schema : Schema
-        Of the mixture's variables, with the states of the release.
-    release : NoisyMarginals or InformedMarginals
-        What the mixture was fitted to.
-    seed : int
-
-    Raises
-    ------
-    TreeTooLargeError
-        If simulated tables do not fit in memory.
-    """
+    """Test conservatively whether records of a mixture gave a release: the fit has absorbed some of the noise."""
     seen = Observed.of([release.as_measured], list(schema.variables))
     size, scopes = seen.layout.size, seen.cliques
     if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:

@@ -313,10 +313,7 @@ def fit_test(
 
 
 def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
-    """Return the change of the parameters (logarithms) by one step of Fisher scoring on all observations.
-
-    Directions that the observations leave open are regularised to steps of about one, so that they stay small.
-    """
+    """Return a step of Fisher scoring of log parameters, regularised where observations leave them open."""
     residuals, weights = seen.residuals(shares)
     with one_thread():
         ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(weights.size, dtype=np.bool_))
@@ -329,10 +326,7 @@ def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
 def _columns(
     seen: Observed, shares: Vector, weights: Vector, tangents: Tangents | None, informs: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
-    """Standardise derivatives of observations by the fitted parameters, and by the number of records if unknown.
-
-    Tables that inform the parameters come first, all together, and then each other table by itself.
-    """
+    """Standardise derivatives by parameters and number of records: of informative tables, then of each other one."""
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~informs & (seen.owners == owner)) for owner in np.unique(seen.owners[~informs]))
     for places in itertools.chain([np.flatnonzero(informs)], others):
@@ -454,10 +448,7 @@ def _found_despite(squares: Vector, effects: Vector, bar: float) -> float:
 
 
 def _strongest(table: Vector) -> float:
-    """Return the total variation between a table and one with the same margins and strong dependence.
-
-    Cells are filled greedily, each as far as its row and column allow, in the order of the variation that they add.
-    """
+    """Return the total variation to a table with the same margins and greedily strong dependence."""
     rows, columns, dependent = table.sum(axis=1), table.sum(axis=0), np.zeros_like(table)
     for _ in range(sum(table.shape)):
         room = np.minimum(rows[:, None], columns)
@@ -493,10 +484,7 @@ def _quantile(law: Vector, level: float) -> float:
 
 
 def _tail(values: Vector, law: Vector) -> Vector:
-    """Return for each value of a column the share of its simulated values that are as large.
-
-    In the upper tail, roots of sums of squares and logarithms of probabilities are about exponential.
-    """
+    """Return the share of simulated values that are as large as each value; the upper tail is about exponential."""
     law = np.sort(law, axis=0)
     draws, columns = law.shape
     found = np.empty_like(values)
