@@ -20,9 +20,8 @@ from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
-from pgmpy_dp.observed.factors import families, markov_scopes, tabular_cpd
+from pgmpy_dp.observed.factors import families, forbidden_log_mask, markov_scopes, scope_masks, tabular_cpd
 from pgmpy_dp.observed.observed import Observed, affordable, observed_of
-from pgmpy_dp.observed.rule_tables import barred_cells, scope_masks
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release.kinds import several
 from pgmpy_dp.schema import Clique, Schema
@@ -159,7 +158,7 @@ class CollectiveEM(NetworkTableEstimator):
         seen = observed_of(several(release), list(schema.variables), scopes_of)
         scopes = scopes_of(seen.cliques)
         engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), self.inference)
-        barred = barred_cells(scopes, scope_masks(scopes, schema), schema)
+        barred = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
         fit = fit_undirected(engine, scopes, seen, self.max_iter, self.prior_scale, barred)
         return self._factors(engine, self._kept(fit), schema, scopes)
 

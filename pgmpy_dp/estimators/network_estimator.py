@@ -21,10 +21,19 @@ from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
-from pgmpy_dp.observed.factors import bayesian_network, markov_factors, markov_network, tabular_cpd
+from pgmpy_dp.observed.factors import (
+    bayesian_network,
+    family_masks,
+    forbidden_log_mask,
+    markov_factors,
+    markov_network,
+    require_held,
+    ruled_table,
+    scope_masks,
+    tabular_cpd,
+)
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.observed import agreed_schema
-from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, require_held, ruled_table, scope_masks
 from pgmpy_dp.privacy.checks import number
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import joint_guarantee, refuse_repeated, several
@@ -127,7 +136,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         places = engine.layout.places(scopes)
         if schema.rules:
             potentials = potentials.copy()
-            potentials[places] += barred_cells(scopes, scope_masks(scopes, schema), schema)
+            potentials[places] += forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
         calibration = engine.calibrate(potentials)
         self._warn_unless(calibration.converged, "Loopy belief propagation")
         layout = Layout.of(engine.layout.cardinalities, scopes)

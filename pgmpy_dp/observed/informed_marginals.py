@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.
 _LEAST_SHARE = 0.01
+# What is that of the noisy tables: public ones cost nothing, and may count other records.
+_OF_NOISY = ("schema", "guarantee", "public_total", "details", "total", "total_variance", "scales")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,7 +96,7 @@ def read_public_tables(public: Any, schema: Schema) -> dict[Clique, PublicTable]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InformedMarginals(  # type: ignore[override]  # cliques follow from the tables
+class InformedMarginals(
     IndependentTables, Release, kind="informed_tables", properties=("public_total", "cliques", "public")
 ):
     """Noisy tables of a release, with public tables about the same records, which cost no privacy.
@@ -145,46 +147,16 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
 
     noisy: NoisyMarginals
     public: Mapping[Clique, Any]
+    if TYPE_CHECKING:
+
+        @property
+        def scales(self) -> Mapping[Clique, float]: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.noisy, NoisyMarginals):
             raise TypeError(f"Public tables can be joined to noisy tables only, got {type(self.noisy).__name__}.")
-        object.__setattr__(self, "public", MappingProxyType(read_public_tables(self.public, self.noisy.schema)))
-
-    @property
-    def schema(self) -> Schema:  # type: ignore[override]  # it is the release's
-        """The schema of the noisy tables."""
-        return self.noisy.schema
-
-    @property
-    def guarantee(self) -> Guarantee:  # type: ignore[override]
-        """The guarantee of the noisy tables: public ones cost nothing."""
-        return self.noisy.guarantee
-
-    @property
-    def public_total(self) -> int | None:  # type: ignore[override]
-        """The number of records if it is public."""
-        return self.noisy.public_total
-
-    @property
-    def details(self) -> Mapping[Clique, Any]:  # type: ignore[override]
-        """The finer histograms of the noisy tables."""
-        return self.noisy.details
-
-    @property
-    def total(self) -> float:
-        """The number of records according to the noisy tables; public tables may count others."""
-        return self.noisy.total
-
-    @property
-    def total_variance(self) -> float:
-        """The variance of `total`."""
-        return self.noisy.total_variance
-
-    @property
-    def scales(self) -> Mapping[Clique, float]:
-        """The noise scales of the noisy tables."""
-        return self.noisy.scales
+        same = {name: getattr(self.noisy, name) for name in _OF_NOISY}
+        self._settle(public=read_public_tables(self.public, self.noisy.schema), **same)
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise (or public error) in a cell of a table."""
@@ -213,12 +185,12 @@ class InformedMarginals(  # type: ignore[override]  # cliques follow from the ta
         return {**apart, **kept}
 
     @cached_property
-    def tables(self) -> Mapping[Clique, NDArray[Any]]:  # type: ignore[override]  # they follow from both
+    def tables(self) -> Mapping[Clique, NDArray[Any]]:
         """All tables, in numbers of records."""
         return MappingProxyType({clique: table for clique, (table, _) in self._joined.items()})
 
     @cached_property
-    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
+    def variances(self) -> Mapping[Clique, float]:
         """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
 

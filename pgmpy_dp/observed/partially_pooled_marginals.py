@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,8 @@ from pgmpy_dp.inference.collective.partial_pooling import (
     star,
 )
 from pgmpy_dp.inference.tables.table import Table, Vector, centred
-from pgmpy_dp.observed.reading import observe_tables
+from pgmpy_dp.observed.reading import MeanTables, observe_tables
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
-from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
@@ -227,12 +226,12 @@ class PartiallyPooledMarginals(
         return self._counts(self.totals, self._with_all_errors)
 
     @property
-    def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
+    def tables(self) -> Mapping[Clique, NDArray[np.float64]]:
         """The estimated tables of counts."""
         return MappingProxyType({clique: table for clique, (table, _) in self._slices.items()})
 
     @property
-    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
+    def variances(self) -> Mapping[Clique, float]:
         """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(each.mean()) for clique, (_, each) in self._slices.items()})
 
@@ -258,13 +257,14 @@ class PartiallyPooledMarginals(
         records = np.divide(one, drawn, out=totals.copy(), where=drawn > 0)
         slices = self._counts(records, found, repeated)
         return [
-            _PooledPart(
+            MeanTables(
                 part.schema.join(self.schema.select(self.schema.variables[1:])),
                 {clique[1:]: table[number] for clique, (table, _) in slices.items()},
                 {clique[1:]: float(each[number]) for clique, (_, each) in slices.items()},
                 float(records[number]),
                 part.total_variance * float(records[number] / totals[number]) ** 2,
                 self.guarantee,
+                self.law,
             )
             for number, part in enumerate(self.parts.values())
         ]
@@ -292,25 +292,6 @@ class PartiallyPooledMarginals(
         totals = GaussianNoise(self.totals, self._total_variances)
         owners = np.append(seen.owners, np.full(len(self.parts), len(seen.cliques)))
         return LinearObservations((*seen.cliques, (self.variable,)), end_to_end([seen.noise, totals]), owners, None)
-
-
-@dataclass(frozen=True, eq=False)
-class _PooledPart(IndependentTables):
-    """The tables of one part, read like a release."""
-
-    schema: Schema
-    tables: Mapping[Clique, NDArray[np.float64]]
-    variances: Mapping[Clique, float]
-    total: float
-    total_variance: float
-    guarantee: Guarantee
-    law: ClassVar[str] = "gaussian"  # type: ignore[misc]
-    chosen_among: ClassVar[Mapping[Clique, int]] = MappingProxyType({})
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """All variables, since every part has a table of each."""
-        return self.schema.variables
 
 
 def _order(schema: Schema) -> Mapping[str, int]:

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce, singledispatch
 from itertools import combinations
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, LinearObservations
 from pgmpy_dp.inference.tables.table import Vector, pooled
+from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.coefficients import MeasuredCoefficients
 from pgmpy_dp.release.contrasts import coefficient_weights, contrasts
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, Variance, margin
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 LAWS: Mapping[str, Law] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
 
 # Largest number of entries of the matrix of all coefficients, which then takes about 0.8 GB.
 MAX_ENTRIES = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class MeanTables(IndependentTables):
+    """Tables that were computed from released ones, read like a release."""
+
+    schema: Schema
+    tables: Mapping[Clique, NDArray[Any]]
+    variances: Mapping[Clique, float]
+    total: float
+    total_variance: float
+    guarantee: Guarantee
+    law: str
+    chosen_among: ClassVar[Mapping[Clique, int]] = MappingProxyType({})
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All variables, since each is in a table."""
+        return self.schema.variables
 
 
 @singledispatch

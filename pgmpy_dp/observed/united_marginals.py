@@ -69,9 +69,7 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnitedMarginals(  # type: ignore[override]  # cliques follow from the parts
-    IndependentTables, Release, kind="united_tables", properties=("variable", "overlap", "parts")
-):
+class UnitedMarginals(IndependentTables, Release, kind="united_tables", properties=("variable", "overlap", "parts")):
     """Releases of noisy tables of different records as one release, with a public variable that tells them apart.
 
     Parameters
@@ -134,18 +132,11 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         if overlap > len(parts):
             raise ValueError(f"overlap is {overlap}, but there are {len(parts)} releases: it is at most that.")
         refuse_repeated(list(parts.values()))
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "overlap", overlap)
-        object.__setattr__(self, "schema", _common_schema(parts, self.variable))
-        object.__setattr__(self, "guarantee", _united_guarantee(list(parts.values()), overlap))
+        guarantee = _united_guarantee(list(parts.values()), overlap)
+        self._settle(parts=parts, overlap=overlap, schema=_common_schema(parts, self.variable), guarantee=guarantee)
 
     @property
-    def as_measured(self) -> UnitedMarginals:
-        """The union with the errors that its parts state."""
-        return self
-
-    @property
-    def public_total(self) -> int | None:  # type: ignore[override]  # it is the sum of the parts'
+    def public_total(self) -> int | None:
         """The number of records of all parts, if it is public."""
         totals = [part.public_total for part in self.parts.values()]
         return None if None in totals else sum(totals)  # type: ignore[arg-type]
@@ -171,7 +162,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return "laplace" if {part.law for part in self.parts.values()} == {"laplace"} else "gaussian"
 
     @property
-    def cliques(self) -> tuple[Clique, ...]:  # type: ignore[override]
+    def cliques(self) -> tuple[Clique, ...]:
         """The new variable with the variables of each measured table; those that all parts measured come first."""
         return tuple((self.variable, *clique) for clique in sorted(self._measured, key=lambda c: not self._whole(c)))
 
@@ -190,7 +181,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return None not in self._measured[clique]
 
     @cached_property
-    def tables(self) -> Mapping[Clique, NDArray[np.float64]]:  # type: ignore[override]
+    def tables(self) -> Mapping[Clique, NDArray[np.float64]]:
         """The tables that all parts measured, with the new variable as first axis."""
         return MappingProxyType(
             {
@@ -206,7 +197,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         return {c: held for c, held in self._measured.items() if self._whole(c)}  # type: ignore[misc]
 
     @cached_property
-    def variances(self) -> Mapping[Clique, float]:  # type: ignore[override]
+    def variances(self) -> Mapping[Clique, float]:
         """The mean variance of the noise in a cell of each table in `tables`."""
         return MappingProxyType(
             {
@@ -216,7 +207,7 @@ class UnitedMarginals(  # type: ignore[override]  # cliques follow from the part
         )
 
     @cached_property
-    def details(self) -> Mapping[Clique, Any]:  # type: ignore[override]
+    def details(self) -> Mapping[Clique, Any]:
         """The finer histograms of numbers that all parts measured, summed."""
         first, *others = self.parts.values()
         shared = [clique for clique in first.details if all(clique in part.details for part in others)]

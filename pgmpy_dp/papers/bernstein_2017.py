@@ -31,7 +31,6 @@ from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.network_estimator import Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.readings.directed import read_joint, require_exact
-from pgmpy_dp.fitting.readings.undirected import PooledTables
 from pgmpy_dp.inference import (
     NLBP,
     Calibration,
@@ -46,7 +45,7 @@ from pgmpy_dp.inference import (
 from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
-from pgmpy_dp.observed.reading import law_of
+from pgmpy_dp.observed.reading import MeanTables, law_of
 from pgmpy_dp.papers.naive_mle import NaiveMLE
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release import NoisyMarginals
@@ -306,7 +305,7 @@ class CGMEM(NaiveMLE):
         return path.potentials[-1]
 
 
-def tables_noise(layout: Layout, release: NoisyMarginals | PooledTables) -> LaplaceNoise | GaussianNoise:
+def tables_noise(layout: Layout, release: NoisyMarginals | MeanTables) -> LaplaceNoise | GaussianNoise:
     """Return the noisy tables of the layout's cliques, with the law of their noise.
 
     Raises

@@ -354,8 +354,8 @@ KNOWN = set(
     """
     Bins.closed Bins.fine DiscoveredStates.interpret DiscoveredStates.states Guarantee.after Guarantee.from_dict
     Guarantee.of Guarantee.own HouseholdMixture.fit HouseholdSchema.joined HouseholdSchema.level
-    HouseholdSchema.measured InformedMarginals.guarantee InformedMarginals.interpret InformedMarginals.join
-    InformedMarginals.schema NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
+    HouseholdSchema.measured InformedMarginals.interpret InformedMarginals.join
+    NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
     NoisyMarginals.thinned NoisyResiduals.interpret PairwiseMixture.fit PartiallyPooledMarginals.as_measured
     PartiallyPooledMarginals.of PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
     PrivateBayesianNetwork.of PrivateDataset.discover_states PrivateDataset.measure
@@ -370,7 +370,7 @@ KNOWN = set(
     Schema.from_dict Schema.from_dictionary Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of
     Schema.replace Schema.select
     Schema.with_states
-    StepwiseEstimator.fit SupervisedEstimator.fit UnitedMarginals.as_measured UnitedMarginals.interpret Wall.after
+    StepwiseEstimator.fit SupervisedEstimator.fit UnitedMarginals.interpret Wall.after
     Wall.begin Wall.plan agree exact_marginals load merge_rare_states union
     """.split()  # noqa: SIM905
 )

@@ -8,8 +8,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
-from pgmpy_dp.observed.factors import families
-from pgmpy_dp.observed.rule_tables import family_masks, ruled_table
+from pgmpy_dp.observed.factors import families, family_masks, ruled_table
 
 PLACES = {"Ulm": "south", "Kiel": "north", "Bonn": "north"}
 STATES = {"place": list(PLACES), "region": ["north", "south"], "boat": ["no", "yes"], "sea": ["no", "yes"]}

@@ -22,11 +22,19 @@ from pgmpy_dp.inference.posterior.hamiltonian import Concentrations, Scale, log_
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.junction_tree import counted
-from pgmpy_dp.observed.factors import Network, bayesian_network, families, markov_scopes, outside
+from pgmpy_dp.observed.factors import (
+    Network,
+    bayesian_network,
+    families,
+    family_masks,
+    forbidden_log_mask,
+    markov_scopes,
+    outside,
+    scope_masks,
+)
 from pgmpy_dp.observed.observed import Observed, agreed_schema, informative_tables
 from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals
 from pgmpy_dp.observed.reading import first_containing, maximal
-from pgmpy_dp.observed.rule_tables import barred_cells, family_masks, scope_masks
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE, refuse_exact, refuse_repeated
@@ -228,7 +236,7 @@ class Problem:
     def barred(self) -> Vector:
         """Logarithms of which cells of the scopes rules allow: minus infinity for those that they forbid, else 0."""
         masks = (scope_masks if self.rows is None else family_masks)(self.scopes, self.schema)
-        return np.asarray(barred_cells(self.scopes, masks, self.schema))
+        return np.asarray(forbidden_log_mask(self.scopes, masks, self.schema))
 
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
         """Return the posterior density and a starting point."""

@@ -24,10 +24,9 @@ from pgmpy_dp.inference.trees.junction_tree import TiedTree
 from pgmpy_dp.observed.factors import markov_scopes, outside
 from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.observed.observed import Observed
-from pgmpy_dp.observed.reading import first_containing, maximal
-from pgmpy_dp.release import Guarantee, Release
+from pgmpy_dp.observed.reading import MeanTables, first_containing, maximal
+from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
-from pgmpy_dp.release.marginals import IndependentTables
 from pgmpy_dp.schema import Clique, Schema
 
 # Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
@@ -308,18 +307,6 @@ Groups = dict[Clique, tuple[Clique, ...]]
 
 
 @dataclass(frozen=True)
-class PooledTables(IndependentTables):
-    """Mean tables of groups of cliques, read like a release of tables."""
-
-    schema: Schema
-    tables: Mapping[Clique, NDArray[Any]]
-    variances: Mapping[Clique, float]
-    total: float
-    total_variance: float
-    guarantee: Guarantee
-
-
-@dataclass(frozen=True)
 class Tying:
     """Groups of cliques of a network that share parameters, by the names under which their tables are measured.
 
@@ -389,7 +376,7 @@ class Tying:
         return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
-        """Return one table per group, as `NoisyMarginals` or `PooledTables`.
+        """Return one table per group, as `NoisyMarginals` or `MeanTables`.
 
         If each clique was measured, this is their mean, which is all that a fit with tied potentials depends on. Its
         noise is treated as noise of the release's kind with the variance of the mean, the tables' as independent.
@@ -404,4 +391,6 @@ class Tying:
             tables[name] = np.mean([table for table, _ in read], axis=0)
             variances[name] = sum(variance for _, variance in read) / len(read) ** 2
         total, variance = release.total, release.total_variance
-        return PooledTables(self.name_schema(release.schema), tables, variances, total, variance, release.guarantee)
+        return MeanTables(
+            self.name_schema(release.schema), tables, variances, total, variance, release.guarantee, release.law
+        )
