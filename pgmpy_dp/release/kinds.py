@@ -53,7 +53,15 @@ _READINGS = {
     "partially_pooled_tables": "PartiallyPooledMarginals",
     "informed_tables": "InformedMarginals",
 }
-_OF_TABLES = frozenset({"total", "total_variance", "noise", "marginal", "observations"})
+
+
+class _Refusal:
+    """What kinds of releases without tables have in place of what is read from tables."""
+
+    def __get__(self, release: Release | None, kind: type[Release]) -> Any:
+        if release is None:
+            return self
+        raise TypeError(f"{kind.__name__} contain {release.what}, not tables.")
 
 
 class Release:
@@ -116,16 +124,7 @@ class Release:
 
     else:
         public_total, chosen_among, details = None, MappingProxyType({}), MappingProxyType({})
-
-        def __getattr__(self, name):
-            if name in _OF_TABLES:
-                raise TypeError(f"{type(self).__name__} contain {self.what}, not tables.")
-            if name == "copy":  # pgmpy's own estimators copy the frame that they read, and reach here with a release
-                raise AttributeError(
-                    "A release is not a data frame, which pgmpy's own estimators need: name an estimator of pgmpy_dp, "
-                    "as in network.fit(release, estimator=dp.AutoMLE())."
-                )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        total = total_variance = noise = marginal = observations = _Refusal()
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from pgmpy_dp.release.kinds import (
     checked_total,
     frozen_array,
     holding_cliques,
-    noise_law,
     warn_of_other_records,
 )
 from pgmpy_dp.schema import Clique, Schema
@@ -51,11 +50,8 @@ class IndependentTables:
         def tables(self) -> Mapping[Clique, NDArray[Any]]: ...
         @property
         def variances(self) -> Mapping[Clique, float]: ...
-
-    @property
-    def law(self) -> str:
-        """The distribution of the noise: "laplace" or "gaussian"."""
-        return noise_law(self.guarantee)
+        @property
+        def law(self) -> str: ...
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
