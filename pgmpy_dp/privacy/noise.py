@@ -2,11 +2,33 @@
 
 Private noise is drawn by OpenDP's exact integer samplers alone; numpy never draws it, and it has no seed. The coins of
 private samples come from the operating system (`coins`). Simulation studies draw the same distributions by numpy.
+
+What a loss buys. Each scale below is the smallest float at which OpenDP's own price is within the loss.
+
+- Discrete Laplace noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the
+  table by d in L1 norm changes the probability of any output by a factor of at most exp(d / b): epsilon = d / b. Tables
+  of the same records with independent noise compose: a record changes each table by at most its sensitivity, so k
+  tables with epsilons e_1 .. e_k together cost the sum of these.
+- Discrete Gaussian noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2));
+  a change of the table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020). For k
+  tables with different sigma_i, divide each table by its sigma_i: a record then changes all of them together by at most
+  sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one table. So rho = sum_i s / (2
+  sigma_i**2), the sum of the tables' shares.
+- Permute-and-flip at scale s is (2 d / s)-differentially private if no neighbour changes any score by more than d
+  (McKenna and Sheldon 2020, Theorem 1, with s = 2 d / epsilon). It equals adding exponential noise of scale s to the
+  negated scores and taking the largest (Ding, Kifer, Steinke, Wang, Xiao and Zhang 2021), but on exact integers.
+- The exponential mechanism at scale s draws a candidate with odds exp(-score / s). If no neighbour changes any score by
+  more than d, the log-odds of any two candidates change by at most e = 2 d / s: the mechanism is e-bounded range (Dong,
+  Durfee and Rogers 2020), and so (e**2 / 8)-zCDP (Cesar and Rogers 2021). Accounted as pure epsilon, it would cost e,
+  and so e**2 / 2 of zCDP. If a record changed all scores in the same direction, e would be half as large; this does not
+  hold for ours. It equals adding Gumbel noise of scale s, of which OpenDP computes only as many digits as the
+  comparison needs, so no floating-point number is drawn.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
@@ -26,8 +48,7 @@ Neighbours = Literal["add_remove", "replace_one"]
 # A unit's weight is divided into this many parts: a power of two, so that weighted counts are exact floats.
 UNIT_WEIGHT = 2**20
 
-# Largest scale, in records: beyond it noise could leave the 64-bit integers, where OpenDP saturates and the stated
-# variance would be wrong.
+# In records: beyond it noise could leave the 64-bit integers, where OpenDP saturates and the stated variance is wrong.
 MAX_SCALE = 2.0**50
 
 # Relative amount by which delta is lowered before a threshold is chosen; far more than floats round.
@@ -48,13 +69,6 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
     Replacing the unit subtracts one such vector a and adds another, b: the L1 norm is at most 2 `rows`, and the
     squared L2 norm |a|**2 + |b|**2 - 2 a.b at most 2 `rows`**2, since a.b >= 0; both are reached by two cells.
 
-    Parameters
-    ----------
-    neighbours : {"add_remove", "replace_one"}
-    norm : {"l1", "squared_l2"}
-    rows : int
-        The largest sum that one unit adds to the table.
-
     Examples
     --------
     >>> table_sensitivity("replace_one", "l1")
@@ -71,27 +85,7 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
 
 
 def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Find the smallest scale at which OpenDP's discrete Laplace noise on one table costs at most epsilon.
-
-    Noise of scale b on every cell has probabilities proportional to exp(-|k| / b), so a change of the table by d in L1
-    norm changes the probability of any output by a factor of at most exp(d / b): epsilon = sensitivity / b. Tables of
-    the same records with independent noise compose: a record changes each table by at most its sensitivity, so k tables
-    with epsilons e_1 .. e_k together cost the sum of these.
-
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        This table's share; a float is read as its printed decimal.
-    sensitivity : int
-        L1 sensitivity of the table, from :func:`table_sensitivity`.
-
-    Returns
-    -------
-    float
-        Scale b in records.
-
-    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
-    is not installed.
+    """Find the scale b, in records, at which discrete Laplace noise on one table costs at most epsilon.
 
     Examples
     --------
@@ -120,28 +114,7 @@ def least_threshold(scale: float, delta: float, rows: int) -> int:
 
 
 def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
-    """Find the smallest scale at which OpenDP's discrete Gaussian noise on one table costs at most rho of zCDP.
-
-    Noise of parameter sigma on every cell has probabilities proportional to exp(-k**2 / (2 sigma**2)); a change of the
-    table by d in L2 norm costs d**2 / (2 sigma**2) of zCDP (Canonne, Kamath and Steinke 2020). For k tables with
-    different sigma_i, divide each table by its sigma_i: a record then changes all of them together by at most
-    sum_i s / sigma_i**2 in squared L2 norm, where s is the squared sensitivity of one table (1 or 2). So
-    rho = sum_i s / (2 sigma_i**2), the sum of the tables' shares.
-
-    Parameters
-    ----------
-    rho : Fraction or float
-        This table's share; a float is read as its printed decimal.
-    squared_sensitivity : int
-        Squared L2 sensitivity of the table, from :func:`table_sensitivity`.
-
-    Returns
-    -------
-    float
-        Scale sigma in records.
-
-    Raises ValueError if an argument is out of range, or the noise would not fit 64-bit integers; ImportError if OpenDP
-    is not installed.
+    """Find the scale sigma, in records, at which discrete Gaussian noise on one table costs at most rho of zCDP.
 
     Examples
     --------
@@ -156,17 +129,7 @@ def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
 
 
 def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Find the smallest scale at which :func:`permute_and_flip` costs at most epsilon.
-
-    Permute-and-flip at scale s is (2 sensitivity / s)-differentially private if no neighbour changes any score by more
-    than `sensitivity` (McKenna and Sheldon 2020, Theorem 1, with s = 2 sensitivity / epsilon).
-
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        A float is read as its printed decimal.
-    sensitivity : int
-        Sensitivity of each score.
+    """Find the scale at which permute-and-flip costs at most epsilon, for scores of this sensitivity.
 
     Examples
     --------
@@ -178,24 +141,7 @@ def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
 
 
 def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
-    """Find the smallest scale at which :func:`exponential_choice` costs at most rho of zCDP.
-
-    If no neighbour changes any score by more than `sensitivity`, the log-odds of any two candidates under the
-    exponential mechanism at scale s change by at most e = 2 sensitivity / s: the mechanism is e-bounded range, and so
-    (e**2 / 8)-zCDP (Cesar and Rogers 2021). Accounted as pure epsilon, it would cost e, and so e**2 / 2 of zCDP. If a
-    record changed all scores in the same direction, e would be half as large; this does not hold for ours.
-
-    Parameters
-    ----------
-    rho : Fraction or float
-    sensitivity : int
-        Sensitivity of each score.
-
-    References
-    ----------
-    Dong, Durfee and Rogers (2020). Optimal differential privacy composition for exponential mechanisms. ICML.
-    Cesar and Rogers (2021). Bounding, concentrating, and truncating: unifying privacy loss composition for data
-    analytics. ALT.
+    """Find the scale at which the exponential mechanism costs at most rho of zCDP, for scores of this sensitivity.
 
     Examples
     --------
@@ -239,37 +185,6 @@ def gaussian_variance(scale: float) -> float:
     with np.errstate(over="ignore"):
         weights = np.exp(-0.5 * (k / sigma) ** 2)
     return max(float((k**2 * weights).sum() / (0.5 + weights.sum())), 1e-100)
-
-
-def add_discrete_laplace(counts: Counts, scale: float) -> Counts:
-    """Add independent discrete Laplace noise to one-dimensional int64 counts, by OpenDP; see :func:`laplace_scale`.
-
-    Returns a new array. Raises ValueError for counts or scales of the wrong kind, ImportError without OpenDP.
-    """
-    return _added("laplace", counts, scale)
-
-
-def add_discrete_gaussian(counts: Counts, scale: float) -> Counts:
-    """Add independent discrete Gaussian noise by OpenDP to every count; see :func:`add_discrete_laplace`."""
-    return _added("gaussian", counts, scale)
-
-
-def permute_and_flip(scores: Counts, scale: float) -> int:
-    """Draw the position of a low score by OpenDP's permute-and-flip; see :func:`selection_scale`.
-
-    This equals adding exponential noise of this scale to the negated scores and taking the largest (Ding, Kifer,
-    Steinke, Wang, Xiao and Zhang 2021), but on exact integers.
-    """
-    return _chosen("permute_and_flip", scores, scale)
-
-
-def exponential_choice(scores: Counts, scale: float) -> int:
-    """Draw a position with odds exp(-score / scale) by OpenDP's exponential mechanism; see :func:`exponential_scale`.
-
-    This equals adding Gumbel noise of this scale to the negated scores and taking the largest, except that OpenDP
-    computes only as many digits of the noise as the comparison needs, so no floating-point number is drawn.
-    """
-    return _chosen("exponential", scores, scale)
 
 
 def _opendp() -> SimpleNamespace:
@@ -324,27 +239,12 @@ def _smallest_scale(kind: _Kind, start: float, distance: float, target: float) -
     raise ValueError(f"No noise scale near {start!r} meets a loss of {target!r}: choose a larger one.")
 
 
-def _added(kind: _Kind, counts: Counts, scale: float) -> Counts:
-    # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.
-    counts, scale = checked_counts(counts), checked_scale(scale)
-    if counts.size == 0:
-        return counts.copy()
-
-    def draw(part: Counts) -> Counts:
-        return np.array(_measurement(kind, scale)(np.array(part, order="C")), dtype=np.int64)
-
-    if counts.size <= _PART:  # starting a thread takes longer than a small table
-        return draw(counts)
-    # Cells are independent and OpenDP releases Python's lock, so parts can be drawn in parallel.
-    parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return np.concatenate(list(pool.map(draw, parts)))
-
-
-def _chosen(kind: _Kind, scores: Counts, scale: float) -> int:
-    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
-        raise ValueError("scores must be a one-dimensional array of int64, not empty.")
-    return int(_measurement(kind, float(exact_positive("scale", scale)))(np.array(scores, order="C")))
+def added(counts: Counts, scales: NDArray[np.float64], add: Callable[[Counts, float], Counts]) -> Counts:
+    """Add independent noise to every count at its own scale, by one call for all of one scale."""
+    noisy, order = np.empty_like(counts), np.argsort(scales, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(scales[order])) + 1) if counts.size else ():
+        noisy[same] = add(counts[same], float(scales[same[0]]))
+    return noisy
 
 
 def checked_scale(scale: float) -> float:
@@ -393,17 +293,53 @@ class NoiseSource(Protocol):
 
 
 class OpenDPNoise:
-    """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`."""
+    """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`.
+
+    Counts or scales of the wrong kind raise ValueError, and ImportError where OpenDP is missing.
+    """
 
     private = True
-    discrete_laplace = staticmethod(add_discrete_laplace)
-    discrete_gaussian = staticmethod(add_discrete_gaussian)
     coins = staticmethod(poisson_sample)
     choose = staticmethod(fixed_sample)
     keys = staticmethod(random_keys)
-    least = staticmethod(permute_and_flip)
-    exponential_least = staticmethod(exponential_choice)
     below = staticmethod(random_integer)
+
+    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
+        """Add discrete Laplace noise to one-dimensional int64 counts; returns a new array."""
+        return self._added("laplace", counts, scale)
+
+    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
+        """Add discrete Gaussian noise to one-dimensional int64 counts; returns a new array."""
+        return self._added("gaussian", counts, scale)
+
+    def least(self, scores: Counts, scale: float) -> int:
+        """Draw the position of a low score by permute-and-flip."""
+        return self._chosen("permute_and_flip", scores, scale)
+
+    def exponential_least(self, scores: Counts, scale: float) -> int:
+        """Draw the position of a low score by the exponential mechanism."""
+        return self._chosen("exponential", scores, scale)
+
+    def _added(self, kind: _Kind, counts: Counts, scale: float) -> Counts:
+        # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.
+        counts, scale = checked_counts(counts), checked_scale(scale)
+        if counts.size == 0:
+            return counts.copy()
+
+        def draw(part: Counts) -> Counts:
+            return np.array(_measurement(kind, scale)(np.array(part, order="C")), dtype=np.int64)
+
+        if counts.size <= _PART:  # starting a thread takes longer than a small table
+            return draw(counts)
+        # Cells are independent and OpenDP releases Python's lock, so parts can be drawn in parallel.
+        parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return np.concatenate(list(pool.map(draw, parts)))
+
+    def _chosen(self, kind: _Kind, scores: Counts, scale: float) -> int:
+        if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
+            raise ValueError("scores must be a one-dimensional array of int64, not empty.")
+        return int(_measurement(kind, float(exact_positive("scale", scale)))(np.array(scores, order="C")))
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"

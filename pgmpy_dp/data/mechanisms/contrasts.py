@@ -34,7 +34,7 @@ from pgmpy_dp.privacy.blocks import smallest_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource
+from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource, added
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients, NoisyResiduals
 from pgmpy_dp.release.coefficients import (
@@ -253,13 +253,10 @@ def perturbed_coefficients(
     scales: Mapping[Clique, NDArray[np.float64]],
     add: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
 ) -> dict[Clique, NDArray[np.int64]]:
-    """Add independent noise to every integer coefficient, at its own scale: one call for all of one scale."""
+    """Add independent noise to every integer coefficient, at its own scale."""
     if not coefficients:  # only variables with one state
         return {}
-    exact = np.concatenate([array.ravel() for array in coefficients.values()])
     each = np.concatenate([scales[subset].ravel() for subset in coefficients])
-    noisy, order = np.empty_like(exact), np.argsort(each, kind="stable")
-    for same in np.split(order, np.flatnonzero(np.diff(each[order])) + 1):
-        noisy[same] = add(exact[same], float(each[same[0]]))
+    noisy = added(np.concatenate([array.ravel() for array in coefficients.values()]), each, add)
     split = np.split(noisy, np.cumsum([array.size for array in coefficients.values()])[:-1])
     return {s: part.reshape(array.shape) for (s, array), part in zip(coefficients.items(), split, strict=True)}
