@@ -25,6 +25,10 @@ def callers_level() -> int:
     return level
 
 
+class NoiseWarning(UserWarning):
+    """Most of a release is noise, so that what is fitted to it says little about the records."""
+
+
 class SchemaError(ValueError):
     """The schema is wrong, or records or cliques do not agree with it.
 

@@ -8,24 +8,30 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
+from pgmpy_dp.estimators.base import joined
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
 from pgmpy_dp.estimators.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.plans.pairs import with_details
-from pgmpy_dp.fitting.plans.planning import tested
+from pgmpy_dp.fitting.plans.planning import plan_tables, tested
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, read_joint
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
+from pgmpy_dp.fitting.readings.undirected import Tying, fit_markov
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.observed.consistency import intersections
 from pgmpy_dp.observed.factors import families, tabular_cpd
 from pgmpy_dp.observed.informed_marginals import require_tables
+from pgmpy_dp.release.kinds import several
 
 
 @dataclass(eq=False, repr=False)
 class AutoMLE(NetworkTableEstimator):
     """Default estimator: by inference, with sparse rows, if the release agrees with the network, else as `PrivateMLE`.
+
+    Markov networks are fitted as by `CollectiveEM`; the rest is about Bayesian networks.
 
     `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are
     missing, it distorts families to explain tables that the network cannot represent, and each family's own table, as
@@ -59,9 +65,10 @@ class AutoMLE(NetworkTableEstimator):
         Weight of the family's own table in every CPD: 0 for inference, 1 for family.
     squared_residual_ : float
         Mean squared residual of the release under the network fitted by inference, in units of the variance of noise
-        and sampling, without tables that only test the network. NaN if its junction tree does not fit in memory.
+        and sampling, without tables that only test the network. NaN if its junction tree does not fit in memory, and
+        for Markov networks.
     allocation_ : pandas.DataFrame
-        See `PrivateMLE`.
+        See `PrivateMLE`; for Bayesian networks.
     guarantee_ : Guarantee
         The guarantee for the records behind the fit.
     release_ : NoisyMarginals
@@ -92,16 +99,35 @@ class AutoMLE(NetworkTableEstimator):
     True
     """
 
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
     _informable: ClassVar[bool] = True
 
-    def _plan(self, structure: DAG, public: Any) -> CountedTables:
+    def _structure(self, model: Any) -> Structure:
+        return tied_or(super()._structure(model), self)
+
+    def _source(self, structure: Structure, data: Any, public: Any) -> Any:
+        if isinstance(structure, DAG):
+            return super()._source(structure, data, public)
+        return self._several(structure, joined(data), public)
+
+    def _plan(self, structure: Structure, public: Any) -> CountedTables:
         schema = public.schema
+        if isinstance(structure, Tying):
+            return self._noisy_tables(*structure.plan(schema))
+        if not isinstance(structure, DAG):
+            return self._noisy_tables(*with_details(schema, *plan_tables(structure, schema, self.check, self._noise)))
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)
         tables = tested(structure, schema, cliques, weights, self.check, self._noise)
         return self._noisy_tables(*with_details(schema, *tables))
 
-    def _read(self, structure: DAG, release: Any) -> None:
+    def _read(self, structure: Structure, release: Any) -> None:
+        schema = self._schema(structure, release)
+        if not isinstance(structure, DAG):
+            self.reading_, self.family_weight_, self.squared_residual_ = "inference", 0.0, math.nan
+            markov = fit_markov(structure, several(release), schema)
+            self._set_parameters(self._fitted_factors(markov, schema), schema)
+            return
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)
         read = dict(zip(scopes, read_joint(tables, scopes, "inverse_variance"), strict=True))
         self.squared_residual_, self.family_weight_ = math.nan, 1.0
@@ -114,5 +140,4 @@ class AutoMLE(NetworkTableEstimator):
                 read = {scope: (1.0 - weight) * shrunk[scope] + weight * read[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
         self.allocation_ = allocation_frame(structure, tables, "joint", None)
-        schema = self._schema(structure, release)
         self._set_parameters([tabular_cpd(scope, read[scope], schema.states) for scope in scopes], schema)

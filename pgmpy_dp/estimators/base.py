@@ -25,7 +25,7 @@ from pgmpy_dp.data.mechanisms.steps import StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.fitting.plans.outlook import Outlook
+from pgmpy_dp.fitting.plans.outlook import Outlook, warn_of_noise
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
@@ -319,7 +319,8 @@ class TableEstimator(PrivateEstimator):
 
 
 def warn_of_releases(releases: Sequence[Release]) -> None:
-    """Warn if releases are of different records, or contradict themselves or their rules."""
+    """Warn if releases are mostly noise or of different records, or contradict themselves or their rules."""
+    warn_of_noise(releases)
     warn_of_other_records(releases)
     warn_of_contradictions(releases)
 

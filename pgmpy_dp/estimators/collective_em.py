@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
@@ -16,15 +15,12 @@ from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structu
 from pgmpy_dp.fitting.plans.pairs import with_details
 from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
-from pgmpy_dp.fitting.readings.undirected import Tying, fit_undirected
-from pgmpy_dp.inference import build_engine
-from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.fitting.readings.undirected import Tying, fit_markov
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
-from pgmpy_dp.observed.factors import families, forbidden_log_mask, markov_scopes, scope_masks, tabular_cpd
-from pgmpy_dp.observed.observed import Observed, affordable, observed_of
+from pgmpy_dp.observed.factors import families, tabular_cpd
+from pgmpy_dp.observed.observed import affordable
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
 from pgmpy_dp.release.kinds import several
-from pgmpy_dp.schema import Clique, Schema
 
 
 @dataclass(eq=False, repr=False)
@@ -134,43 +130,15 @@ class CollectiveEM(NetworkTableEstimator):
         return self._noisy_tables(*with_details(schema, cliques, weights))
 
     def _read(self, structure: Structure, release: Any) -> None:
-        schema = self._schema(structure, release)
-        read = (
-            self._read_tied
-            if isinstance(structure, Tying)
-            else self._read_undirected
-            if isinstance(structure, DiscreteMarkovNetwork)
-            else self._read_directed
-        )
-        self._set_parameters(read(structure, release, schema), schema)
-
-    def _read_directed(self, network: DAG, release: Any, schema: Schema) -> list[TabularCPD]:
-        scopes = families(network)
-        fit = fit_releases(several(release), scopes, self.max_iter, self.inference)
-        self._warn_unless(fit.finished)
-        self.objective_ = fit.objective
-        return [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
-
-    def _read_undirected(self, network: DiscreteMarkovNetwork, release: Any, schema: Schema) -> list[DiscreteFactor]:
-        def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:
-            return markov_scopes(network, dict.fromkeys([*cliques, *(rule.variables for rule in schema.rules)]))
-
-        seen = observed_of(several(release), list(schema.variables), scopes_of)
-        scopes = scopes_of(seen.cliques)
-        engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *seen.cliques]), self.inference)
-        barred = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
-        fit = fit_undirected(engine, scopes, seen, self.max_iter, self.prior_scale, barred)
-        return self._factors(engine, self._kept(fit), schema, scopes)
-
-    def _read_tied(self, tying: Tying, release: Any, schema: Schema) -> list[DiscreteFactor]:
-        tables = [tying.tables(part) for part in several(release)]
-        names = list(dict.fromkeys(v for name in tying.groups for v in name))
-        engine, seen = tying.engine(schema, tables[0].schema.select(names)), Observed.of(tables, names)
-        fit = fit_undirected(engine, engine.layout.scopes, seen, self.max_iter, self.prior_scale)
-        return self._factors(engine, self._kept(fit), schema)
-
-    def _kept(self, fit: Any) -> Vector:
-        """Set the attributes of a Markov network's fit, and return its potentials."""
-        self._warn_unless(fit.finished)
-        self.objective_, self.prior_scale_ = fit.objective, fit.prior_scale
-        return fit.potentials  # type: ignore[no-any-return]
+        schema, releases = self._schema(structure, release), several(release)
+        if isinstance(structure, DAG):
+            scopes = families(structure)
+            fit = fit_releases(releases, scopes, self.max_iter, self.inference)
+            self._warn_unless(fit.finished)
+            self.objective_ = fit.objective
+            parameters: list[Any] = [tabular_cpd(scope, fit.tables[scope], schema.states) for scope in scopes]
+        else:
+            markov = fit_markov(structure, releases, schema, self.max_iter, self.prior_scale, self.inference)
+            self.objective_, self.prior_scale_ = markov.fit.objective, markov.fit.prior_scale
+            parameters = self._fitted_factors(markov, schema)
+        self._set_parameters(parameters, schema)

@@ -17,7 +17,7 @@ from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
-from pgmpy_dp.fitting.readings.undirected import Tying
+from pgmpy_dp.fitting.readings.undirected import MarkovFit, Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
@@ -142,14 +142,17 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         layout = Layout.of(engine.layout.cardinalities, scopes)
         return markov_factors(layout, potentials[places], calibration.log_partition, schema.states)
 
+    def _fitted_factors(self, markov: MarkovFit, schema: Schema) -> list[DiscreteFactor]:
+        self._warn_unless(markov.fit.finished)
+        return self._factors(markov.engine, markov.fit.potentials, schema, markov.scopes)
+
     def _warn_unless(self, converged: bool, what: str = "The fit") -> None:
         """Warn that a fit did not converge: it is private, but may be inaccurate."""
         if not converged:
+            advice = "" if hasattr(self, "max_iter") else "fit CollectiveEM, "
             warnings.warn(
-                (
-                    f"{what} of {type(self).__name__} did not converge, so the network may be far from the release: "
-                    "raise max_iter, or use inference='junction_tree' where it fits in memory."
-                ),
+                f"{what} of {type(self).__name__} did not converge, so the network may be far from the release: "
+                f"{advice}raise max_iter, or use inference='junction_tree' where it fits in memory.",
                 ConvergenceWarning,
                 stacklevel=callers_level(),
             )
@@ -207,7 +210,7 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
 def tied_or(network: Any, estimator: Any) -> Structure:
     """Return the groups of a Markov network's cliques that share parameters, or the network itself."""
     tying = Tying.of(network) if isinstance(network, DiscreteMarkovNetwork) else None
-    if tying is not None and estimator.inference == "loopy":
+    if tying is not None and getattr(estimator, "inference", "auto") == "loopy":
         raise ValueError(
             f"{type(estimator).__name__} fits tied parameters on a junction tree only: leave inference='auto'."
         )

@@ -96,14 +96,15 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         ----------
         data : NoisyMarginals, list of them, PrivateDataset, data frame, or path of a file
             One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
-        estimator : CollectiveEM, NaiveMLE or NotPrivateMLE, optional
-            By default `CollectiveEM()`.
+        estimator : "auto", or an estimator of this package, optional
+            "auto", the default, means `CollectiveEM()`.
         public : mapping of clique to table, optional
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.
         """
-        estimator = CollectiveEM() if estimator is None else estimator
-        require_estimator(estimator)
+        if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
+            estimator = CollectiveEM()
+        require_estimator(estimator, "None, 'auto'")
         if public is None:
             estimator.fit(self, data)
         else:

@@ -134,7 +134,7 @@ def log_linear(
 def bayesian_network(model: Any, estimator: str) -> DAG:
     """Require that a model is a Bayesian network with nodes and without latent variables."""
     if not isinstance(model, DAG):
-        advice = " Fit it by CollectiveEM." if isinstance(model, DiscreteMarkovNetwork) else ""
+        advice = " Fit it by AutoMLE or CollectiveEM." if isinstance(model, DiscreteMarkovNetwork) else ""
         raise TypeError(f"{estimator} fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.{advice}")
     if getattr(model, "latents", None):
         raise ValueError(

@@ -146,3 +146,27 @@ def test_families_that_were_not_measured_are_refused_and_coefficients_too(simula
         dp.AutoMLE().fit(collider, data.measure([("smoke", "lung"), ("bronc", "lung")], 1.0))
     with pytest.raises(ValueError, match="fit it with CollectiveEM"):
         dp.AutoMLE().fit(collider, data.measure_coefficients([("smoke", "lung", "bronc")], 1.0))
+
+
+@pytest.mark.parametrize("tied", [(), [[("a", "b"), ("b", "c")]]], ids=["free", "tied"])
+def test_markov_networks_are_fitted_as_by_the_collective_estimator(tied):
+    schema = dp.Schema({key: [0, 1] for key in "abc"})
+    records = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (1000, 3)), columns=list("abc"))
+    edges = [("a", "b"), ("b", "c")]
+    plan = dp.AutoMLE(1.0).plan(dp.PrivateMarkovNetwork(edges, tied), schema)
+    assert plan.noise == dp.CollectiveEM(1.0).plan(dp.PrivateMarkovNetwork(edges, tied), schema).noise
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(1))
+    releases = [data.measure(edges, 0.5), data.measure(edges, 0.5, delta=1e-6, mechanism="gaussian")]
+    for given in (releases, releases[0]):
+        fits = [
+            dp.PrivateMarkovNetwork(edges, tied).fit(given, *estimator)
+            for estimator in ((dp.AutoMLE(),), (dp.CollectiveEM(),), ("auto",), ())
+        ]
+        for fit in fits[1:]:
+            for one, other in zip(fit.factors, fits[0].factors, strict=True):
+                np.testing.assert_array_equal(one.values, other.values)
+    drawn = dp.AutoMLE(1.0, state_names=schema).fit(dp.PrivateMarkovNetwork(edges, tied), records)
+    assert drawn.reading_ == "inference"
+    assert drawn.guarantee_.epsilon == 1.0
+    with pytest.raises(ValueError, match="choose one of None, 'auto'"):
+        fits[0].fit(releases[0], "best")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pgmpy_dp as dp
 from pgmpy_dp import estimators, papers
+from pgmpy_dp.errors import NoiseWarning
 from pgmpy_dp.estimators.base import Estimator
+from pgmpy_dp.fitting.plans.outlook import mostly_noise
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
@@ -463,3 +466,31 @@ def test_a_refused_parameter_charges_nothing():
     with pytest.raises(ValueError, match="tolerance must be greater than 0"):
         dp.PrivateMarkovNetwork([("a", "b")]).fit(data, dp.papers.NaiveMLE(epsilon=1.0, tolerance=0.0))
     assert data.budget.history == ()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda epsilon: dp.PairwiseMixture(epsilon, 1e-6, members=1, components=2),
+        lambda epsilon: dp.PrivateStructureSearch(epsilon, 1e-6),
+        lambda epsilon: dp.AutoMLE(epsilon, 1e-6),
+        lambda epsilon: dp.CollectiveEM(epsilon, 1e-6),
+    ],
+    ids=["mixture", "search", "AutoMLE", "CollectiveEM"],
+)
+def test_a_fit_to_little_but_noise_says_so_once_by_the_rule_of_the_command_line(make):
+    schema = dp.Schema({key: [0, 1, 2] for key in "abcdef"})
+    records = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (1000, 6)), columns=list("abcdef"))
+    records["b"] = records["a"]
+    network = DiscreteBayesianNetwork([("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")])
+    for epsilon, lost in ((0.01, True), (20.0, False)):
+        data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(epsilon, 1e-6), noise=dp.SimulatedNoise(0))
+        estimator = make(epsilon)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            estimator.fit(*([network.copy()] if isinstance(estimator, dp.AutoMLE | dp.CollectiveEM) else []), data)
+        said = [str(warning.message) for warning in caught if warning.category is NoiseWarning]
+        reasons = mostly_noise([estimator.release_])
+        assert said == [f"Most of the release is noise: {reason}." for reason in reasons]
+        assert len(reasons) == lost
+        assert {warning.filename for warning in caught if warning.category is NoiseWarning} <= {__file__}

@@ -15,6 +15,7 @@ import click
 from pgmpy_dp._names import printable, suggestion
 from pgmpy_dp.cli.shared.files import require_writable
 from pgmpy_dp.cli.shared.wording import in_command_words
+from pgmpy_dp.errors import NoiseWarning
 
 if TYPE_CHECKING:
     from pgmpy_dp.privacy.guarantee import Guarantee
@@ -42,6 +43,7 @@ class Refusing(click.Command):
             with warnings.catch_warnings(), _bar(ctx, self.stages):
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", UserWarning)
+                warnings.simplefilter("ignore", NoiseWarning)  # commands print it where they end
                 warnings.showwarning = lambda warning, *_: note(one_line(warning))  # type: ignore[assignment]
                 return super().invoke(ctx)
         except click.UsageError:
@@ -179,12 +181,9 @@ def delta_cautions(delta: float) -> list[str]:
 
 def mostly_noise(*releases: Any) -> list[str]:
     """Warn if most of a release is noise, which follows from the release alone."""
-    from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook
-    from pgmpy_dp.release import NoisyMarginals, NoisyResiduals
+    from pgmpy_dp.fitting.plans import outlook
 
-    outlooks = [Outlook.of_release(each) for each in releases if isinstance(each, (NoisyMarginals, NoisyResiduals))]
-    lost = [f"Caution: most of the release is noise: {o.reason}." for o in outlooks if o.advice == ADVICE[-1]]
-    return lost if len(lost) == len(releases) else []
+    return [f"Caution: most of the release is noise: {reason}." for reason in outlook.mostly_noise(releases)]
 
 
 def untold_means(model: Any) -> list[str]:

@@ -15,13 +15,15 @@ factor of 1.5.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from scipy.optimize import brentq
 
+from pgmpy_dp.errors import NoiseWarning, callers_level
 from pgmpy_dp.fitting.plans.pairs import pair_shares, paired
 from pgmpy_dp.release import Guarantee, NoisyMarginals, NoisyResiduals
 from pgmpy_dp.schema import Clique, Schema
@@ -227,6 +229,21 @@ class Outlook:
 
         scale = factor * get_sigma_gaussian(guarantee.epsilon, guarantee.delta)
         return float(get_epsilon_gaussian(scale, guarantee.delta))
+
+
+def mostly_noise(releases: Iterable[object]) -> list[str]:
+    """Say of releases why most of each is noise, if this is so of all; it follows from the releases alone."""
+    outlooks = [
+        Outlook.of_release(release) if isinstance(release, (NoisyMarginals, NoisyResiduals)) else None
+        for release in releases
+    ]
+    return [o.reason for o in outlooks if o] if all(o and o.advice == ADVICE[-1] for o in outlooks) else []
+
+
+def warn_of_noise(releases: Iterable[object]) -> None:
+    """Warn if most of the releases is noise, by the rule of :func:`mostly_noise`."""
+    for reason in mostly_noise(releases):
+        warnings.warn(f"Most of the release is noise: {reason}.", NoiseWarning, stacklevel=callers_level())
 
 
 def _predicted(ratio: float, states: Sequence[int]) -> float:

@@ -1,4 +1,4 @@
-"""Fit of one Markov network to all noisy tables, for `CollectiveEM`."""
+"""Fit of one Markov network, whose cliques may share parameters, to all noisy tables."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.planning import shares
-from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout
+from pgmpy_dp.fitting.readings.directed import ITERATIONS
+from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree, Layout, build_engine
 from pgmpy_dp.inference.collective.duals import Engine, LinearMap
 from pgmpy_dp.inference.collective.expected_losses import expected_loss
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
-from pgmpy_dp.observed.factors import markov_scopes, outside
+from pgmpy_dp.observed.factors import forbidden_log_mask, markov_scopes, outside, scope_masks
 from pgmpy_dp.observed.informed_marginals import require_tables
-from pgmpy_dp.observed.observed import Observed
+from pgmpy_dp.observed.observed import Observed, observed_of
 from pgmpy_dp.observed.reading import MeanTables, first_containing, maximal
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import LEAST_VARIANCE
@@ -394,3 +395,37 @@ class Tying:
         return MeanTables(
             self.name_schema(release.schema), tables, variances, total, variance, release.guarantee, release.law
         )
+
+
+@dataclass(frozen=True)
+class MarkovFit:
+    """A fitted Markov network in the layout of its engine; all tables carry potentials unless scopes are listed."""
+
+    engine: JunctionTree | TiedTree | FactorGraph
+    scopes: Sequence[Clique] | None
+    fit: UndirectedFit
+
+
+def fit_markov(
+    structure: DiscreteMarkovNetwork | Tying,
+    releases: Sequence[Release],
+    schema: Schema,
+    max_iter: int = ITERATIONS,
+    prior_scale: float | None = None,
+    inference: str = "auto",
+) -> MarkovFit:
+    """Find the Markov network, or that with tied parameters, behind all observations in releases."""
+    if isinstance(structure, Tying):
+        tables = [structure.tables(part) for part in releases]
+        names = list(dict.fromkeys(v for name in structure.groups for v in name))
+        tree, observed = structure.engine(schema, tables[0].schema.select(names)), Observed.of(tables, names)
+        return MarkovFit(tree, None, fit_undirected(tree, tree.layout.scopes, observed, max_iter, prior_scale))
+
+    def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:
+        return markov_scopes(structure, dict.fromkeys([*cliques, *(rule.variables for rule in schema.rules)]))
+
+    observed = observed_of(releases, list(schema.variables), scopes_of)
+    scopes = scopes_of(observed.cliques)
+    engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), inference)
+    barred = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
+    return MarkovFit(engine, scopes, fit_undirected(engine, scopes, observed, max_iter, prior_scale, barred))
