@@ -12,7 +12,7 @@ from itertools import combinations
 from operator import or_
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,14 @@ class Release:
     def total_weight(self) -> float:
         """The sum of the weights of all records: `total` times the largest weight, or `total` if they have none."""
         return self.total * (self.guarantee.largest_weight or 1.0)
+
+    @property
+    def copy(self) -> NoReturn:
+        """Raise with advice: pgmpy's own estimators copy the frame that they read, and reach here with a release."""
+        raise AttributeError(
+            "A release is not a data frame, which pgmpy's own estimators need: name an estimator of pgmpy_dp, as in "
+            "network.fit(release, estimator=dp.AutoMLE())."
+        )
 
     def _repr_html_(self) -> str:
         rows = [
