@@ -27,7 +27,7 @@ from pgmpy_dp.observed.factors import (
     forbidden_log_mask,
     markov_factors,
     markov_network,
-    require_held,
+    require_rules_fit,
     ruled_table,
     scope_masks,
     tabular_cpd,
@@ -109,7 +109,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         if isinstance(structure, Tying):
             refuse_rules(self, schema, structure.variables)
         else:
-            require_held(structure, schema)
+            require_rules_fit(structure, schema)
 
     def _schema(self, structure: Any, release: Any) -> Schema:
         """Return the schema of the network's nodes."""

@@ -112,4 +112,4 @@ def intersections(cliques: Iterable[Clique]) -> list[frozenset[str]]:
                 f"The tables overlap in more than {MAX_INTERSECTIONS:,} ways, too many for mutual consistency: "
                 "use PrivateMLE with consistency=None or 'inference', or CollectiveEM."
             )
-    return sorted(common, key=lambda held: (len(held), sorted(held)))
+    return sorted(common, key=lambda variables: (len(variables), sorted(variables)))

@@ -202,16 +202,16 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
 def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generator) -> float:
     from scipy.stats import gamma
 
-    held = list(_tables(union, scope))
-    if len(held) < 2:
+    measured = list(_tables(union, scope))
+    if len(measured) < 2:
         return 1.0
-    counts = np.stack([table.ravel() for _, table, _ in held])
-    variance = np.array([max(spread, LEAST_VARIANCE) for _, _, spread in held])[:, None]
+    counts = np.stack([table.ravel() for _, table, _ in measured])
+    variance = np.array([max(spread, LEAST_VARIANCE) for _, _, spread in measured])[:, None]
     shares = np.maximum(counts.sum(axis=0), 0.0)
     shares = shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
-    means = np.array([part.total for part, _, _ in held])[:, None] * shares
+    means = np.array([part.total for part, _, _ in measured])[:, None] * shares
     drawn = generator.poisson(means, (_DRAWS, *means.shape)).astype(np.float64)
-    for number, (part, table, _) in enumerate(held):
+    for number, (part, table, _) in enumerate(measured):
         noise = law_of(part)(np.zeros(table.size), np.full(table.size, variance[number, 0]))
         drawn[:, number] += noise.draw(_DRAWS, generator)
     null = _statistic(drawn, variance)

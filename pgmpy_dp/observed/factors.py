@@ -154,7 +154,7 @@ def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
     return model
 
 
-def require_held(network: Network, schema: Schema) -> None:
+def require_rules_fit(network: Network, schema: Schema) -> None:
     """Require that families, or cliques of a Markov network, hold each rule's variables; else SchemaError."""
     own = schema.select([node for node in network.nodes() if node in schema.states])
     if not isinstance(network, DiscreteMarkovNetwork):
@@ -199,9 +199,9 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
     dict of family to ndarray of bool
         The families with zeros. Columns of impossible parent configurations are all True.
     """
-    held = {scope[0]: scope for scope in scopes}
+    family_of = {scope[0]: scope for scope in scopes}
     graph = nx.DiGraph([(parent, scope[0]) for scope in scopes for parent in scope[1:]])
-    graph.add_nodes_from(held)
+    graph.add_nodes_from(family_of)
     order = {node: place for place, node in enumerate(nx.topological_sort(graph))}
     waiting: list[tuple[Clique, Mask]] = [(rule.variables, rule.allowed(schema.states)) for rule in schema.rules]
     found = {}
@@ -211,10 +211,10 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
             continue
         waiting = [rule for rule in waiting if node not in rule[0]]
         for variables, _ in own:
-            outside = [variable for variable in variables if variable not in held[node]]
+            outside = [variable for variable in variables if variable not in family_of[node]]
             if outside:
                 raise _not_held(variables, (outside[0], node))
-        together = tuple(v for v in held[node] if any(v in variables for variables, _ in own))
+        together = tuple(v for v in family_of[node] if any(v in variables for variables, _ in own))
         mask = reduce(np.logical_and, [_spread(allowed, variables, together) for variables, allowed in own])
         mask = np.broadcast_to(mask, schema.shape(together))
         some: Mask = np.asarray(mask.any(axis=0, keepdims=True))
@@ -222,7 +222,9 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
             if len(together) == 1:
                 raise SchemaError(f"The rules leave no state of variable {node!r}.")
             waiting.append((together[1:], some[0]))
-        found[held[node]] = np.broadcast_to(_spread(mask | ~some, together, held[node]), schema.shape(held[node]))
+        found[family_of[node]] = np.broadcast_to(
+            _spread(mask | ~some, together, family_of[node]), schema.shape(family_of[node])
+        )
     return found
 
 

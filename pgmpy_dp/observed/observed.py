@@ -189,8 +189,8 @@ def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> l
         holders = {own for own in sets if len(part) > 1 and part <= own}
         kept |= {own for own in holders if not any(other < own for other in holders)}
     for own in sets:
-        told = [own & part for part in parts if own & part]
-        if any(not any(shared <= other for other in kept) for shared in told):
+        overlaps = [own & part for part in parts if own & part]
+        if any(not any(shared <= other for other in kept) for shared in overlaps):
             kept.add(own)
     return [clique for clique, own in zip(cliques, sets, strict=True) if own in kept]
 
@@ -225,8 +225,8 @@ def first_tests(
     sizes = {clique: math.prod(cardinalities[variable] for variable in clique) for clique in cliques}
     left = most - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
     tests = [clique for clique in sizes if frozenset(clique) not in kept]
-    held = set(tests[: bisect_right(list(itertools.accumulate(sizes[clique] for clique in tests)), left)])
-    return [clique for clique in cliques if frozenset(clique) in kept or clique in held]
+    kept_tests = set(tests[: bisect_right(list(itertools.accumulate(sizes[clique] for clique in tests)), left)])
+    return [clique for clique in cliques if frozenset(clique) in kept or clique in kept_tests]
 
 
 def tree_cells(cardinalities: Mapping[str, int], scopes: Sequence[Clique]) -> int:

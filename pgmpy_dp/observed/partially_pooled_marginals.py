@@ -140,7 +140,7 @@ class PartiallyPooledMarginals(
         found: dict[Clique, Borrowed] = {}
         # Main effects come twice, since the second time the variance of a record is that at a part's own shares.
         for size in (1, *range(1, max(map(len, measured)) + 1)):
-            for subset in (held for held in measured if len(held) == size):
+            for subset in (inner for inner in measured if len(inner) == size):
                 values, noise = measured[subset]
                 if dimensions := math.prod(states - 1 for states in values.shape[1:]):
                     expected: Any = 0.0
@@ -160,7 +160,7 @@ class PartiallyPooledMarginals(
 
         Return its interaction, and the variance of a record's difference from it if the variables are independent.
         """
-        values = {held: own.values for held, own in found.items()}
+        values = {inner: own.values for inner, own in found.items()}
         table = np.repeat(_positive(self._shares(subset, common)), len(self.parts), axis=0)
         tables = [_positive(self._shares(subset[:axis] + subset[axis + 1 :], values)) for axis in range(len(subset))]
         for _, (axis, own) in product(range(_FITTINGS), enumerate(tables, start=1)):
@@ -177,7 +177,7 @@ class PartiallyPooledMarginals(
         """Sum interactions to shares of the cells of a clique, with a row per part."""
         cells = self.schema.cells(clique)
         shares = np.full((1, *self.schema.shape(clique)), 1.0 / cells)
-        for subset in (held for held in _subsets(clique, _order(self.schema)) if held in effects):
+        for subset in (inner for inner in _subsets(clique, _order(self.schema)) if inner in effects):
             expanded = Table((-1, *subset), effects[subset]).expand((-1, *clique))
             shares = shares + expanded * (self.schema.cells(subset) / cells)
         return np.asarray(shares)
@@ -193,9 +193,9 @@ class PartiallyPooledMarginals(
         squares = {s[0]: 1.0 / len(e.values[0]) - e.chance for s, e in self._interactions.items() if len(s) == 1}
         for subset, own in self._interactions.items():
             variance, drawn, chance = np.zeros((3, len(self.parts)))
-            for held in _subsets(subset, order):
-                weight = np.prod([squares[v] for v in subset if v not in held], axis=0)
-                effect = self._interactions[held]
+            for inner in _subsets(subset, order):
+                weight = np.prod([squares[v] for v in subset if v not in inner], axis=0)
+                effect = self._interactions[inner]
                 variance, drawn = variance + weight * effect.variance, drawn + weight * effect.drawn
                 chance = chance + weight * effect.chance
             found[subset] = Borrowed(own.values, variance, drawn, chance)
@@ -212,7 +212,7 @@ class PartiallyPooledMarginals(
         values = {subset: effect.values for subset, effect in effects.items()}
         for clique in self._measured:
             cells, variance = self.schema.cells(clique), np.zeros(len(records))
-            for subset in (held for held in _subsets(clique, order) if held in effects):
+            for subset in (inner for inner in _subsets(clique, order) if inner in effects):
                 times = sum(set(subset) <= set(other) for other in self._measured) if repeated else 1
                 freedom = math.prod(self.schema.cardinality(v) - 1 for v in subset) / cells
                 error = effects[subset].variance - effects[subset].chance / records

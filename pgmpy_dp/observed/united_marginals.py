@@ -139,7 +139,8 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     def public_total(self) -> int | None:
         """The number of records of all parts, if it is public."""
         totals = [part.public_total for part in self.parts.values()]
-        return None if None in totals else sum(totals)  # type: ignore[arg-type]
+        known = [total for total in totals if total is not None]
+        return sum(known) if len(known) == len(totals) else None
 
     @property
     def totals(self) -> Vector:
@@ -186,23 +187,23 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return MappingProxyType(
             {
                 (self.variable, *clique): np.stack(
-                    [Table(own, part.tables[own]).margin(clique).values.astype(np.float64) for part, own in held]
+                    [Table(own, part.tables[own]).margin(clique).values.astype(np.float64) for part, own in measured]
                 )
-                for clique, held in self._complete.items()
+                for clique, measured in self._complete.items()
             }
         )
 
     @property
     def _complete(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique]]]:
-        return {c: held for c, held in self._measured.items() if self._whole(c)}  # type: ignore[misc]
+        return {c: [each for each in m if each] for c, m in self._measured.items() if self._whole(c)}
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:
         """The mean variance of the noise in a cell of each table in `tables`."""
         return MappingProxyType(
             {
-                (self.variable, *clique): float(np.mean([part.variances[own] for part, own in held]))
-                for clique, held in self._complete.items()
+                (self.variable, *clique): float(np.mean([part.variances[own] for part, own in measured]))
+                for clique, measured in self._complete.items()
             }
         )
 
@@ -229,8 +230,8 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         if clique in self.details:
             deviation = sum(part.variances[clique] for part in self.parts.values()) ** 0.5
             return deviation / UNIT_VARIANCE[self.law] ** 0.5, deviation
-        held = [part.noise(own) for part, own in filter(None, self._measured[clique[1:]])]
-        scale, deviation = np.sqrt(np.mean(np.square(held), axis=0)).tolist()
+        measured = [part.noise(own) for part, own in filter(None, self._measured[clique[1:]])]
+        scale, deviation = np.sqrt(np.mean(np.square(measured), axis=0)).tolist()
         return scale, deviation
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Vector, float]:
@@ -248,14 +249,14 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
             part.marginal(others) if any(set(others) <= set(own) for own in part.cliques) else None
             for part in self.parts.values()
         ]
-        held = [each for each in slices if each is not None]
-        if not held:
+        known = [each for each in slices if each is not None]
+        if not known:
             self.holding_clique(clique)  # raises, with advice
         totals = self.totals
         seen = totals[[each is not None for each in slices]].sum()
-        shares = sum(table for table, _ in held) / seen
+        shares = sum(table for table, _ in known) / seen
         if self.variable not in clique:
-            variance = self._scaled(sum(variance for _, variance in held), seen, shares.size)
+            variance = self._scaled(sum(variance for _, variance in known), seen, shares.size)
             return self.total * shares, variance
         filled = [(own * shares, own**2) if each is None else each for own, each in zip(totals, slices, strict=True)]
         stacked = np.stack([table for table, _ in filled])
@@ -281,25 +282,27 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         found: dict[Clique, dict[int, Noise]] = {}
         for number, part in enumerate(parts):
             own = [variable for variable in others if variable in part.variables]
-            seen = observe(part, own) if own else None
-            for place, clique in enumerate(seen.cliques if seen is not None else ()):
+            if not own:
+                continue
+            seen = observe(part, own)
+            for place, clique in enumerate(seen.cliques):
                 name = names.setdefault(frozenset(clique), clique)
-                noise = seen.noise.take(np.flatnonzero(seen.owners == place))  # type: ignore[union-attr]
+                noise = seen.noise.take(np.flatnonzero(seen.owners == place))
                 cells = np.arange(noise.observed.size).reshape(self.schema.shape(clique))
                 found.setdefault(name, {})[number] = noise.take(Table(clique, cells).margin(name).values.ravel())
         if not apart:
-            pooled = [self._summed_noise(held) for held in found.values()]
+            pooled = [self._summed_noise(by_part) for by_part in found.values()]
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
             return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
         totals: Noise = law_of(self)(self.totals, self._total_variances)
         found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
         cliques = tuple((self.variable, *name) for name in found)
-        slices = [np.isin(np.arange(len(parts)), list(held)) for held in found.values()]
+        slices = [np.isin(np.arange(len(parts)), list(by_part)) for by_part in found.values()]
         sizes = [math.prod(self.schema.shape(name)) if name else 1 for name in found]
         seen_cells = np.concatenate([np.repeat(own, size) for own, size in zip(slices, sizes, strict=True)])
         owners = np.repeat(np.arange(len(found)), [len(parts) * size for size in sizes])[seen_cells]
-        noise = end_to_end([held[number] for held in found.values() for number in sorted(held)])
+        noise = end_to_end([by_part[number] for by_part in found.values() for number in sorted(by_part)])
         return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
 
     @property
@@ -362,11 +365,11 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     def _total_variances(self) -> Vector:
         return np.maximum([part.total_variance for part in self.parts.values()], LEAST_VARIANCE)
 
-    def _summed_noise(self, held: Mapping[int, Noise]) -> Noise:
+    def _summed_noise(self, by_part: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""
-        seen = self.totals[list(held)].sum()
-        observed = np.sum([noise.observed for noise in held.values()], axis=0) * (self.total / seen)
-        each = np.array([noise.variance for noise in held.values()])
+        seen = self.totals[list(by_part)].sum()
+        observed = np.sum([noise.observed for noise in by_part.values()], axis=0) * (self.total / seen)
+        each = np.array([noise.variance for noise in by_part.values()])
         variance = each.sum(axis=0)
         kurtosis = 3.0 * np.square(each).sum() / np.square(variance).sum()
         law = GaussianNoise if kurtosis < _LAPLACE_FROM else law_of(self)

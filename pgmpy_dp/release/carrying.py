@@ -36,11 +36,11 @@ def carries(path: str | os.PathLike[str]) -> bool:
     return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())
 
 
-def write_carrying(path: str | os.PathLike[str], model: bytes, held: Release | Sequence[Release] | None) -> None:
+def write_carrying(path: str | os.PathLike[str], model: bytes, carried: Release | Sequence[Release] | None) -> None:
     """Write a model and its releases, at least one; an existing file is replaced once the new one is complete."""
-    if held is None:
+    if carried is None:
         raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
-    releases = (held,) if isinstance(held, Release) else held
+    releases = (carried,) if isinstance(carried, Release) else carried
     if not 1 <= len(releases) <= MOST_RELEASES:
         raise ValueError(f"A model carries 1 to {MOST_RELEASES} releases.")
     with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
@@ -78,7 +78,7 @@ def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, .
                     raise ReleaseFormatError(_WANTED)
                 if any(info.flag_bits & 0x1 or info.compress_type != zipfile.ZIP_STORED for info in members):
                     raise ReleaseFormatError("its members must be stored, neither compressed nor encrypted.")
-                held = tuple(read_release(io.BytesIO(archive.read(name)), interpreted) for name in releases)
-                return archive.read(MODEL), held
+                carried = tuple(read_release(io.BytesIO(archive.read(name)), interpreted) for name in releases)
+                return archive.read(MODEL), carried
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__

@@ -96,11 +96,11 @@ def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetw
     fitted = {clique for clique in every if any(set(clique) <= family for family in families.values())}
     every.sort(key=lambda clique: (len(closed[clique]), clique in fitted))
 
-    def held(count: int) -> set[str]:
+    def closure(count: int) -> set[str]:
         return set().union(*(closed[clique] for clique in every[:count]))
 
     def work(count: int) -> int:
-        kept = held(count)
+        kept = closure(count)
         tables = {tuple(v for v in clique if v in kept) for clique in every} - {()}
         scopes = [tuple(families[variable]) for variable in kept]
         if tree_cells(states.cardinalities(), scopes or list(tables)) > _MOST_PART:
@@ -110,7 +110,7 @@ def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetw
     count = bisect_right(range(1, len(every) + 1), _MAX_DERIVATIVES, key=work)
     if not count:
         return None
-    kept = held(count)
+    kept = closure(count)
     part = DiscreteBayesianNetwork([edge for edge in network.edges() if set(edge) <= kept])
     part.add_nodes_from([variable for variable in network.nodes() if variable in kept])
     part.add_cpds(*(cpds[variable] for variable in part.nodes()))

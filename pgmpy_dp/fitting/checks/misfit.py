@@ -163,8 +163,8 @@ class FitCheck:
             return "the noise would have hidden even the strongest dependence in each pair that was measured"
         seen = [effect for effect in effects if effect < math.inf]
         sizes = f"{seen[0]:.2g} to {seen[-1]:.2g}" if f"{seen[0]:.2g}" != f"{seen[-1]:.2g}" else f"{seen[0]:.2g}"
-        told = f"a total variation of {sizes} in a pair of variables would have been found with 80 % probability"
-        return f"{told}; in {hidden} of {len(effects)} pairs the noise hides any dependence" if hidden else told
+        text = f"a total variation of {sizes} in a pair of variables would have been found with 80 % probability"
+        return f"{text}; in {hidden} of {len(effects)} pairs the noise hides any dependence" if hidden else text
 
     @property
     def probability(self) -> str:
@@ -186,8 +186,8 @@ class FitCheck:
         line = f"FitCheck: {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
         parts = [f"of {self.left_out + len(self.of_tables)} tables {self.left_out} were too many to test"]
         apart = [f"the united releases are not alike: {', '.join(' with '.join(names) for names in self.unlike)}"]
-        told = [*(parts if self.left_out else []), *(apart if self.unlike else [])]
-        return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *told])
+        further = [*(parts if self.left_out else []), *(apart if self.unlike else [])]
+        return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *further])
 
 
 def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
@@ -297,9 +297,9 @@ def fit_test(
         level = LEVEL / tests / factor if factor else plain
         if not (np.isnan(effects[:, :, place]).any() or math.isnan(level)):
             bar = _quantile(roots[1:half, roots.shape[1] - len(pairs) + place], level) ** 2
-            effect = _found_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
+            effect = _detected_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
             if tangents is None:
-                effect = max(effect, _found_despite(apart[1:, place], effects[1, :, place], bar))
+                effect = max(effect, _detected_despite_fit(apart[1:, place], effects[1, :, place], bar))
             detectable[place] = effect if effect < _strongest(_model_table(model, pair)) else math.inf
     # Plain tables, and chosen pairs, whose p-values already account for their candidates.
     tested = np.array([others, np.nanmin(of_pairs[factors > 0], initial=math.inf)])
@@ -429,14 +429,14 @@ def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Res
     return found, effects
 
 
-def _found_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
+def _detected_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
     """Find the t from which on s + 2 c t + e t^2 exceeds a threshold in 80 % of the draws."""
     missing = np.maximum(bar - squares, 0.0)
     needed = (np.sqrt(crossed**2 + effects * missing) - crossed) / np.maximum(effects, 1e-300)
     return float(np.quantile(np.where(missing > 0, needed, 0.0), _POWER))
 
 
-def _found_despite(squares: Vector, effects: Vector, bar: float) -> float:
+def _detected_despite_fit(squares: Vector, effects: Vector, bar: float) -> float:
     """Find the t from which on a deviation is found however much of the noise a fit has absorbed.
 
     If a share a of the noise is left, the sum is about a^2 E + 2 a c t + e t^2: E is the mean of the noise's own sum,
