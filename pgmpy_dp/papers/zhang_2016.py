@@ -72,8 +72,9 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
     if floor * maximum >= 1:
         minimum = math.nextafter(2 * len(states) * math.log(maximum), math.inf)
         raise ValueError(
-            f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {maximum} states leave at most 1 / {maximum}: "
-            f"the paper's form needs more than epsilon={minimum!r} here. PosteriorSampler has no such limit."
+            f"epsilon={target!r} truncates probabilities at {floor:.4g}, but {maximum} states leave at most "
+            f"1 / {maximum}: the paper's form needs more than epsilon={minimum!r} here. PosteriorSampler has no such "
+            "limit."
         )
     return [min(range_of(floor, r), WIDEST) for r in states]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import networkx as nx
@@ -226,14 +227,14 @@ def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:
     >>> reachable([(), (0,), (1,)]).astype(int).tolist()
     [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
     """
-    reach = np.eye(len(parents), dtype=np.float32)
-    for node, own in enumerate(parents):
-        reach[list(own), node] = 1.0
-    while True:
-        further = np.minimum(reach @ reach, 1.0)
-        if (further == reach).all():
-            return reach > 0
-        reach = further
+    count = len(parents)
+    ancestors, size = [1 << node for node in range(count)], -(-count // 8)
+    for node in TopologicalSorter(dict(enumerate(parents))).static_order():
+        for parent in parents[node]:
+            ancestors[node] |= ancestors[parent]
+    packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in ancestors), dtype=np.uint8)
+    reach: NDArray[np.bool_] = np.unpackbits(packed.reshape(count, size), axis=1, count=count, bitorder="little").T > 0
+    return reach
 
 
 def _largest(gains: NDArray[np.float64]) -> tuple[int, int]:

@@ -256,11 +256,14 @@ class Search:
             for first, second in self._open_pairs()
         }
 
-        def apart(chosen: Sequence[Edge]) -> list[Edge]:
-            parts = nx.utils.UnionFind(range(len(self.variables)))
+        firsts, seconds = np.array(list(references), dtype=np.intp).reshape(-1, 2).T
+
+        def apart(chosen: Sequence[Edge]) -> NDArray[np.bool_]:
+            component = np.arange(len(self.variables))
             for first, second in [*self._edges(), *chosen]:
-                parts.union(first, second)
-            return [pair for pair in references if parts[pair[0]] != parts[pair[1]]]
+                component[component == component[second]] = component[first]
+            separate: NDArray[np.bool_] = component[firsts] != component[seconds]
+            return separate
 
         forest = nx.Graph((yield from self._choose(references, apart)))
         for part in sorted(map(sorted, nx.connected_components(forest))):
@@ -280,19 +283,23 @@ class Search:
         joined = {frozenset(edge) for edge in self._edges()}
         references = {pair: total * drawn.shares(pair) for pair in self._open_pairs() if frozenset(pair) not in joined}
 
-        def directions(pair: Edge, parents: Sequence[Parents], reach: NDArray[np.bool_]) -> list[Edge]:
-            return [edge for edge in self._directions(pair, parents, reach) if parents[edge[1]] == before[edge[1]]]
+        firsts, seconds = np.array(list(references), dtype=np.intp).reshape(-1, 2).T
+        graphs = [list(before)]  # after each choice
 
         def grown(chosen: Sequence[Edge]) -> list[Parents]:
-            parents = before
-            for pair in chosen:
-                parents = _with_edge(parents, directions(pair, parents, reachable(parents))[0])
-            return parents
+            for pair in chosen[len(graphs) - 1 :]:
+                parents = graphs[-1]
+                found = self._directions(pair, parents, reachable(parents))
+                edge = next(edge for edge in found if parents[edge[1]] == before[edge[1]])
+                graphs.append(_with_edge(parents, edge))
+            return graphs[len(chosen)]
 
-        def fitting(chosen: Sequence[Edge]) -> list[Edge]:
+        def fitting(chosen: Sequence[Edge]) -> NDArray[np.bool_]:
             parents = grown(chosen)
-            reach = reachable(parents)
-            return [pair for pair in references if directions(pair, parents, reach)]
+            full = [len(own) >= self.max_indegree or own != before[node] for node, own in enumerate(parents)]
+            open_to = self.knowledge.allowed & ~reachable(parents).T & ~np.array(full)
+            either: NDArray[np.bool_] = (open_to | open_to.T)[firsts, seconds]
+            return either
 
         self.parents = grown((yield from self._choose(references, fitting)))
         families = self._families()
@@ -341,16 +348,17 @@ class Search:
             self.releases.append(measured)
 
     def _choose(
-        self, references: dict[Edge, Vector], allowed: Callable[[Sequence[Edge]], list[Edge]]
+        self, references: dict[Edge, Vector], allowed: Callable[[Sequence[Edge]], NDArray[np.bool_]]
     ) -> Asking[list[Edge]]:
-        """Choose pairs privately; `allowed` returns those that may come next."""
+        """Choose pairs privately; `allowed` returns which of them may come next."""
         next(self._left)
-        number = {self._named(pair): pair for pair in references}
+        pairs = {self._named(pair): pair for pair in references}
+        names = list(pairs)
         chosen = yield Choose(
-            {self._named(pair): table for pair, table in references.items()},
-            lambda chosen: {self._named(pair) for pair in allowed([number[clique] for clique in chosen])},
+            dict(zip(names, references.values(), strict=True)),
+            lambda chosen: [names[k] for k in np.flatnonzero(allowed([pairs[clique] for clique in chosen]))],
         )
-        return [number[clique] for clique in chosen]
+        return [pairs[clique] for clique in chosen]
 
     def drawn(self) -> DrawnRecords:
         """Fit the graph to everything that was measured, and draw records from it."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.inference import FactorGraph, JunctionTree
-from pgmpy_dp.inference.trees import kernel
+from pgmpy_dp.inference.trees import elimination_kernel, kernel
 
 CODE = """
 import numpy as np
@@ -79,6 +79,7 @@ def test_results_are_the_same_on_every_processor(tmp_path):
 def test_nothing_is_compiled_for_a_problem():
     """Neither for its size, nor for potentials that are strided, read-only or of single precision."""
     kernels = (kernel.exponentiate, kernel.calibrate, kernel.covariance_product, kernel.loopy_sweep)
+    kernels += (elimination_kernel.eliminate,)
 
     def versions_after(cards, scopes, *make):
         tree, graph = JunctionTree.build(cards, scopes), FactorGraph.build(cards, scopes)

@@ -97,15 +97,18 @@ class FarthestTables:
         """Draw one after another, each from those that are then allowed."""
         scale, _ = quote.terms
         least = noise.least if self.rho is None else noise.exponential_least
-        chosen: list[Clique] = []
+        cliques, scores = list(exact), -np.array(list(exact.values()), dtype=np.int64)
+        number = {clique: index for index, clique in enumerate(cliques)}
+        chosen: list[int] = []
         for _ in range(self.picks):
-            allowed = self.allowed(tuple(chosen))
-            open_to = [clique for clique in exact if clique in allowed and clique not in chosen]
-            if not open_to:
+            allowed = np.zeros(len(cliques), dtype=bool)
+            allowed[[number[clique] for clique in self.allowed([cliques[index] for index in chosen])]] = True
+            allowed[chosen] = False
+            open_to = np.flatnonzero(allowed)
+            if not open_to.size:
                 break
-            scores = np.array([-exact[clique] for clique in open_to], dtype=np.int64)
-            chosen.append(open_to[least(scores, scale)])
-        return Learned(chosen, quote.guarantee)
+            chosen.append(int(open_to[least(scores[open_to], scale)]))
+        return Learned([cliques[index] for index in chosen], quote.guarantee)
 
 
 def _scored(public: PublicRecords, clique: Clique, reference: NDArray[np.float64]) -> _Scored:

@@ -16,9 +16,9 @@ from pgmpy_dp.inference.tables.table import Layout
 from pgmpy_dp.inference.trees import kernel
 from pgmpy_dp.inference.trees.triangulation import (
     RULES,
-    _Elimination,
+    Elimination,
     best_order,
-    eliminate,
+    constrained_order,
     junction_tree,
     maximal_cliques,
     moral_graph,
@@ -188,23 +188,61 @@ def test_sampler_never_draws_what_is_impossible():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_elimination_of_a_cycle_adds_the_fewest_edges(rule):
-    steps = eliminate(moral_graph(6, [(i, (i + 1) % 6) for i in range(6)]), [2] * 6, rule)
+    steps = Elimination.of(moral_graph(6, [(i, (i + 1) % 6) for i in range(6)]), [2] * 6, rule).steps()
     assert max(len(clique) for _, clique in steps) == 3
     assert sorted(node for node, _ in steps) == list(range(6))
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(1, 9), st.integers(0, 2**32 - 1), st.booleans())
-def test_maximal_cliques_are_those_no_other_holds(count, seed, changed):
+def eliminated_one_by_one(graph, cards, rule, factors, nodes):
+    """What the kernel does, with everything counted anew at each step."""
+    around = {node: set(np.flatnonzero(row)) for node, row in enumerate(graph)}
+    left, steps = set(nodes), []
+
+    def cost(node):
+        missing = [cards[a] * cards[b] for a, b in itertools.combinations(around[node], 2) if b not in around[a]]
+        cells = cards[node] * math.prod(cards[other] for other in around[node])
+        first, second = [(len(missing), cells), (sum(missing), cells), (cells, len(missing))][rule]
+        return (first, second, node) if factors is None else ((first + 0.5) * factors[node], second, node)
+
+    while left:
+        node = min(left, key=cost)
+        left.discard(node)
+        steps.append((node, frozenset({node, *around[node]})))
+        for other in around[node]:
+            around[other] |= around[node]
+            around[other] -= {node, other}
+        around[node] = set()
+    return steps, around
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_elimination_is_that_of_a_plain_program(count, seed, changed, some):
+    """Its numbers are kept up to date; the cells counted are those of the cliques that no other holds."""
     generator = np.random.default_rng(seed)
-    scopes = [generator.choice(count, size=min(3, count), replace=False).tolist() for _ in range(count)]
-    cards = generator.integers(1, 5, size=count).tolist()
+    scopes = [generator.choice(count, min(3, count), replace=False).tolist() for _ in range(generator.integers(count))]
+    cards, rule = generator.integers(1, 6, size=count).tolist(), RULES[seed % 3]
     factors = np.exp(generator.normal(size=count)).tolist() if changed else None
-    steps = eliminate(moral_graph(count, scopes), cards, RULES[seed % 3], factors)
-    cliques = [clique for _, clique in steps]
-    assert sorted(map(sorted, maximal_cliques(steps))) == sorted(
-        sorted(clique) for clique in cliques if not any(clique < other for other in cliques)
-    )
+    nodes = np.flatnonzero(generator.random(count) < 0.5) if some else np.arange(count)
+    graph, chosen = moral_graph(count, scopes), np.isin(np.arange(count), nodes)
+    expected, left = eliminated_one_by_one(graph, cards, rule, factors, nodes.tolist())
+    found = Elimination.of(graph, cards, rule, factors or (), chosen)
+    steps = found.steps()
+    assert steps == expected
+    assert {node: set(np.flatnonzero(row)) for node, row in enumerate(graph)} == left
+    if not some:
+        cliques = [clique for _, clique in steps]
+        maximal = [clique for clique in cliques if not any(clique < other for other in cliques)]
+        assert sorted(map(sorted, maximal_cliques(steps))) == sorted(map(sorted, maximal))
+        assert found.cells == total_cells(maximal, cards)
+
+
+def test_some_nodes_are_eliminated_before_the_others():
+    graph = moral_graph(6, [(i, (i + 1) % 6) for i in range(6)])
+    steps = constrained_order(graph, [2, 9, 2, 9, 2, 9], [1, 3, 5])
+    assert {node for node, _ in steps[:3]} == {1, 3, 5}
+    assert {node for node, _ in steps[3:]} == {0, 2, 4}
+    assert graph.sum() == 12  # left as it was
 
 
 def test_search_for_an_order_gains_and_repeats():
@@ -213,7 +251,7 @@ def test_search_for_an_order_gains_and_repeats():
     scopes = [generator.choice(30, size=3, replace=False).tolist() for _ in range(24)]
     cards = generator.integers(2, 20, size=30).tolist()
     graph = moral_graph(30, scopes)
-    greedy = [total_cells(maximal_cliques(eliminate(graph, cards, rule)), cards) for rule in RULES]
+    greedy = [Elimination.of(graph.copy(), cards, rule).cells for rule in RULES]
     found = best_order(graph, cards)
     assert total_cells(maximal_cliques(found), cards) < 0.6 * min(greedy)
     assert found == best_order(graph, cards)
@@ -296,24 +334,6 @@ def test_many_children_of_one_variable():
     _, lost = kernel.exponentiate(zeros, tree.layout.offsets, buffer)
     log_partition, _ = kernel.calibrate(tree.program, tree.maps, buffer, lost)
     assert log_partition == pytest.approx(1000 * math.log(2))
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_numbers_kept_during_elimination(seed):
-    """Missing edges, their weight and table cells, against a count from the graph itself after every step."""
-    generator = np.random.default_rng(seed)
-    count = int(generator.integers(1, 12))
-    cards = [int(states) for states in generator.integers(1, 6, count)]
-    scopes = [generator.choice(count, min(count, 3), replace=False).tolist() for _ in range(count // 2)]
-    state = _Elimination(moral_graph(count, scopes), cards)
-    for node in generator.permutation(count).tolist():
-        for other, around in state.neighbours.items():
-            pairs = itertools.combinations(around, 2)
-            missing = [cards[a] * cards[b] for a, b in pairs if b not in state.neighbours[a]]
-            assert (state.fill[other], state.weight[other]) == (len(missing), sum(missing))
-            assert state.cells[other] == cards[other] * math.prod(cards[third] for third in around)
-        state.eliminate(node)
 
 
 def test_places_of_scopes_in_any_order_are_those_of_their_tables():
