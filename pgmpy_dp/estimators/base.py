@@ -12,10 +12,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import networkx as nx
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
@@ -142,6 +143,16 @@ class Estimator:
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self)}
 
+    if not TYPE_CHECKING:  # else every name would pass for an attribute
+
+        def __getattr__(self, name):
+            kind = type(self).__name__
+            if name.endswith("_") and not name.startswith("_") and "guarantee_" not in vars(self):
+                raise NotFittedError(f"This {kind} is not fitted yet, and fit sets {name}: call fit first.")
+            if name == "estimate":
+                raise AttributeError(f"{kind} has fit, which sets parameters_, in place of pgmpy's older estimate.")
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
     def _run(self, model: Any, data: Any, public: Any = None) -> Self:
         """Fit: all that can be refused is refused before `_measure`, which charges."""
         self._check_parameters()
@@ -251,7 +262,7 @@ class PrivateEstimator(Estimator):
 
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
         """Return the data set given to `fit`, or create one from records for this fit alone."""
-        if self.epsilon is None and isinstance(data, (str, os.PathLike)):
+        if self.epsilon is None and isinstance(data, (str, os.PathLike)) and os.fspath(data).lower().endswith(".zip"):
             raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
         self._price()
         if isinstance(data, PrivateDataset):
@@ -270,7 +281,7 @@ class PrivateEstimator(Estimator):
         if self.epsilon is None:
             raise ValueError(
                 f"Fitting records costs privacy: give the estimator an epsilon and states, {type(self).__name__} with "
-                "epsilon=1.0 and state_names=schema."
+                "epsilon=1.0 and state_names=schema, and give fit this estimator."
             )
         return self.epsilon
 
@@ -345,8 +356,23 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
         raise ValueError(
             f"estimator is {shown(estimator)}; choose one of {known}, or give an estimator, such as CollectiveEM()."
         )
-    if isinstance(estimator, type):
+    if isinstance(estimator, type) and issubclass(estimator, Estimator):
         raise TypeError(f"estimator is the class {estimator.__name__}: give an instance, {estimator.__name__}().")
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        name = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(
+            f"estimator is {name}, and must be an instance with fit: AutoMLE(), with an epsilon for records, or "
+            "NotPrivateMLE(), which reads them without privacy, as pgmpy's own estimators do."
+        )
+
+
+def refuse_options(options: Mapping[str, Any]) -> None:
+    """Refuse what a network's `fit` does not take, since it belongs to the estimator."""
+    for name, value in options.items():
+        raise TypeError(
+            f"fit takes no {name}: give it to an estimator, as in fit(records, estimator=dp.AutoMLE({name}="
+            f"{shown(value)}, ...))."
+        )
 
 
 def require_informable(estimator: Any) -> Any:

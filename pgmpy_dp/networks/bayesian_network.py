@@ -15,7 +15,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
-from pgmpy_dp.estimators.base import require_estimator, require_informable
+from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.fitted import bounds_frame, check_interval, check_target, state_index
 from pgmpy_dp.models.numbers import WithinBins, numbered
@@ -71,7 +71,12 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             raise
 
     def fit(
-        self, data: Any, estimator: Any = "auto", sample_weight: None = None, public: Any = None
+        self,
+        data: Any = None,
+        estimator: Any = "auto",
+        sample_weight: None = None,
+        public: Any = None,
+        **options: Any,
     ) -> PrivateBayesianNetwork:
         """Estimate the CPDs and keep the release.
 
@@ -87,6 +92,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.
         """
+        refuse_options(options)
         if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = AutoMLE()
         require_estimator(estimator, "None, 'auto'")

@@ -11,7 +11,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.estimators import CollectiveEM
-from pgmpy_dp.estimators.base import require_estimator, require_informable
+from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.network import NO_GUARANTEE, PrivateNetwork, named
 from pgmpy_dp.observed.factors import log_linear
@@ -89,7 +89,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
                 raise ValueError(f"The cliques of a tied group, {group!r}, must have the same number of variables.")
         return tuple(groups) if names is None else dict(zip(names, groups, strict=True))
 
-    def fit(self, data: Any, estimator: Any = None, public: Any = None) -> PrivateMarkovNetwork:
+    def fit(self, data: Any = None, estimator: Any = None, public: Any = None, **options: Any) -> PrivateMarkovNetwork:
         """Fit the factors, replacing those of an earlier fit.
 
         Parameters
@@ -102,6 +102,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.
         """
+        refuse_options(options)
         if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
             estimator = CollectiveEM()
         require_estimator(estimator, "None, 'auto'")

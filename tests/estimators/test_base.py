@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
+from pgmpy.parameter_estimator import DiscreteMLE
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -494,3 +495,40 @@ def test_a_fit_to_little_but_noise_says_so_once_by_the_rule_of_the_command_line(
         assert said == [f"Most of the release is noise: {reason}." for reason in reasons]
         assert len(reasons) == lost
         assert {warning.filename for warning in caught if warning.category is NoiseWarning} <= {__file__}
+
+
+NETWORK = dp.PrivateBayesianNetwork([("a", "b")])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error", "words"),
+    [
+        (
+            lambda: NETWORK.fit("records.csv"),
+            ValueError,
+            "costs privacy: give the estimator an epsilon and ",
+        ),
+        (lambda: NETWORK.fit(RECORDS), ValueError, "costs privacy: give the estimator an epsilon and states, AutoMLE"),
+        (lambda: NETWORK.fit("release.zip"), ValueError, "read the release by NoisyMarginals.load"),
+        (lambda: NETWORK.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
+        (lambda: MARKOV.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
+        (lambda: NETWORK.fit(RECORDS, dp.AutoMLE), TypeError, r"give an instance, AutoMLE\(\)"),
+        (
+            lambda: NETWORK.fit(RECORDS, DiscreteMLE),
+            TypeError,
+            r"is DiscreteMLE, .*AutoMLE\(\).*NotPrivateMLE",
+        ),
+        (lambda: NETWORK.fit(RECORDS, 1.0), TypeError, r"estimator is float, .*AutoMLE\(\)"),
+        (lambda: dp.AutoMLE(1.0).release_, NotFittedError, "This AutoMLE is not fitted yet, and fit sets release_"),
+        (lambda: dp.PairwiseMixture(1.0).network_, AttributeError, "This PairwiseMixture is not fitted yet"),
+        (lambda: dp.AutoMLE(1.0).estimate(), AttributeError, "AutoMLE has fit, which sets parameters_"),
+        (lambda: dp.AutoMLE(1.0).wrong, AttributeError, "'AutoMLE' object has no attribute 'wrong'"),
+        (lambda: dp.plan_pairs(RECORDS), TypeError, "for a Schema, got DataFrame"),
+        (lambda: dp.plan_households(SCHEMA), TypeError, "takes a HouseholdSchema, got Schema"),
+        (lambda: dp.plan_accuracy(RECORDS, {("a",): 1.0}), TypeError, "takes a Schema, got DataFrame"),
+        (lambda: dp.plan_measurements(SCHEMA, NETWORK), TypeError, "a network and a schema, in this order"),
+    ],
+)
+def test_usual_mistakes_are_named_with_the_way_out(mistake, error, words):
+    with pytest.raises(error, match=words):
+        mistake()

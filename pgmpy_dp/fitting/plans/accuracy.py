@@ -128,6 +128,8 @@ def plan_accuracy(
     >>> round(plan.epsilon, 3), round(plan.least_epsilon, 3), round(plan.tables_epsilon, 3), plan.cliques
     (0.281, 0.281, 0.284, (('job',), ('sex', 'age')))
     """
+    if not isinstance(schema, Schema):
+        raise TypeError(f"plan_accuracy takes a Schema, got {type(schema).__name__}: no record is needed.")
     cliques = schema.require(list(half_widths))
     number(above=0.0, most=1 - 1e-9)("confidence", confidence)
     wanted = [float(exact_positive("a half-width", width)) for width in half_widths.values()]

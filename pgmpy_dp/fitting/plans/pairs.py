@@ -113,6 +113,8 @@ def plan_pairs(
 def _pairs(
     schema: Schema, target: str | None = None, singles: float = SINGLES[False]
 ) -> tuple[tuple[Clique, ...], list[float]]:
+    if not isinstance(schema, Schema):
+        raise TypeError(f"Pairs are planned for a Schema, got {type(schema).__name__}: no record is needed.")
     if target is not None:
         schema.require([(target,)])
     refined = schema.structure.refined
@@ -323,6 +325,8 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     >>> cliques[3:]
     (('tenure', 'size'), ('tenure', 'age'), ('size', 'age'), ('age', 'another age'))
     """
+    if not isinstance(schema, HouseholdSchema):
+        raise TypeError(f"plan_households takes a HouseholdSchema, got {type(schema).__name__}.")
     cliques, weights = _pairs(schema.joined)
     # There is a pair, since the size is paired; the others get the same weight for their number of cells.
     pair, weight = next(both for both in zip(cliques, weights, strict=True) if len(both[0]) == 2)
