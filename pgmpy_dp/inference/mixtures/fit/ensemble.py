@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -34,6 +34,9 @@ _MORE = 1.5
 # Most steps, as a multiple of those asked for: little noise leaves more to fit. Still more hardly bring pairs closer,
 # but move what three variables do together away from the records, which pairs of the thinned release do not show.
 _LONGEST = 2
+# With more states in all, one member leaves little to the others, as there are many pairs, and its fit takes long:
+# members are fewer, down to the second number, and more steps are not tried.
+_MANY_STATES, _FEW_MEMBERS = 400, 4
 _THINNING = 0.5  # share of noise added for thinning
 _TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
 _LEAST_SHARE = 1e-9
@@ -131,7 +134,8 @@ def fit_mixture(
     components, members, steps : int
         Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
         half the steps, are used if they predict the thinned release better; a single component, a product of
-        independent blocks, unless others clearly do; up to twice the steps where they clearly do.
+        independent blocks, unless others clearly do; up to twice the steps where they clearly do. Beyond 400 states in
+        all, members are fewer, down to four, and have half the steps.
     known_total, residuals
         See `NoisyTables`.
     rules : Rules, optional
@@ -154,7 +158,9 @@ def fit_mixture(
     sizes = {variable: states for variable, states in cardinalities.items() if variable not in rules.refined}
     coarse = [coarse_table(rules.refined, sizes, table) for table in given]
     noisy = NoisyTables.of(sizes, [rules.consistent(*table) for table in coarse], known_total, residuals)
-    start = _Start.of(noisy, sizes, rules, ordered)
+    start, states = _Start.of(noisy, sizes, rules, ordered), sum(sizes.values())
+    if states > _MANY_STATES:
+        members = min(members, max(_FEW_MEMBERS, round(members * _MANY_STATES / states)))
     seeds = generator.spawn(members + 1)
     with (
         one_thread(),
@@ -162,14 +168,15 @@ def fit_mixture(
         tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
         third = members // 3
-        chosen = _choose(noisy, start, components, steps, third, seeds[-1], bar.update)
+        whole = start.problem(noisy)
+        chosen = _choose(noisy, start, components, steps, third, seeds[-1], pool, bar.update)
         bar.total = bar.n + members
         found: list[tuple[Matrix, Matrix]] = []
         for part in (seeds[:third], seeds[third:-1]):
             if found:  # their mean is a better base for the others, and shows which states are alike
                 start = replace(start, log_base=_mean_logs(found))
                 start = start.taught(start.ensemble(found, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
-            problem = start.problem(noisy, chosen.width)
+            problem = start.adapted(whole, chosen.width)
             for parameters in pool.map(partial(start.fit, problem, chosen), part):
                 found.append(problem.tables(parameters)[:2])
                 bar.update()
@@ -211,7 +218,7 @@ def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[Noisy
 
     def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
         start = replace(_Start.of(noisy, fit.coarse_cardinalities, fit.rules, ordered), alike=alike)
-        problem = start.problem(noisy, fit.width)
+        problem = start.adapted(start.problem(noisy), fit.width)
         found = problem.tables(start.fit(problem, settings, generator))[:2]
         return start.ensemble([found], noisy, generator)[0]
 
@@ -285,19 +292,24 @@ class _Start:
         """Let similar states of variables without an order share coefficients, by their similarity in a mixture."""
         return replace(self, alike=_alike(mixture, {self.names[number] for number in self.ordered}))
 
-    def problem(self, observed: NoisyTables, width: float) -> MemberProblem:
-        """Return the loss of one member for noisy counts, which are converted to shares of the records."""
+    def adapted(self, problem: MemberProblem, width: float) -> MemberProblem:
+        """Return the loss of a member with this base, whose ordered states share coefficients within a width."""
         smoothing = [
             among_neighbours(states, min(width, max(_NARROW, states / 3)))
             if number in self.ordered and width > 0
             else self.alike.get(variable)
-            for number, (variable, states) in enumerate(zip(self.names, observed.cardinalities, strict=True))
+            for number, (variable, states) in enumerate(self.cardinalities.items())
         ]
+        return problem.adapted(self.log_base, smoothing)
+
+    def problem(self, observed: NoisyTables) -> MemberProblem:
+        """Return the loss of one member for noisy counts, which are converted to shares of the records."""
         targets = [
             Target(table.variables, observed.compared(table.counts / self.total), (self.total / table.deviation) ** 2)
             for table in observed.tables
             if table.variables
         ]
+        smoothing = [None] * len(self.cardinalities)
         return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes, observed.residuals)
 
     def fit(self, problem: MemberProblem, settings: _Settings, generator: np.random.Generator) -> Parameters:
@@ -383,23 +395,29 @@ def _choose(
     steps: int,
     teachers: int,
     generator: np.random.Generator,
+    pool: ThreadPoolExecutor,
     progress: Callable[[], Any],
 ) -> _Settings:
-    """Choose settings with which a fit to one half of the thinned release best predicts the other half."""
+    """Choose settings with which a fit to one half of the thinned release best predicts the other half.
+
+    Settings that will be, or may be, compared next are tried at once if there are several cores.
+    """
     half, other = noisy.thinned(_THINNING, generator)
-    margin = _MARGIN / start.problem(other, 0.0).precision
+    fitted, predicted = start.problem(half), start.problem(other)
+    margin = _MARGIN / predicted.precision
     seed = int(generator.integers(2**32))
-    known: dict[_Settings, tuple[Parameters, float]] = {}
+    known: dict[_Settings, Future[tuple[Parameters, float]]] = {}
 
     def tried(start: _Start, settings: _Settings) -> tuple[Parameters, float]:
-        found = start.fit(start.problem(half, settings.width), settings, np.random.default_rng(seed))
+        found = start.fit(start.adapted(fitted, settings.width), settings, np.random.default_rng(seed))
         progress()
-        return found, start.problem(other, settings.width).gradient(found, 0.0)[0]
+        return found, start.adapted(predicted, settings.width).gradient(found, 0.0)[0]
 
-    def risk(settings: _Settings) -> float:
-        if settings not in known:
-            known[settings] = tried(start, settings)
-        return known[settings][1]
+    def risk(settings: _Settings, *ahead: _Settings) -> float:
+        for each in (settings, *(ahead if cores() > 1 else ())):
+            if each not in known:
+                known[each] = pool.submit(tried, start, each)
+        return known[settings].result()[1]
 
     best, least = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
@@ -411,21 +429,24 @@ def _choose(
     # an ensemble gains from more steps, and from sharing among similar states if neighbours share too, even if single
     # members do not: these are dropped only if they do clear harm.
     few = replace(best, components=max(components // 4, 1))
-    longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
     # A member of one component is a product of independent blocks: others must predict better by more than chance.
     alone = replace(best, components=1)
+    risk(best, few, alone)
+    longer, wide = best, sum(start.cardinalities.values()) > _MANY_STATES
+    if not wide:
+        longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
     if risk(alone) < min(risk(best), risk(few), risk(longer)) + margin:
         return alone
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)
     best = longer if risk(longer) < risk(best) + margin else best
-    while (
+    while not wide and (
         best.steps < _LONGEST * steps and risk(following := replace(best, steps=2 * best.steps)) < risk(best) - margin
     ):
         best = following
     if teachers < _TEACHERS:
         return best
-    member = start.problem(half, best.width).tables(known[best][0])[:2]
+    member = start.adapted(fitted, best.width).tables(known[best].result()[0])[:2]
     taught = start.taught(start.ensemble([member], half, generator)[0])
     harm = tried(taught, best)[1] - risk(best)
     return replace(best, alike=bool(taught.alike) and harm < (margin if best.width > 0 else 0.0))
@@ -440,21 +461,23 @@ def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
     return misfit
 
 
-def _walk(risk: Callable[[_Settings], float], start: _Settings) -> _Settings:
+def _walk(risk: Callable[..., float], start: _Settings) -> _Settings:
     """Follow decreasing risk from penalty to penalty until the next one is worse, or tries run out."""
-    best = min((start, replace(start, penalty=start.penalty * _FACTOR)), key=risk)
+    second = replace(start, penalty=start.penalty * _FACTOR)
+    best = start if risk(start, second) <= risk(second) else second
     factor = 1 / _FACTOR if best == start else _FACTOR
-    for _ in range(_TRIES - 2):
-        following = replace(best, penalty=best.penalty * factor)
-        if risk(following) >= risk(best):
+    for left in range(_TRIES - 3, -1, -1):
+        following, next_but_one = (replace(best, penalty=best.penalty * factor**power) for power in (1, 2))
+        if risk(following, *([next_but_one] if left else [])) >= risk(best):
             break
         best = following
     return best
 
 
-def _vertex(risk: Callable[[_Settings], float], best: _Settings) -> float:
+def _vertex(risk: Callable[..., float], best: _Settings) -> float:
     """Return the minimum of the parabola through the risks of a penalty and its neighbours, in powers of _FACTOR."""
-    below, here, above = (risk(replace(best, penalty=best.penalty * _FACTOR**step)) for step in (-1, 0, 1))
+    near = [replace(best, penalty=best.penalty * _FACTOR**step) for step in (-1, 0, 1)]
+    below, here, above = (risk(each, *near) for each in near)
     curvature = below - 2 * here + above
     return min(max((below - above) / (2 * curvature), -0.5), 0.5) if curvature > 0 else 0.0
 

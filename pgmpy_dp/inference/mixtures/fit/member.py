@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -189,7 +190,7 @@ class MemberProblem:
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
         beside: dict[tuple[int, ...], list[tuple[int, Matrix, float]]] = {}
         triples, others = self._sliced(targets)
-        for target in others:
+        for target in self._fill_pairs(others):
             self._add(target, target.precision / self.precision, within, beside)
         self._within = self._within_of(within)
         self._beside = [self._beside_of(own, tables) for own, tables in beside.items()]
@@ -198,13 +199,21 @@ class MemberProblem:
         self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
         self._slices = [slices for slices in self._slices if slices is not self._summing]
 
+    def adapted(self, log_base: Matrix, smoothing: Sequence[Matrix | None]) -> MemberProblem:
+        """Return the same loss with another base and smoothing."""
+        found = copy.copy(self)
+        found.log_base = np.asarray(log_base, self.dtype)
+        found._smoothing = [None if matrix is None else np.asarray(matrix, self.dtype) for matrix in smoothing]
+        return found
+
     def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
         """Group triples of different blocks by variables that have many per state; return all other targets too."""
         shape = self.shape
         triples: list[Target] = []
         others: list[Target] = []
         for target in targets:
-            apart = len({shape.places[variable][0] for variable in target.variables}) == len(target.variables) == 3
+            three = len(target.variables) == 3
+            apart = three and len({shape.places[variable][0] for variable in target.variables}) == 3
             (triples if apart else others).append(target)
         counts = Counter(variable for target in triples for variable in target.variables)
         many = {variable: counts[variable] / shape.cardinalities[variable] for variable in counts}
@@ -215,6 +224,20 @@ class MemberProblem:
         for variable in [v for v, own in under.items() if len(own) < least * shape.cardinalities[v]]:
             others += under.pop(variable)
         return under, others
+
+    def _fill_pairs(self, targets: Sequence[Target]) -> list[Target]:
+        """Write the pairs in different blocks, of which there may be half a million, and return all other targets."""
+        blocks, starts, others = [block for block, _ in self.shape.places], self.shape.states.tolist(), list[Target]()
+        for target in targets:
+            if len(target.variables) == 2 and blocks[target.variables[0]] != blocks[target.variables[1]]:
+                a, b = target.variables
+                place = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
+                self._weight[place], self._shares[place] = target.precision / self.precision, target.shares
+            else:
+                others.append(target)
+        self._weight += self._weight.T
+        self._shares += self._shares.T
+        return others
 
     def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
         states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]
@@ -264,11 +287,6 @@ class MemberProblem:
         if len(variables) == 1:
             one = shape.of_variable(variables[0])
             self._weight[one, one], self._shares[one, one] = weight * np.eye(shares.size), np.diag(shares)
-        elif len(variables) == 2 and len(blocks) == 2:
-            a, b = (shape.of_variable(variable) for variable in variables)
-            self._weight[a, b] = self._weight[b, a] = 0.0
-            self._weight[a, b], self._shares[a, b] = weight, shares
-            self._weight[b, a], self._shares[b, a] = weight, shares.T
         elif all(v in shape.blocks[shape.places[v][0]] or self._alone(v, variables) for v in variables):
             parts = [
                 _Part.of(shape, number, (v for v in variables if shape.places[v][0] == number), self._residuals)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.mixtures.children import Child, Whole
-from pgmpy_dp.inference.tables.table import Table, Variable, Vector, centred, pooled, project_to_simplex, thinned
+from pgmpy_dp.inference.tables.table import Variable, Vector, centred, pooled, project_to_simplex, thinned
 
 # For each finer variable the coarser one, and its state for every state of the finer one.
 Refined = Mapping[Variable, tuple[Variable, Whole]]
@@ -42,7 +42,9 @@ class NoisyTable:
 
     def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
         """Sum the table to some of its variables; the deviation is that of the sums."""
-        summed = Table(self.variables, self.counts).margin(variables).values
+        if variables == self.variables:
+            return self
+        summed = self.counts.sum(axis=tuple(i for i, v in enumerate(self.variables) if v not in variables))
         return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
 
 
