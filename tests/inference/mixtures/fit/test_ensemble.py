@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -287,11 +288,14 @@ def test_the_settings_are_those_that_predict_the_other_half_best(width, power):
 
     start = SimpleNamespace(
         ordered=True,
-        problem=lambda *_: SimpleNamespace(precision=1.0, gradient=lambda found, _: (risk(found), None)),
+        cardinalities=CARDS,
+        problem=lambda _: SimpleNamespace(precision=1.0, gradient=lambda found, _: (risk(found), None)),
+        adapted=lambda problem, _: problem,
         fit=lambda problem, own, generator: own,
     )
     halves = SimpleNamespace(thinned=lambda *_: (None, None))
-    found = ensemble._choose(halves, start, 40, 400, 1, np.random.default_rng(0), lambda: None)
+    with ThreadPoolExecutor(2) as pool:
+        found = ensemble._choose(halves, start, 40, 400, 1, np.random.default_rng(0), pool, lambda: None)
     assert (found.width, found.components) == (width, 40)
     assert abs(math.log(found.penalty / best, ensemble._FACTOR)) <= 0.5 + 1e-9
 
@@ -337,6 +341,22 @@ def test_the_fit_does_not_depend_on_threads_or_hash_seeds(monkeypatch):
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(blocks) == 1
+
+
+def test_wide_tables_take_fewer_fits_and_come_as_close(monkeypatch):
+    joint, found, fits = chain(), [], []
+    tables = tables_of(joint, 2, 1000, 5.0, np.random.default_rng(0))
+    fitted = ensemble.fit_member
+    monkeypatch.setattr(ensemble, "fit_member", lambda *args: fits.append(args) or fitted(*args))
+    for most in (400, 10):
+        monkeypatch.setattr(ensemble, "_MANY_STATES", most)
+        fits.clear()
+        fit = fit_mixture(CARDS, tables, components=20, steps=100, generator=np.random.default_rng(0))
+        found.append((fit.size, len(fits), np.abs(fit.mixture.marginal(tuple(CARDS)) - joint).sum()))
+    (size, count, error), (fewer, less, other) = found
+    assert (size, fewer) == (12, 11)
+    assert less < count - 2
+    assert other < 1.2 * error + 0.01
 
 
 @pytest.mark.parametrize(
