@@ -246,7 +246,7 @@ class InformedMarginals(
         def release(counts: Any) -> Any:
             return cls(noisy.release(counts), public)
 
-        return Contents(cls.kind, cls.drawn, noisy.shapes, release)
+        return Contents(noisy.shapes, release)
 
     def __repr__(self) -> str:
         lines = [f"InformedMarginals: {counted(len(self.public), 'public table')} beside a release"]

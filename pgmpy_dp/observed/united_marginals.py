@@ -413,7 +413,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
                 )
             return found
 
-        return Contents(cls.kind, cls.drawn, shapes, release)
+        return Contents(shapes, release)
 
     def __repr__(self) -> str:
         lines = [f"UnitedMarginals: {counted(len(self.parts), 'release')} by {self.variable}", str(self.guarantee)]

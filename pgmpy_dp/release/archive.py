@@ -150,10 +150,10 @@ Kind = TypeVar("Kind", bound=Archived)
 class Contents(Generic[Kind]):
     """A checked descriptor: the shapes of the arrays of measurements, and how to make a release of them."""
 
-    kind: str
-    drawn: bool
     shapes: Mapping[Clique, tuple[int, ...]]
     release: Callable[[dict[Clique, NDArray[Any]]], Kind]
+    kind: str = ""
+    drawn: bool = False
 
 
 def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:

@@ -280,9 +280,7 @@ class NoisyCoefficients(
         total, cliques, subsets = cls._read(schema, contents)
         shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
         scale = checked_number("scale", contents["scale"])
-        return Contents(
-            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, cliques, arrays, scale, guarantee, total)
-        )
+        return Contents(shapes, lambda arrays: cls(schema, cliques, arrays, scale, guarantee, total))
 
     @property
     def _noise_in_words(self) -> str:
@@ -407,9 +405,7 @@ class NoisyResiduals(
         if any(entry(each, "parts", int) != coefficient_parts(schema, subset) for subset, each in subsets.items()):
             raise ValueError("the parts of a record are not those of this version of the format.")
         shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
-        return Contents(
-            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total)
-        )
+        return Contents(shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total))
 
 
 def coefficient_parts(schema: Schema, subset: Clique) -> int:

@@ -163,9 +163,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
             check_shape(each, family, schema.shape(family), {"variables", "shape", "floor"})
             floors[family] = checked_number(f"floor of {family}", each["floor"])
         shapes = {family: (number, *schema.shape(family)) for family in families}
-        return Contents(
-            cls.kind, cls.drawn, shapes, lambda arrays: cls(schema, _split(arrays, number), floors, power, guarantee)
-        )
+        return Contents(shapes, lambda arrays: cls(schema, _split(arrays, number), floors, power, guarantee))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,8 +252,6 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
                 stated[name][family[0]] = checked_number(f"{name} of {family[0]!r}", each[name])
         shapes = {family: (number, len(family)) for family in families}
         return Contents(
-            cls.kind,
-            cls.drawn,
             shapes,
             lambda arrays: cls(
                 schema,

@@ -289,7 +289,8 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     expected = {"format_version", "kind", "schema", "guarantee"} | kind.properties
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
-    return kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+    found = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+    return replace(found, kind=kind.kind, drawn=kind.drawn)
 
 
 def noise_law(guarantee: Guarantee) -> str:
@@ -458,7 +459,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         """Invert `contents`."""
         variable, scale = entry(contents, "variable", str), entry(contents, "scale", float, int)
         threshold = entry(contents, "threshold", int)
-        return Contents(cls.kind, cls.drawn, {}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
+        return Contents({}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
 
     def __repr__(self) -> str:
         return f"DiscoveredStates: {counted(len(self.states), 'state')} of {self.variable}\n  {self.guarantee}"

@@ -408,7 +408,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             return cls(schema, tables, scales, guarantee, total, among)
 
         among = {c: entry(e, "chosen_among", int) for c, e in zip(cliques, entries, strict=True) if "chosen_among" in e}
-        return Contents(cls.kind, cls.drawn, {clique: schema.shape(clique) for clique in cliques}, release)
+        return Contents({clique: schema.shape(clique) for clique in cliques}, release)
 
     def __repr__(self) -> str:
         sizes = [table.size for table in self.measured.values()]
