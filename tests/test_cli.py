@@ -12,6 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -144,6 +145,40 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     assert told.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
     assert "\nCaution: most of the release is noise" in told
     assert "Note: Caution" not in told + run("query", "fitted.zip", "--target", "lung")
+
+
+def test_dates_are_written_as_the_records_write_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(400) % 365, unit="D")
+    frame = pd.DataFrame({"seen": days.strftime("%d.%m.%Y"), "left": days.strftime("%b %Y"), "cost": "1,5"})
+    frame.loc[::9, "seen"] = "?"
+    frame.to_csv("records.csv", index=False, sep=";")
+    Path("words.csv").write_text(
+        "variable,type,edges,format,missing,missing_values\n"
+        "seen,date,01.01.2023|quarter|01.01.2024,,none,?\n"
+        "left,date,2023-01-01|month|2024-01-01,%b %Y,,\ncost,,0|1|2,,,\n"
+    )
+    csv = ["--delimiter", ";", "--decimal", ",", "--dates", "%d.%m.%Y"]
+    assert "Bins of dates" in refused("schema", "words.csv", *csv, "--out", "schema.json")
+    words = Path("words.csv").read_text().replace("01.01.2023|quarter|01.01.2024", "2023-01-01|quarter|2024-01-01")
+    Path("words.csv").write_text(words)
+    run("schema", "words.csv", *csv, "--out", "schema.json")
+    call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 9, "--delta", 1e-6, "--no-ledger"]
+    run(*call, "--out", "drawn.csv", "--seed", 1, "--model", "model.zip")
+    drawn = pd.read_csv("drawn.csv", sep=";")
+    assert drawn["seen"].str.fullmatch(r"\?|\d\d\.\d\d\.2023").all()
+    assert {"?"} < set(drawn["seen"])
+    assert drawn["left"].str.fullmatch(r"[A-Z][a-z]{2} 2023").all()
+    dp.PrivateDataset("drawn.csv", dp.Schema.load("schema.json"), dp.PrivacyBudget(1.0))  # nothing is undeclared
+    asked = run("query", "model.zip", "--target", "left", "--evidence", "seen=31.12.2023", "--json")
+    assert json.loads(asked)["evidence"] == {"seen": "2023-Q4"}
+    assert "no state '2023-12-31'" in refused("query", "model.zip", "--target", "left", "--evidence", "seen=2023-12-31")
+    assert re.search(r"seen  \d\d\.\d\d\.2023$", run("query", "model.zip", "--mean", "seen"), re.MULTILINE)
+    assert re.search(r"left  [A-Z][a-z]{2} 2023$", run("query", "model.zip", "--mean", "left"), re.MULTILINE)
+    frame.assign(seen=days.strftime("%Y-%m-%d")).to_csv("iso.csv", index=False, sep=";")
+    Path("tables.json").write_text('[["seen"]]')
+    call = ["release", "iso.csv", "--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, "--no-ledger"]
+    assert "dates from 01.01.2023 to 01.01.2024, as texts in %d.%m.%Y" in refused(*call, "--out", "x.zip")
 
 
 def test_cliques_may_be_named(asia):

@@ -34,8 +34,10 @@ const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
-  constructor({ name, states, edges, kind, shape }, base, choose) {
-    Object.assign(this, { name, states, shown: kind === 'date' ? day : rounded }, copied('card-template'));
+  constructor({ name, states, edges, kind, dates, shape }, base, choose) {
+    const form = dates && new DateForm(dates, edges[0]);
+    const shown = form ? (x) => form.written(x) : kind === 'date' ? day : rounded;
+    Object.assign(this, { name, states, shown }, copied('card-template'));
     this.guess.textContent = shape?.guess ? ` The release hardly tells it: ${shape.guess}.` : '';
     this.list.ariaLabel = visible(name);
     this.list.onkeydown = (event) => this.step(event);

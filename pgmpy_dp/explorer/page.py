@@ -31,7 +31,7 @@ from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.report.network_drawing import HEIGHT, MOST_NODES, WIDTH, Box, draw
 from pgmpy_dp.report.page import promise as promised
-from pgmpy_dp.schema import Schema, State
+from pgmpy_dp.schema import DateBins, DateFormat, Schema, State
 
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
@@ -227,6 +227,8 @@ def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
         content["literals"] = literals
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
         content |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
+        if isinstance(bins, DateBins) and bins.format is not None:
+            content["dates"] = {"format": bins.format, "expression": DateFormat(bins.format).expression}
         if np.isfinite(bins.edges).sum() > 1:
             content["shape"] = shape_content(fitted.shape(variable, bins=bins), packed)
     return content

@@ -62,6 +62,43 @@ const possibleBy = (rules, sizes) => (variable, given) => {
     own.every(({ scope, allowed }) => allowed[placeOf(scope, sizes, given, variable, s)]));
 };
 
+const MONTHS = ('January February March April May June July August September October November December').split(' ');
+const daysOf = (year, month, day) => {
+  const time = new Date(0);
+  time.setUTCFullYear(year, month, day);
+  return year > 0 && time.getUTCMonth() === month && time.getUTCDate() === day ? time / 864e5 : undefined;
+};
+
+/** A form in which dates are written, as `schema/date_format.py` has it; `first` is the first day of all. */
+class DateForm {
+  constructor({ format, expression }, first) {
+    Object.assign(this, { format, first, expression: new RegExp(`^(?:${expression})$`, 'i') });
+  }
+
+  /** The days since 1970 of a text; undefined if it writes no date in this form. */
+  day(text) {
+    const { Y, y, m, b, B, d = 1, H = 0, I = 12, M = 0, S = 0 } = this.expression.exec(text)?.groups ?? { H: 99 };
+    const name = (B ?? b)?.toLowerCase(), named = MONTHS.map((own) => (B ? own : own.slice(0, 3)).toLowerCase());
+    const month = m ? m - 1 : name ? named.indexOf(name) : 0;
+    if (H > 23 || I < 1 || I > 12 || M > 59 || S > 59 || month < 0 || month > 11) return undefined;
+    if (Y) return daysOf(+Y, month, +d);
+    const start = new Date(this.first * 864e5).getUTCFullYear(), year = start + ((y - start % 100 + 100) % 100);
+    const found = daysOf(year, month, +d);
+    return found >= this.first ? found : daysOf(year + 100, month, +d);
+  }
+
+  /** A number of days since 1970, that of the nearest day, in this form. */
+  written(number) {
+    const time = new Date(Math.round(number) * 864e5), month = MONTHS[time.getUTCMonth()];
+    const two = (n) => String(n).padStart(2, '0'), year = time.getUTCFullYear();
+    const parts = {
+      Y: String(year).padStart(4, '0'), y: two(year % 100), m: two(time.getUTCMonth() + 1), d: two(time.getUTCDate()),
+      b: month.slice(0, 3), B: month, H: '00', I: '12', p: 'AM', M: '00', S: '00', f: '000000', '%': '%',
+    };
+    return this.format.replace(/%(.)/gs, (all, letter) => parts[letter] ?? all);
+  }
+}
+
 /** A published model. */
 class Model {
   constructor(head) {
@@ -79,8 +116,9 @@ class Model {
 
   /** The places of a variable and of its state, or of the bin that holds a number. */
   fact(name, value) {
-    const variable = this.variable(name), { states, edges, kind } = this.variables[variable];
-    const number = kind === 'date' ? Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5 : value;
+    const variable = this.variable(name), { states, edges, kind, dates } = this.variables[variable];
+    const iso = () => Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5;
+    const number = dates ? new DateForm(dates, edges[0]).day(value) : kind === 'date' ? iso() : value;
     const holds = (s) => typeof number === 'number' && edges?.[s] <= number && number < edges[s + 1];
     const found = states.indexOf(String(value)), state = found < 0 ? states.findIndex((_, s) => holds(s)) : found;
     if (state >= 0) return [variable, state];

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pgmpy_dp.schema import Bins, Schema, State, is_text, plain
-from pgmpy_dp.schema.date_bins import civil_day, day_of, iso, iso_day, written_day
+from pgmpy_dp.schema import Bins, DateBins, Schema, State, is_text, plain
+from pgmpy_dp.schema.date_bins import civil_day, day_of, iso, iso_day
 
 DAY = 86_400
 """Seconds of a day."""
@@ -94,8 +94,13 @@ class Reader:
 
     @property
     def of_dates(self) -> bool:
-        """Whether the bins are of dates, which frames hold as dates, times or ISO texts."""
+        """Whether the bins are of dates, which frames hold as dates, times or texts in their format."""
         return self.bins is not None and self.bins.kind == "date"
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether numbers are read: as bins, or as dates by their digits."""
+        return not isinstance(self.bins, DateBins) or self.bins.reads_numbers
 
     def days(self) -> tuple[int | None, ...]:
         """Return for each state its day since 1970-01-01 if it is a date in ISO: columns of dates are read by these."""
@@ -113,9 +118,9 @@ class Reader:
             if kind is date:
                 return self._places_of_days.get(number, UNDECLARED)
             return self._places.get(found, UNDECLARED)
-        if self.of_dates:
-            number, kind = (written_day(number), date) if kind is str else (number, kind)
-            return _bin(number, self.bins.edges) if kind is date and number is not None else UNDECLARED
+        if isinstance(self.bins, DateBins):
+            day = number if kind is date else self.bins.day(number) if kind in (str, float, Decimal) else None
+            return UNDECLARED if day is None else _bin(day, self.bins.edges)
         return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
 
     def text_position(self, text: str) -> int:
@@ -128,7 +133,9 @@ class Reader:
         if text == "":
             return MISSING
         if self.of_dates:
-            return self.position(text)
+            place = self.position(text)
+            number = written_number(text, self.decimal) if place == UNDECLARED and self.reads_numbers else None
+            return place if number is None else self.position(number)
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
         whole = _WHOLE.fullmatch(text.translate(_COMMAS) if self.decimal != "." else text)

@@ -323,9 +323,19 @@ def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
 @functools.lru_cache(maxsize=1024)
 def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
     """Return a function that reads arrays of numbers of a type; it is the same for every batch of records."""
-    if reader.of_dates:  # numbers are no dates
-        return _state_reading((), dtype)
+    if reader.of_dates:
+        return _each_reading(reader) if reader.reads_numbers else _state_reading((), dtype)
     return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
+
+
+def _each_reading(reader: Reader) -> Reading:
+    """Return a function that reads each number of an array by itself: its digits are a date."""
+
+    def read(values: NDArray[Any]) -> NDArray[Any]:
+        known, at = np.unique(values, return_inverse=True)
+        return np.array([reader.position(value) for value in known.tolist()], dtype=np.int32)[at]
+
+    return read
 
 
 def _bin_reading(bins: Bins) -> Reading:

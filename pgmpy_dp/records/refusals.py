@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Found
 from pgmpy_dp.records.csv_file import CsvFile
-from pgmpy_dp.schema import CsvFormat, Schema
+from pgmpy_dp.schema import CsvFormat, DateBins, Schema
 
 Answer = TypeVar("Answer")
 
@@ -91,8 +91,8 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
         bins = schema.bins[variable]
         held = f"from {bins.written(bins.edges[0], 6)} to {bins.written(bins.edges[-1], 6)}"
         held = (
-            f"dates {held}, as texts in ISO"
-            if bins.kind == "date"
+            f"dates {held}, as texts in {'ISO' if bins.format is None else bins.format}"
+            if isinstance(bins, DateBins)
             else f"numbers {held}, and no texts of a frame's column"
         )
         return (

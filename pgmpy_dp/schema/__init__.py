@@ -4,6 +4,7 @@ from pgmpy_dp.schema.agreement import agree
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins
+from pgmpy_dp.schema.date_format import DateFormat
 from pgmpy_dp.schema.household_schema import HouseholdSchema
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
 from pgmpy_dp.schema.schema import Clique, Schema
@@ -15,6 +16,7 @@ __all__ = [
     "Clique",
     "CsvFormat",
     "DateBins",
+    "DateFormat",
     "Dependency",
     "Forbidden",
     "Hierarchy",

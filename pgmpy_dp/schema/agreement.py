@@ -9,6 +9,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import learned
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.date_bins import DateBins
 from pgmpy_dp.schema.schema import Schema
 from pgmpy_dp.schema.states import State, typed
 from pgmpy_dp.schema.variable import Variable
@@ -134,4 +135,5 @@ def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
     labels = [names.get(ends, kind(ends).labels[0]) for ends in pairwise(edges)]
     decimals = [own.decimals for own in binned]
     most = None if None in decimals else max(own for own in decimals if own is not None)
-    return kind(edges, labels, most)
+    forms = {own.format for own in binned if isinstance(own, DateBins)}
+    return kind(edges, labels, most) if len(forms) != 1 else DateBins(edges, labels, format=forms.pop())

@@ -170,7 +170,8 @@ class Bins:
                 inner, low, high = whole[(whole > first) & (whole < end)] / unit, first / unit, end / unit
             found += [edge for edge in np.unique(inner).tolist() if low < edge < high]
             found.append(self.edges[number + 1])
-        return None if len(found) == len(self.edges) else type(self)(found, None, ends.decimals, self.found, 0)
+        finer: dict[str, Any] = {"edges": found, "labels": None, "detail": 0}  # as the constructor takes them
+        return None if len(found) == len(self.edges) else replace(ends, **finer)
 
     def closed(self) -> Bins:
         """Close open bins, a hundred ranges of the finite edges beyond these."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pgmpy_dp.schema.date_format import date_format
+
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """Delimiter, encoding, treatment of blanks and decimal mark in a CSV file.
+    """Delimiter, encoding, treatment of blanks, decimal mark and form of dates in a CSV file.
 
     Parameters
     ----------
@@ -24,6 +26,8 @@ class CsvFormat:
         Whether to strip blanks (spaces) from the ends of fields, quoted or not, and of column names.
     decimal : {".", ","}
         The decimal mark of numbers. Numbers with the other mark are undeclared values, as are marks of thousands.
+    dates : str, optional
+        How dates are written, such as ``"%d/%m/%Y"``: the `format` of all :class:`DateBins` without one of their own.
 
     Raises
     ------
@@ -40,6 +44,7 @@ class CsvFormat:
     encoding: str = "utf-8"
     strip: bool = False
     decimal: str = "."
+    dates: str | None = None
 
     def __post_init__(self) -> None:
         delimiter = self.delimiter
@@ -56,6 +61,8 @@ class CsvFormat:
             raise ValueError("delimiter ' ' is a blank, and strip removes blanks: declare only one of them.")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal is the mark '.' or ',', got {_short(self.decimal)}.")
+        if self.dates is not None:
+            date_format(self.dates if isinstance(self.dates, str) else _short(self.dates))
         if self.decimal == delimiter:
             raise ValueError(f"delimiter and decimal cannot both be {delimiter!r}: files with decimal commas use ';'.")
 

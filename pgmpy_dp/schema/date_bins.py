@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, ClassVar
 
@@ -13,10 +14,12 @@ import numpy as np
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins
+from pgmpy_dp.schema.date_format import DateFormat, date_format
 from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _LEAST, _MOST = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
+_CENTURY = 36_524  # the least number of days of a hundred years
 _CYCLE = date(401, 1, 1).toordinal() - 1  # days in 400 years, after which the calendar repeats
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2}){0,2})?"
@@ -24,6 +27,7 @@ _TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2}){0,2})?"
 _ISO = re.compile(rf"([+-]?\d{{4,12}})-(\d{{2}})-(\d{{2}})(?:[T ]{_TIME})?", re.ASCII)
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class DateBins(Bins):
     """Bins of a variable of dates, cut at public dates.
 
@@ -45,6 +49,10 @@ class DateBins(Bins):
     found : Guarantee, optional
     detail : int
         See :class:`Bins`.
+    format : str, optional
+        How texts write the dates, in the letters of `datetime.strptime`, such as ``"%d/%m/%Y"``, ``"%Y%m%d"`` or
+        ``"%b %Y"``; by default as in ISO. No other form is read, and nothing is guessed: years of two digits need
+        finite edges within a hundred years. Edges may be written so, too. See :class:`DateFormat`.
 
     Raises
     ------
@@ -57,6 +65,7 @@ class DateBins(Bins):
     ('2023', '2024-Q1', '2024-Q2', '2024-07-01_or_later')
     """
 
+    format: str | None = field(default=None, compare=False)
     kind: ClassVar[str] = "date"
     span: ClassVar[tuple[float, float]] = (-106_650.0, 106_650.0)  # 1678 to 2261, which nanoseconds in 64 bits hold
     limits: ClassVar[tuple[float, float]] = (float(_LEAST), float(_MOST))
@@ -68,15 +77,28 @@ class DateBins(Bins):
         decimals: int | None = 0,
         found: Guarantee = DECLARED,
         detail: int = DETAIL,
+        format: str | None = None,
     ) -> None:
         if decimals not in (0, None):
             raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
-        super().__init__(_cut(listed(edges, "Bins: edges")), labels, 0, found, detail)
+        form, given = _checked_format(format), listed(edges, "Bins: edges")
+        if form is not None and form.of_centuries:
+            read = {edge: form.day(edge) for edge in given if isinstance(edge, str)}
+            given = [edge if not isinstance(edge, str) or read[edge] is None else read[edge] for edge in given]
+        super().__init__(_cut(given), labels, 0, found, detail)
+        object.__setattr__(self, "format", format)
         if self.edges[:2] == (-math.inf, self.limits[0]) or self.edges[-2:] == (self.limits[1], math.inf):
             raise SchemaError("Bins of dates: there are no dates before 0001-01-01 and after 9999-12-31.")
 
+        if form is not None and not form.of_centuries and not self.edges[-1] - self.edges[0] < _CENTURY:
+            raise SchemaError(
+                f"Bins of dates: the years of {format!r} have two digits, which say their century only between finite "
+                "edges that span less than a hundred years."
+            )
+
     def __repr__(self) -> str:
-        return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)})"
+        form = "" if self.format is None else f", format={self.format!r}"
+        return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)}{form})"
 
     @staticmethod
     def _label(low: float, high: float) -> str:
@@ -92,18 +114,49 @@ class DateBins(Bins):
         return iso(low) if high == low + 1 else f"{iso(low)}_to_{iso(high)}"
 
     def written(self, number: float, digits: int = 4) -> str:
-        """Write a number of days as an ISO date."""
-        return iso(number) if math.isfinite(number) else str(number)
+        """Write a number of days as texts of the variable do."""
+        if not math.isfinite(number):
+            return str(number)
+        return iso(number) if self.format is None else date_format(self.format).written(number)
 
     def listed_edges(self) -> list[Any]:
         """Return the edges as files write them, in ISO."""
-        return list(map(self.written, self.edges))
+        return [iso(edge) if math.isfinite(edge) else str(edge) for edge in self.edges]
+
+    def day(self, value: str | float) -> int | None:
+        """Return the days since 1970-01-01 of a text, or of a number whose digits write a date; None if there is none.
+
+        Examples
+        --------
+        >>> bins = DateBins(["2023-01-01", "2024-01-01"], format="%Y%m%d")
+        >>> bins.day("20230102") == bins.day(20230102) == bins.edges[0] + 1, bins.day("2023-01-02")
+        (True, None)
+        """
+        if isinstance(value, str):
+            return written_day(value) if self.format is None else date_format(self.format).day(value, self.edges[0])
+        return None if self.format is None else date_format(self.format).of_number(value, self.edges[0])
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether the digits of a number may write a date."""
+        return self.format is not None and date_format(self.format).width is not None
 
     def value(self, number: float) -> Any:
         """Return a mean or quantile as a timestamp, as pandas gives the mean of dates."""
         import pandas as pd
 
         return pd.Timestamp(np.datetime64(round(number * 86_400), "s"))
+
+
+def _checked_format(format: Any) -> DateFormat | None:
+    if format is None:
+        return None
+    if not isinstance(format, str):
+        raise SchemaError(f"Bins of dates: a format is a text such as '%d/%m/%Y', got {type(format).__name__}.")
+    try:
+        return date_format(format)
+    except ValueError as error:
+        raise SchemaError(f"Bins of dates: {error}") from None
 
 
 def iso_day(text: str) -> int | None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema.schema import Schema
 
 DICTIONARY_COLUMNS = (
-    "variable", "type", "states", "edges", "labels", "decimals", "detail", "missing", "other", "missing_values",
+    "variable", "type", "states", "edges", "format", "labels", "decimals", "detail", "missing", "other",
+    "missing_values",
 )  # fmt: skip
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -125,12 +126,15 @@ def _variable(name: str, entry: Any) -> Variable:
         raise SchemaError(f"Variable {name!r}: unknown property {sorted(unknown)[0]!r}.")
     if "edges" in entry and "states" in entry:
         raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
+    _require_edges(name, entry)
     declared: Any = entry.get("states", [])
     if "edges" in entry:
-        dated, edges = entry.get("type") == "date", entry["edges"]
+        dated, edges = entry.get("type") == "date" or bool(entry.get("format")), entry["edges"]
         edges = edges if dated else [_number(name, edge) for edge in edges]
         try:
-            given = {role: entry[role] for role in ("labels", "decimals", "detail") if role in entry}
+            given = {
+                role: entry[role] for role in ("labels", "decimals", "detail", "format") if entry.get(role) is not None
+            }
             declared = (DateBins if dated else Bins)(edges, **given)
         except SchemaError as error:
             raise SchemaError(f"Variable {name!r}: {error}") from None
@@ -209,6 +213,9 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     for column in ("states", "edges", "labels"):
         if "" in _listed(row.get(column, "")):
             raise SchemaError(f"Variable {name!r}: a | in {column} has nothing before or after it.")
+    _require_edges(name, row)
+    if row.get("format"):
+        entry["format"] = row["format"]
     if row.get("edges"):
         entry |= {"edges": _listed(row["edges"]), "type": kind}
         entry |= {"labels": _listed(row["labels"])} if row.get("labels") else {}
@@ -221,6 +228,12 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     else:
         entry["states"] = [_typed(name, kind, text) for text in _listed(row.get("states", ""))]
     return entry
+
+
+def _require_edges(name: str, entry: Mapping[str, Any]) -> None:
+    """Refuse a format of what are no dates in bins."""
+    if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", "date")):
+        raise SchemaError(f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date.")
 
 
 def _listed(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.date_bins import DateBins
+from pgmpy_dp.schema.date_bins import DateBins, number_of
 from pgmpy_dp.schema.rules import Rule, rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 from pgmpy_dp.schema.variable import Variable
@@ -23,6 +23,7 @@ RULES_PROPERTY = "pgmpy_dp:rules"
 CSV_PROPERTY = "pgmpy_dp:csv"
 FOUND_PROPERTY = "pgmpy_dp:found"
 _FOUND_BEFORE = "pgmpy_dp:found_by"  # in files of earlier versions, a list of guarantees
+_INFINITE = (math.inf, -math.inf)
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
@@ -40,6 +41,7 @@ def table_field(variable: Variable) -> dict[str, Any]:
         field |= {"type": bins.kind, "constraints": constraints}
         decimals = {} if bins.decimals is None or bins.kind == "date" else {"decimals": bins.decimals}
         detail = {} if bins.detail == DETAIL else {"detail": bins.detail}
+        field |= {"format": bins.format} if isinstance(bins, DateBins) and bins.format is not None else {}
         field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals, **detail}
     else:
         states = _own_states(variable)
@@ -94,7 +96,7 @@ def _found(name: str, field: Mapping[str, Any]) -> Guarantee:
 
 
 def _csv_format(declared: Any) -> CsvFormat:
-    known = ("delimiter", "encoding", "strip", "decimal")
+    known = ("delimiter", "encoding", "strip", "decimal", "dates")
     if not isinstance(declared, Mapping) or not set(declared) <= set(known):
         raise SchemaError(f"Table Schema: {CSV_PROPERTY!r} must be an object of {', '.join(known)}, and nothing else.")
     try:
@@ -133,9 +135,12 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
             raise SchemaError(f"Field {name!r}: {BINS_PROPERTY} needs a list of 'edges'.")
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
-            kind = DateBins if field.get("type") == "date" else Bins
             own = bins.get("labels"), bins.get("decimals"), _found(name, field), bins.get("detail", DETAIL)
-            return kind(edges, *own)
+            if field.get("type") != "date":
+                return Bins(edges, *own)
+            # Edges in files are in ISO, whatever the format of the records is.
+            form = field.get("format") if "%" in str(field.get("format")) else None
+            return DateBins([edge if edge in _INFINITE else number_of(edge) for edge in edges], *own, format=form)
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

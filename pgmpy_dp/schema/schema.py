@@ -153,12 +153,12 @@ class Schema:
         self._declare(fields, rules, csv)
 
     def _declare(self, fields: Iterable[Variable], rules: Iterable[Rule], csv: CsvFormat) -> None:
-        object.__setattr__(self, "fields", tuple(fields))
+        if not isinstance(csv, CsvFormat):
+            raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
+        object.__setattr__(self, "fields", tuple(variable.with_dates(csv.dates) for variable in fields))
         if not self.fields:
             raise SchemaError("The schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
         object.__setattr__(self, "rules", checked_rules(rules, self.states, (self.missing, self.other)))
-        if not isinstance(csv, CsvFormat):
-            raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
         object.__setattr__(self, "csv", csv)
         for variable in self.fields if csv != _PLAIN else ():  # UTF-8 holds every declared text
             variable.require_writable(csv)
@@ -514,7 +514,7 @@ class Schema:
         states for missing and undeclared values. A variable with the latter has its states in ``pgmpy_dp:states``, and
         no constraint on its values. ``pgmpy_dp:bounds`` holds the bounds of a number, and ``pgmpy_dp:found`` what
         finding states in records cost. Beside the fields, ``pgmpy_dp:rules`` lists the rules, and
-        ``pgmpy_dp:csv`` holds the ``delimiter``, ``encoding`` and ``strip`` that are declared.
+        ``pgmpy_dp:csv`` holds the format of files. Dates in another form than ISO have a ``format``.
 
         Examples
         --------
@@ -522,7 +522,8 @@ class Schema:
         [{'name': 'smoke', 'type': 'string', 'constraints': {'required': True, 'enum': ['yes', 'no']}}]
         """
         rules = {RULES_PROPERTY: [rule.to_dict() for rule in self.rules]} if self.rules else {}
-        csv = {CSV_PROPERTY: asdict(self.csv)} if self.csv != _PLAIN else {}
+        csv = {name: value for name, value in asdict(self.csv).items() if value is not None}
+        csv = {CSV_PROPERTY: csv} if self.csv != _PLAIN else {}
         return {"$schema": PROFILE, "fields": list(map(table_field, self.fields))} | rules | csv
 
     @classmethod
@@ -544,9 +545,9 @@ class Schema:
         r"""Read a data dictionary, which people write: a row for each variable, in CSV.
 
         Its columns are ``variable``; ``states``, separated by ``|``, or ``edges`` of bins; and, as needed, ``labels``,
-        ``decimals``, ``detail``, ``type`` (string, integer, number, boolean or date), ``missing``, ``other`` and
-        ``missing_values``. A dictionary in JSON is a Table Schema, or maps each variable to a list of states or to an
-        object of these columns.
+        ``decimals``, ``detail``, ``type`` (string, integer, number, boolean or date), ``format`` of dates, ``missing``,
+        ``other`` and ``missing_values``. A dictionary in JSON is a Table Schema, or maps each variable to a list of
+        states or to an object of these columns.
 
         Raises
         ------

@@ -14,6 +14,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
 from pgmpy_dp.schema.bins import Bins, checked_guarantee
 from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.date_bins import DateBins
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, in_order, listed, typed
 
 IN_DETAIL = " in detail"
@@ -81,6 +82,15 @@ class Variable:
         found = learned(*costs)
         bins = replace(self.bins, found=found) if self.bins and found.every else self.bins
         return replace(self, found=found, bins=bins)
+
+    def with_dates(self, format: str | None) -> Self:
+        """Return the variable with the format of its dates, if they have none of their own."""
+        if format is None or not isinstance(self.bins, DateBins) or self.bins.format is not None:
+            return self
+        try:
+            return replace(self, bins=replace(self.bins, format=format))
+        except SchemaError as error:
+            raise SchemaError(f"Variable {self.name!r}: {error}") from None
 
     @property
     def declared(self) -> Bins | tuple[State, ...]:

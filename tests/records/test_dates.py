@@ -93,6 +93,56 @@ def test_every_source_gives_the_same(tmp_path):
         assert _counts(source) == [DAYS, STATES], name
 
 
+FORMS = {"%d/%m/%Y": "31/01/2024 1/2/2024 29/02/2023 2024-01-31 x", "%d.%m.%y": "31.01.24 1.2.24 29.02.23 31.01.2024 x"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_texts_in_a_form_are_the_same_from_every_source(form, tmp_path):
+    texts = [*FORMS[form].split(), None, FORMS[form].split()[0]]
+    bins = dp.DateBins(["2024-01-01", "month", "2024-03-01"], format=form)
+    schema = dp.Schema({"day": bins}, missing={"day": "none"}, other={"day": "other"})
+    arrow = pa.table({"day": pa.array(texts)})
+    pyarrow.parquet.write_table(arrow, tmp_path / "texts.parquet")
+    arrow.to_pandas().to_csv(tmp_path / "texts.csv", index=False)
+    sources = {
+        "pandas": arrow.to_pandas(),
+        "objects": arrow.to_pandas().astype(object),
+        "categories": arrow.to_pandas().astype("category"),
+        "Arrow": arrow,
+        "dictionary": pa.table({"day": arrow["day"].dictionary_encode()}),
+        "Polars": pl.from_arrow(arrow),
+        "lazy": pl.from_arrow(arrow).lazy(),
+        "DuckDB": duckdb.connect().sql("SELECT * FROM arrow"),
+        "Parquet": tmp_path / "texts.parquet",
+        "CSV": tmp_path / "texts.csv",
+    }
+    expected = [{"2024-01": 2, "2024-02": 1, "none": 1, "other": 3}]
+    assert {name: _counts(source, schema) for name, source in sources.items()} == dict.fromkeys(sources, expected)
+
+
+def test_numbers_whose_digits_are_dates_are_the_same_from_every_source(tmp_path):
+    bins = dp.DateBins(["2024-01-01", "month", "2024-03-01"], format="%d%m%Y")
+    schema = dp.Schema({"day": bins}, missing={"day": "none"}, other={"day": "other"})
+    frame = pd.DataFrame({"day": [1022024.0, 31012024.0, 31022024.0, -1.0, 1.5, np.nan, 10.0**12]})
+    whole = frame[frame["day"] % 1 == 0].astype("Int64")
+    frame.to_parquet(tmp_path / "floats.parquet")
+    frame.to_csv(tmp_path / "floats.csv", index=False)
+    sources = {
+        "floats": frame,
+        "objects": frame.astype(object),
+        "Arrow": pa.Table.from_pandas(frame),
+        "Polars": pl.from_pandas(frame).lazy(),
+        "Parquet": tmp_path / "floats.parquet",
+        "CSV": tmp_path / "floats.csv",
+    }
+    expected = [{"2024-01": 1, "2024-02": 1, "none": 1, "other": 4}]
+    assert {name: _counts(source, schema) for name, source in sources.items()} == dict.fromkeys(sources, expected)
+    for integers in (whole, whole.astype(object), pa.Table.from_pandas(whole), pl.from_pandas(whole)):
+        assert _counts(integers, schema) == [{"2024-01": 1, "2024-02": 1, "other": 3}]
+    (tmp_path / "digits.csv").write_text("day\n1022024\n01022024\n31012024\n001022024\n")
+    assert _counts(tmp_path / "digits.csv", schema) == [{"2024-01": 1, "2024-02": 3}]
+
+
 @pytest.mark.parametrize(
     "value", [19782, 19782.0, "2024", "29.02.2024", "2023-02-29", "2024-02-29 25", True, np.datetime64("2024-02"), [1]]
 )

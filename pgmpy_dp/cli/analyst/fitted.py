@@ -294,7 +294,11 @@ def query(
         asked = loaded.query if targets else loaded.expectation
         frame = asked(list(targets or means), given, interval=interval, target=about or "population")
         keys = [key if isinstance(key, tuple) else (key,) for key in frame.index]
-        rows = [(key, *map(_written, row)) for key, row in zip(keys, frame.to_numpy(object), strict=True)]
+        bins = {v: own for known in (*declared, schema) for v, own in known.bins.items()}
+        rows = [
+            (key, *(_written(value, bins.get(key[0])) for value in row))
+            for key, row in zip(keys, frame.to_numpy(object), strict=True)
+        ]
         if "note" in frame.attrs:
             note(one_line(UserWarning(frame.attrs["note"])))
     held["notes"] = notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
@@ -320,9 +324,9 @@ def query(
     return held, [heading, *lines, *map(marked, notes)]
 
 
-def _written(value: Any) -> float | str:
+def _written(value: Any, bins: Any) -> float | str:
     """Write the date of a mean, that of the nearest day."""
-    return float(value) if isinstance(value, float) else f"{value.round('D'):%Y-%m-%d}"
+    return float(value) if isinstance(value, float) else str(bins.written(value.timestamp() / 86_400))
 
 
 @click.command(cls=Command)

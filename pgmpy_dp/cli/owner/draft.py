@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,15 +27,7 @@ _NETWORKS = endings_of("a network")
 @file_option("--rules", "rules", kinds=("rules",), help="Rules that hold in every record, in CSV; see above.")
 @out_option("--out", kind="a schema", help="Schema file to write; by default it is printed.")
 @csv_options
-def schema(
-    source: Path,
-    rules: Path | None,
-    delimiter: str | None,
-    encoding: str | None,
-    strip: bool | None,
-    decimal: str | None,
-    out: Path | None,
-) -> Result:
+def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Result:
     """Draft a schema file from a network or a data dictionary.
 
     It is never drafted from the records, since which values occur in them is itself private. States come from public
@@ -51,6 +43,7 @@ def schema(
       decimals  of synthetic numbers; by default none where edges are whole numbers (optional)
       detail    approximate number of cells of a finer histogram of the number (64 by default; 0: none is measured)
       type      string, integer, number, boolean or date (optional)
+      format    of dates in the records, such as %d/%m/%Y, %Y%m%d or %b %Y (optional; by default 2024-03-01)
       missing   the state for missing values           (optional)
       other     the state for undeclared values        (optional)
       missing_values  texts of missing values (optional, ?|NA; |NA if the empty cell comes first)
@@ -58,7 +51,8 @@ def schema(
     A row with other, but with neither states nor edges, declares a variable without a public list of values:
     pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
 
-    Dates are written as 2024-03-01. Between two edges, month, quarter or year cuts where each of them begins.
+    Edges of dates are written as 2024-03-01, or in their format. Between two edges, month, quarter or year cuts where
+    each of them begins. No form of dates is guessed: years of two digits (%y) need edges within a hundred years.
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
@@ -77,7 +71,8 @@ def schema(
       dependent   place=Ulm|Aalen; region=south           (the second follows from the first)
       comparison  vehicle_year <= accident_year + 1       (of bins or numbers; also <, >, >=, =)
 
-    --delimiter, --encoding, --strip and --decimal describe the records' own .csv file, and become part of the schema.
+    --delimiter, --encoding, --strip, --decimal and --dates describe the records' own .csv file, and become part of the
+    schema.
 
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
@@ -87,7 +82,7 @@ def schema(
     drafted = read_source(source)
     if rules is not None:
         drafted = drafted.replace(rules=[*drafted.rules, *read_rules(rules, drafted)])
-    drafted = with_format(drafted, delimiter, encoding, strip, decimal)
+    drafted = with_format(drafted, **csv)
     if out is not None:
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)

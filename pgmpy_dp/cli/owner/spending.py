@@ -33,6 +33,7 @@ class Spending:
     encoding: str | None
     strip: bool | None
     decimal: str | None
+    dates: str | None
     ledger: Path | None
     no_ledger: bool
     epsilon: float
@@ -59,7 +60,7 @@ class Spending:
         schema = Schema.load(self.schema_path)
         missing = _added(schema, schema.missing, self.missing, "--missing")
         schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
-        return with_format(schema, self.delimiter, self.encoding, self.strip, self.decimal)
+        return with_format(schema, **{name: getattr(self, name) for name in CSV})
 
     @cached_property
     def budget(self) -> PrivacyBudget:
@@ -131,13 +132,14 @@ def spends(unit: bool = True, own: tuple[str, ...] = ()) -> Decorator:
     return wrap
 
 
-def with_format(
-    schema: Schema, delimiter: str | None, encoding: str | None, strip: bool | None, decimal: str | None
-) -> Schema:
+CSV = ("delimiter", "encoding", "strip", "decimal", "dates")
+"""Names of the options of a .csv file's format."""
+
+
+def with_format(schema: Schema, **given: Any) -> Schema:
     """Replace the CSV format of the schema by the options that are given."""
-    given = {"delimiter": delimiter, "encoding": encoding, "strip": strip, "decimal": decimal}
     named = {name: value for name, value in given.items() if value is not None}
-    return schema.replace(csv=replace(schema.csv, **named)) if named else schema  # type: ignore[arg-type]
+    return schema.replace(csv=replace(schema.csv, **named)) if named else schema
 
 
 def _added(schema: Schema, declared: Mapping[str, Any], texts: tuple[str, ...], option: str) -> dict[str, Any]:

@@ -137,6 +137,9 @@ _CSV = (
     click.option("--delimiter", metavar="SIGN", help="Separates the fields of the records' .csv file."),
     click.option("--encoding", help="Encoding of the records' .csv file."),
     click.option("--decimal", metavar="MARK", help="Decimal mark in the records' .csv file, '.' or ','."),
+    click.option(
+        "--dates", metavar="FORMAT", help="How dates are written in the records' .csv file, such as %d/%m/%Y."
+    ),
     click.option("--strip/--no-strip", default=None, help="Remove blanks around the fields of the records' .csv file."),
 )
 csv_options = combined(*_CSV)

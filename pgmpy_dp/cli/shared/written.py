@@ -37,7 +37,7 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     """Write a frame in the format of the records' file; without a file, return the text."""
     import pandas as pd
 
-    records = _with_missing_values(records, schema)
+    records = _with_missing_values(records.assign(**_dates(records, schema)), schema)
     if schema.csv.decimal != ".":  # pandas writes the mark of columns of floats alone
         for variable, column in records.items():
             if isinstance(column.dtype, pd.CategoricalDtype):
@@ -64,8 +64,24 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     return text
 
 
+def _dates(records: Any, schema: Schema) -> dict[str, Any]:
+    """Write the dates of variables with a format of their own in it."""
+    import pandas as pd
+
+    found = {}
+    for variable, bins in schema.bins.items():
+        if getattr(bins, "format", None) is not None and variable in records and records[variable].dtype.kind == "M":
+            days = records[variable].dropna().to_numpy().astype("datetime64[D]").astype(int)
+            texts = {day: bins.written(day) for day in set(days.tolist())}
+            found[variable] = pd.Series(None, index=records.index, dtype=object)
+            found[variable][records[variable].notna()] = [texts[day] for day in days.tolist()]
+    return found
+
+
 def _with_missing_values(records: Any, schema: Schema) -> Any:
     """Replace the state for missing values by the first of the variable's `missing_values`, of numbers by a blank."""
+    import pandas as pd
+
     columns = {}
     for variable, stand_in in schema.missing.items():
         said = schema.missing_values.get(variable, ("",) if _of_numbers(schema, variable, stand_in) else ())
@@ -74,7 +90,8 @@ def _with_missing_values(records: Any, schema: Schema) -> Any:
             if hasattr(column, "cat"):
                 columns[variable] = column.cat.rename_categories({stand_in: text})
             elif text:  # numbers within bins
-                numbers = column.astype(str).str.replace(".", schema.csv.decimal, regex=False)
+                mark = schema.csv.decimal if pd.api.types.is_float_dtype(column.dtype) else "."
+                numbers = column.astype(str).str.replace(".", mark, regex=False)
                 columns[variable] = numbers.where(column.notna(), text)
     return records.assign(**columns)
 

@@ -1,0 +1,146 @@
+"""How dates are written in texts, in the letters of `datetime.strptime`: it is declared, and nothing is guessed."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property, lru_cache
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_MONTHS = [name.lower() for name in calendar.month_name]
+_SHORT = [name.lower() for name in calendar.month_abbr]
+_DIGITS = {"Y": 4, "y": 2, "m": 2, "d": 2, "H": 2, "I": 2, "M": 2, "S": 2}
+_LAST = {"H": 23, "M": 59, "S": 59}
+_TOKEN = re.compile(r"%(.)|[^%]+|%\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """A form in which dates are written.
+
+    Parameters
+    ----------
+    pattern : str
+        With ``%Y`` or ``%y``, ``%m``, ``%b`` or ``%B``, and ``%d``; without the latter a month stands for its first
+        day, and without either a year. Times, ``%H`` or ``%I`` with ``%p``, ``%M``, ``%S`` and ``%f``, are read over;
+        they are written as midnight. Names of months are English. Days and months may have one digit, unless they
+        stand beside other digits.
+
+    Raises
+    ------
+    ValueError
+        If the pattern does not say the year, the month of a day or the half of a day, or says something twice.
+
+    Examples
+    --------
+    >>> german = DateFormat("%d.%m.%Y")
+    >>> german.day("31.1.2024"), german.day("2024-01-31"), german.written(19753)
+    (19753, None, '31.01.2024')
+    """
+
+    pattern: str
+
+    def __post_init__(self) -> None:
+        letters = [letter for letter in _letters(self.pattern) if letter and letter != "%"]
+        names = ["y" if letter == "Y" else "m" if letter in "bB" else letter for letter in letters]
+        known = {"y", "m", "d", "H", "I", "p", "M", "S", "f"}
+        complete = "y" in names and ("m" in names or "d" not in names) and ("I" in names) == ("p" in names)
+        if not complete or not {*names} <= known or len({*names}) < len(names) or {"H", "I"} <= {*names}:
+            raise ValueError(
+                "a format of dates is written as for strptime, with %Y or %y, %m, %b or %B, and %d, each once, such as "
+                f"'%d/%m/%Y'; times may follow, such as '%H:%M:%S'. Got {self.pattern[:40]!r}."
+            )
+
+    @property
+    def of_centuries(self) -> bool:
+        """Whether years have four digits."""
+        return "%Y" in self.pattern
+
+    @cached_property
+    def width(self) -> int | None:
+        """The number of digits, where dates are written as nothing else; None otherwise."""
+        letters = _letters(self.pattern)
+        return sum(_DIGITS[letter] for letter in letters) if {*letters} <= _DIGITS.keys() else None
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        letters, texts = _letters(self.pattern), [found[0] for found in _TOKEN.finditer(self.pattern)]
+        parts = []
+        for place, (letter, text) in enumerate(zip(letters, texts, strict=True)):
+            before, after = texts[max(place - 1, 0) : place], texts[place + 1 : place + 2]
+            beside = [*(part[-1] for part in before if part[0] != "%"), *(part[0] for part in after if part[0] != "%")]
+            numbers = {*letters[max(place - 1, 0) : place], *letters[place + 1 : place + 2]} & {*_DIGITS, "f"}
+            touching = bool(numbers) or any(character.isdigit() for character in beside)
+            if letter in ("", "%"):
+                parts.append(re.escape(text if letter == "" else "%"))
+            elif letter in "bB":
+                parts.append(rf"(?P<{letter}>[a-z]+)")
+            elif letter in "pf":
+                parts.append(r"(?P<p>[ap]m)" if letter == "p" else r"(?P<f>\d{1,9})")
+            else:
+                exact = touching or letter in "Yy"
+                parts.append(rf"(?P<{letter}>\d{{{_DIGITS[letter] if exact else '1,2'}}})")
+        return re.compile("".join(parts), re.ASCII | re.IGNORECASE)
+
+    @property
+    def expression(self) -> str:
+        """The regular expression of such texts in JavaScript, with a group for each letter."""
+        return self._expression.pattern.replace("(?P<", "(?<")
+
+    def day(self, text: str, first: float | None = None) -> int | None:
+        """Return the days since 1970-01-01 of a text; None if it writes no date in this form.
+
+        A year of two digits is that of the hundred years from the day `first` on.
+        """
+        found = self._expression.fullmatch(text)
+        if found is None:
+            return None
+        parts = found.groupdict()
+        if any(int(parts.get(letter) or 0) > most for letter, most in _LAST.items()):
+            return None
+        if "I" in parts and not 1 <= int(parts["I"]) <= 12:
+            return None
+        name = (parts.get("b") or parts.get("B") or "").lower()
+        names = _SHORT if "b" in parts else _MONTHS
+        month = int(parts["m"]) if "m" in parts else (names.index(name) if name in names[1:] else 0) if name else 1
+        day = int(parts.get("d") or 1)
+        if "Y" in parts:
+            return _days(int(parts["Y"]), month, day)
+        if first is None:
+            return None
+        start = date.fromordinal(round(first) + _EPOCH).year
+        year = start + (int(parts["y"]) - start) % 100
+        days = _days(year, month, day)
+        return days if days is not None and days >= first else _days(year + 100, month, day)
+
+    def of_number(self, number: float, first: float | None = None) -> int | None:
+        """Return the days of a whole number whose digits write a date, as frames hold 20240131."""
+        width = self.width
+        if width is None or not 0 <= number < 10**width or number != int(number):
+            return None
+        return self.day(f"{int(number):0{width}}", first)
+
+    def written(self, number: float) -> str:
+        """Write a number of days since 1970-01-01, that of the nearest day."""
+        day = date.fromordinal(min(max(round(number) + _EPOCH, 1), date.max.toordinal()))
+        midnight = {"H": "00", "I": "12", "p": "AM", "M": "00", "S": "00", "f": "000000", "%": "%"}
+        named = {"b": calendar.month_abbr[day.month], "B": calendar.month_name[day.month]}
+        digits = {"Y": f"{day.year:04}", "y": f"{day.year % 100:02}", "m": f"{day.month:02}", "d": f"{day.day:02}"}
+        return _TOKEN.sub(lambda found: (midnight | named | digits).get(found[1], found[0]), self.pattern)
+
+
+date_format = lru_cache(maxsize=256)(DateFormat)
+
+
+def _letters(pattern: str) -> list[str]:
+    """List the letters after each percent sign; an empty text for other characters between them."""
+    return [found[1] or ("" if found[0] != "%" else "?") for found in _TOKEN.finditer(pattern)]
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    try:
+        return date(year, month, day).toordinal() - _EPOCH
+    except ValueError:  # such as February 30
+        return None
