@@ -68,7 +68,7 @@ class Bins:
     span: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     """Numbers beyond are not drawn from open bins, unless an edge lies there."""
     limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    """The least and the largest number that there can be."""
+    """Then those beyond these are not."""
 
     def __init__(
         self,
@@ -156,7 +156,10 @@ class Bins:
         """
         if self.detail <= len(self.labels) or sum(map(math.isfinite, self.edges)) < 2:
             return None
-        ends, found = self.closed(), [self.edges[0]]
+        try:
+            ends, found = self.closed(), [self.edges[0]]
+        except SchemaError:  # an open bin beyond the calendar
+            return None
         if not math.isfinite(ends.edges[-1] - ends.edges[0]):
             return None
         steps, widths, unit = ends.steps(), np.diff(ends.edges), 10.0 ** (self.decimals or 0)
@@ -185,6 +188,11 @@ class Bins:
         greatest = self.span[1] if finite[-1] < self.span[1] else self.limits[1]
         low = min(finite[0], max(finite[0] - reach, -most, least))
         high = max(finite[-1], min(finite[-1] + reach, most, greatest))
+        for end, edge, inner in ((self.edges[0], low, finite[0]), (self.edges[-1], high, finite[-1])):
+            if math.isinf(end) and edge == inner:
+                raise SchemaError(
+                    f"Bins: the bin beyond {self.written(inner, 6)} is open, and no value there can be drawn."
+                )
         return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges), decimals=decimals)
 
 

@@ -87,8 +87,6 @@ class DateBins(Bins):
             given = [edge if not isinstance(edge, str) or read[edge] is None else read[edge] for edge in given]
         super().__init__(_cut(given), labels, 0, found, detail)
         object.__setattr__(self, "format", format)
-        if self.edges[:2] == (-math.inf, self.limits[0]) or self.edges[-2:] == (self.limits[1], math.inf):
-            raise SchemaError("Bins of dates: there are no dates before 0001-01-01 and after 9999-12-31.")
 
         if form is not None and not form.of_centuries and not self.edges[-1] - self.edges[0] < _CENTURY:
             raise SchemaError(

@@ -88,8 +88,8 @@ def test_the_format_goes_wherever_the_schema_goes(tmp_path):
         ({"decimal": ";"}, "decimal is the mark '.' or ',', got ';'"),
         ({"decimal": ["."]}, "decimal is the mark '.' or ',', got list"),
         ({"delimiter": ".", "decimal": "."}, "delimiter and decimal cannot both be '.'"),
-        ({"quote": "'"}, "an object of delimiter, encoding, strip, decimal, and nothing else"),
-        ([";"], "an object of delimiter, encoding, strip, decimal, and nothing else"),
+        ({"quote": "'"}, "an object of delimiter, encoding, strip, decimal, dates, and nothing else"),
+        ([";"], "an object of delimiter, encoding, strip, decimal, dates, and nothing else"),
     ],
 )
 def test_hostile_formats_are_refused_by_name_in_one_line(declared, message, tmp_path):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.records import open_records
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,15 @@ def test_open_bins_beyond_what_nanoseconds_hold_are_closed(edges):
     network.add_node("day")
     drawn = network.fit(data, estimator=dp.PrivateMLE(epsilon=5.0)).simulate(20, seed=1, numbers="drawn")
     assert len(drawn) == 20
-    for nothing in (["-inf", "0001-01-01", "2000-01-01"], ["2000-01-01", "9999-12-31", "inf"]):
-        with pytest.raises(dp.SchemaError, match="there are no dates before"):
-            dp.DateBins(nothing)
+
+
+@pytest.mark.parametrize("edges", [["-inf", "0001-01-01", "2000-01-01"], ["2000-01-01", "9999-12-31", "inf"]])
+def test_bins_beyond_the_calendar_are_counted_and_not_drawn(edges):
+    bins = dp.DateBins(edges)
+    assert bins.fine is None
+    with pytest.raises(dp.SchemaError, match=r"the bin beyond (0001-01-01|9999-12-31) is open: no value there"):
+        bins.closed()
+    texts = ["-0005-01-01", "1000-01-01", "2500-01-01", "10000-01-01"]
+    counts = open_records(pd.DataFrame({"day": texts}), dp.Schema({"day": bins}, other={"day": "other"}), ["day"])
+    (table,) = counts.counts([("day",)]).values()
+    assert table.tolist() == [1, 1, 2]
