@@ -191,7 +191,7 @@ class Bins:
         for end, edge, inner in ((self.edges[0], low, finite[0]), (self.edges[-1], high, finite[-1])):
             if math.isinf(end) and edge == inner:
                 raise SchemaError(
-                    f"Bins: the bin beyond {self.written(inner, 6)} is open, and no value there can be drawn."
+                    f"Bins: the bin beyond {self.written(inner, 6)} is open: no value there can be drawn."
                 )
         return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges), decimals=decimals)
 
