@@ -12,9 +12,9 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
-# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables), and
-# their most work.
-_SWEEPS, _MOST_WORK = 12, 1_000_000_000
+# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables); their
+# work, and the most work of a single sweep: of wider records, some of the blocks are tried.
+_SWEEPS, _WORK, _MOST_WORK = 12, 1_000_000_000, 2_000_000_000
 # Number of states whose pairs are held at a time; values of blocks with more are combined at random only.
 _MOST_STATES = 4_000
 _CODED = 2_000  # records coded at a time: integers in float32 stay exact
@@ -144,8 +144,9 @@ def even_out(
         counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
     excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
-    sweeps = min(max(_MOST_WORK // max(records.size * len(mixture.blocks), 1), 1), _SWEEPS)
-    kernel.swap_within_components(records, strata, starts, numbers, owners, excess, price, sweeps, generator)
+    work = max(records.size * len(mixture.blocks), 1)
+    sweeps, share = min(max(_WORK // work, 1), _SWEEPS), min(_MOST_WORK / work, 1.0)
+    kernel.swap_within_components(records, strata, starts, numbers, owners, excess, price, sweeps, share, generator)
     records -= states[:-1].astype(np.int32)
 
 

@@ -96,7 +96,7 @@ def _replace(excess, s, a, c, b, e):
 
 
 @compiled
-def swap_within_components(records, strata, starts, blocks, owners, excess, price, sweeps, generator):
+def swap_within_components(records, strata, starts, blocks, owners, excess, price, sweeps, share, generator):
     """Exchange two records' values of a block wherever that brings counts of pairs closer to their expectations.
 
     Both records belong to one component, so every component's counts within single blocks do not change.
@@ -118,6 +118,8 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
         square of that; `excess` is changed in place. The diagonal counts single states.
     sweeps : int
         Exchanges tried per record and block.
+    share : float
+        Probability of each of these.
     generator : numpy.random.Generator
 
     Returns
@@ -133,6 +135,8 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                 continue
             for i in range(begin, starts[k + 1]):
                 for block in blocks:
+                    if share < 1.0 and generator.random() >= share:
+                        continue
                     j = begin + int(generator.random() * size)
                     s, t = strata[i], strata[j]
                     gain = 0.0

@@ -182,8 +182,12 @@ def test_triples_with_a_target_are_closer_than_those_of_records_without(blocks, 
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(0, 10**6), st.sampled_from([(("c", "a"), ("b",), ("d",)), TWO_BLOCKS, (("d", "a", "b"), ("c",))]))
-def test_exchanges_count_what_they_change(seed, blocks):
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([(("c", "a"), ("b",), ("d",)), TWO_BLOCKS, (("d", "a", "b"), ("c",))]),
+    st.sampled_from([1.0, 0.3]),
+)
+def test_exchanges_count_what_they_change(seed, blocks, share):
     """Counted again, pairs in each stratum are where exchanges left them, and cost less than before."""
     generator = np.random.default_rng(seed)
     ends = np.cumsum([0, *CARDS.values()])
@@ -205,7 +209,9 @@ def test_exchanges_count_what_they_change(seed, blocks):
         return (price * left**2)[:, *np.triu_indices(ends[-1])].sum()
 
     left, before = excess(), cost(excess())
-    made = swap_within_components(records, strata, np.array([0, 120, 200]), moved, owners, left, price, 3, generator)
+    made = swap_within_components(
+        records, strata, np.array([0, 120, 200]), moved, owners, left, price, 3, share, generator
+    )
     np.testing.assert_allclose(left, excess(), atol=1e-9)
     assert made > 0
     assert cost(left) < before
@@ -241,3 +247,12 @@ def test_records_in_bulk_are_answered_as_one_by_one(seed, order, count, together
                     )
                 else:
                     assert not tables[record].any()
+
+
+def test_a_share_of_the_exchanges_is_tried_where_there_would_be_too_many(monkeypatch):
+    mixture, found = random_mixture(1, components=4), []
+    for most in (10**9, 10_000, 1):
+        monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._WORK", 1)
+        monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._MOST_WORK", most)
+        found.append(distance(mixture, draw_records(mixture, 4000, np.random.default_rng(2)), 2))
+    assert found[0] < found[1] < found[2]
