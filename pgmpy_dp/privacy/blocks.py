@@ -124,10 +124,13 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
     delta = _checked(delta)
     if target > _MOST_EPSILON:
         raise _too_large(target)
-    numbers = [round(math.log(float(exact_positive("relative scale", one))) / math.log(_STEP)) for one in relative]
-    levels = tuple(sorted(Counter(number - min(numbers) for number in numbers).items()))
-    least = _least_scale(levels, target, delta, neighbours)
-    return [least * _STEP ** (number - min(numbers)) for number in numbers]
+    numbers = {
+        one: round(math.log(float(exact_positive("relative scale", one))) / math.log(_STEP)) for one in {*relative}
+    }
+    lowest = min(numbers.values(), default=0)
+    levels = Counter(numbers[one] - lowest for one in relative)
+    least = _least_scale(tuple(sorted(levels.items())), target, delta, neighbours)
+    return [least * _STEP ** (numbers[one] - lowest) for one in relative]
 
 
 def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float:
@@ -145,7 +148,8 @@ def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float
 def block_rho(scales: Sequence[float], neighbours: str) -> float:
     """Compute the rho of zCDP for the same tables, rounded up."""
     one = table_sensitivity(neighbours, "squared_l2")
-    exact = sum((Fraction(one) / (2 * Fraction(scale) ** 2) for scale in scales), Fraction(0))
+    counts = Counter(scales).items()
+    exact = sum((Fraction(one * count) / (2 * Fraction(scale) ** 2) for scale, count in counts), Fraction(0))
     return math.nextafter(float(exact), math.inf)
 
 

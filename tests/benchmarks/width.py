@@ -4,7 +4,8 @@
 
 Columns follow five hidden bits, as records of surveys follow a few traits; epsilon is 1, delta 1e-9, noise simulated.
 Errors are mean total variation distances of 500 pairs of columns, of synthetic records as many as there were, beside
-independent columns' with exact shares. `predict` fills in one and three of fifteen columns of 20,000 rows.
+independent columns' with exact shares. `predict` fills in one and three of fifteen columns of 20,000 rows. `prices`
+plan, price and charge all pairs of 1,000 columns, 500,500 tables, without counting a record, and then measure them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 import pandas as pd
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
+from pgmpy_dp.data.mechanisms.tables import CountedTables
 
 # Records, columns, and states of each.
 TABLES = {
@@ -28,6 +31,7 @@ TABLES = {
     "300 x 10": (20_000, 300, 10),
     "1000 x 2": (100_000, 1000, 2),
 }
+PRICED = {"prices, pure": 0.0, "prices, block": 1e-9}
 PREDICTED = {"predict one": ["c0"], "predict three": ["c0", "c1", "c2"]}
 
 
@@ -78,6 +82,18 @@ def run(line: str) -> Iterator[str]:
         yield f"records {time.perf_counter() - start:5.1f} s"
         error, independent = distances(frame, synthetic, states)
         yield f"pairs {error:.4f}, independent {independent:.4f}"
+    elif line in PRICED:
+        frame, schema = made_up(20_000, 1000, 2)
+        start = time.perf_counter()
+        (cliques, weights), delta = dp.plan_pairs(schema), PRICED[line]
+        asked = CountedTables(cliques, 1.0, delta, weights=weights)
+        quote = quoted(asked, PublicRecords.of(schema, delta))
+        dp.PrivacyBudget(1.0, delta).charge(quote.cost)
+        yield f"{len(quote.terms)} tables in {time.perf_counter() - start:5.1f} s: {quote.guarantee}"
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, delta))
+        start = time.perf_counter()
+        data.measure(cliques, 1.0, delta=delta, weights=weights)
+        yield f"measured in {time.perf_counter() - start:5.1f} s"
     else:
         frame, schema = made_up(20_000, 15, 8)
         network = fitted(frame, schema)
@@ -91,7 +107,7 @@ def main() -> None:
     if len(sys.argv) == 3 and sys.argv[1] == "--line":
         print("  ".join(run(sys.argv[2])), flush=True)
         return
-    for line in sys.argv[1:] or [*TABLES, *PREDICTED]:
+    for line in sys.argv[1:] or [*TABLES, *PRICED, *PREDICTED]:
         call = [sys.executable, "-W", "ignore", __file__, "--line", line]
         start = time.perf_counter()
         with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

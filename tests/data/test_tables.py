@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -206,3 +207,42 @@ def test_a_total_is_public_where_units_are_replaced_and_each_counts_once(unit, t
         data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), relation, **unit)
         assert data.measure(CLIQUES, 1.0).public_total == public
         assert data.max_rows == (unit.get("max_rows") if unit else 1)
+
+
+class NotedOnce(Noted):
+    """As private noise is asked for: it would be drawn by OpenDP."""
+
+    private = True
+
+
+def test_private_noise_is_asked_for_once_a_scale_and_each_table_gets_its_part():
+    noise = NotedOnce()
+    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), noise=noise)
+    cliques = [("a",), ("c", "b"), ("a", "c"), ("b", "a", "c")]
+    noisy = data.measure(cliques, 1.0, weights=[3, 1, 3, 1])
+    asked = sorted((len(counts), float(scale)) for counts, scale in noise.seen)
+    assert asked == [(6, pytest.approx(8 / 3)), (18, 8.0)]
+    exact = dp.exact_marginals(frame, SCHEMA, cliques).tables
+    assert all((noisy.tables[clique] == exact[clique]).all() for clique in cliques)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_a_table_costs_a_few_operations_however_many_there_are(delta):
+    schema = dp.Schema({f"v{number}": ["x", "y"] for number in range(633)})
+    pairs = list(itertools.combinations(schema.variables, 2))
+    weights = [1.0 + place % 40 for place in range(len(pairs))]
+    public = PublicRecords.of(schema, delta)
+
+    def operations(tables):
+        asked = CountedTables(pairs[:tables], 1.0, delta, weights=weights[:tables])
+        asked.quote(public)  # imports, and prices that are kept
+        calls = itertools.count()
+        sys.setprofile(lambda *_: next(calls))
+        quote = asked.quote(public)
+        sys.setprofile(None)
+        assert len(quote.terms) == tables
+        return next(calls) / tables
+
+    assert len(pairs) == 200_028
+    assert operations(200_000) < 1.1 * operations(20_000) < 100

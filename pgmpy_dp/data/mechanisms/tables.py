@@ -14,9 +14,11 @@ of :mod:`pgmpy_dp.privacy.blocks` instead. A Poisson sample of the records is pr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import (
     UNIT_WEIGHT,
     NoiseSource,
+    added,
     gaussian_scale,
     gaussian_variance,
     laplace_scale,
@@ -101,11 +104,30 @@ class CountedTables:
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(scales))
         add = noise.discrete_laplace if quote.cost.mechanism == "laplace" else noise.discrete_gaussian
-        tables: dict[Clique, Any] = {c: add(np.ravel(t), scales[c]).reshape(t.shape) for c, t in exact.items()}
+        tables: dict[Clique, Any] = perturbed(exact, scales, add, at_once=noise.private)
         if quote.guarantee.weighted:  # parts become units, or records of the largest weight; exact for a power of 2
             tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
             scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
         return NoisyMarginals(public.schema, tables, scales, quote.guarantee, public.total)
+
+
+def perturbed(
+    exact: Mapping[Clique, Counts], scales: Scales, add: Callable[[Counts, float], Counts], at_once: bool
+) -> dict[Clique, Counts]:
+    """Add independent noise to every cell: by one call for all cells of one scale, or table by table.
+
+    Simulated noise is drawn table by table, so that a seed means the same whatever else is measured.
+    """
+    if not at_once:
+        return {clique: add(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in exact.items()}
+    sizes = [table.size for table in exact.values()]
+    each = np.repeat([scales[clique] for clique in exact], sizes)
+    noisy = added(np.concatenate([np.ravel(table) for table in exact.values()]), each, add)
+    ends = accumulate(sizes)
+    return {
+        clique: noisy[end - table.size : end].reshape(table.shape)
+        for (clique, table), end in zip(exact.items(), ends, strict=True)
+    }
 
 
 def noise_of(mechanism: str, delta: float) -> str:
@@ -128,7 +150,7 @@ def _laplace(
             f'The Laplace mechanism has no delta, got delta={delta!r}: leave delta out, or use mechanism="gaussian".'
         )
     one = table_sensitivity(public.neighbours, "l1", public.contribution)
-    return Pure(paid), {clique: laplace_scale(epsilon * share, one) for clique, share in shares.items()}
+    return Pure(paid), _each(shares, lambda share: laplace_scale(epsilon * share, one))
 
 
 def _gaussian(
@@ -147,7 +169,7 @@ def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, 
 
 def _gaussian_scales(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: Fraction) -> Scales:
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-    return {clique: gaussian_scale(rho * share, one) for clique, share in shares.items()}
+    return _each(shares, lambda share: gaussian_scale(rho * share, one))
 
 
 def _gaussian_block(
@@ -159,8 +181,8 @@ def _gaussian_block(
             "Blocks are priced for single records of equal weight, and these have weights, or units of several: "
             'use mechanism="gaussian".'
         )
-    relative = [float(exact_positive("a table's share", share)) ** -0.5 for share in shares.values()]
-    scales = dict(zip(shares, block_scales(relative, epsilon, delta, public.neighbours), strict=True))
+    relative = _each(shares, lambda share: float(exact_positive("a table's share", share)) ** -0.5)
+    scales = dict(zip(shares, block_scales(list(relative.values()), epsilon, delta, public.neighbours), strict=True))
     return Approx(paid, Fraction(str(delta)), block_rho(list(scales.values()), public.neighbours)), scales
 
 
@@ -184,22 +206,35 @@ def delta_within(public: PublicRecords, delta: float) -> float:
 def shared(
     public: PublicRecords, cliques: Iterable[Iterable[str]], weights: Iterable[float] | None
 ) -> dict[Clique, Fraction]:
-    """Check cliques and their weights, and return each table's share of the privacy loss."""
+    """Check cliques and their weights, and return each table's share of the privacy loss: equal ones are one object."""
     checked = public.schema.require(cliques)
     for clique in checked:
         require_countable(public.schema, clique)
-    return dict(zip(checked, _shares(weights, len(checked)), strict=True))
-
-
-def _shares(weights: Iterable[float] | None, tables: int) -> list[Fraction]:
     if weights is None:
-        return [Fraction(1, tables)] * tables
+        return dict.fromkeys(checked, Fraction(1, max(len(checked), 1)))
     if isinstance(weights, (str, bytes, dict)) or not isinstance(weights, Iterable):
         raise ValueError(f"weights must list one positive number for each clique, got {type(weights).__name__}.")
-    exact = [exact_positive(f"weights[{i}]", weight) for i, weight in enumerate(weights)]
-    if len(exact) != tables:
-        raise ValueError(f"weights must have one number for each clique: {tables} cliques, {len(exact)} weights.")
-    return [weight / sum(exact) for weight in exact]
+    known: dict[float, Fraction] = {}
+    parts: list[Fraction] = []
+    for place, weight in enumerate(weights):
+        part = known.get(weight) if type(weight) is float else None
+        if part is None:
+            part = exact_positive(f"weights[{place}]", weight)
+            if type(weight) is float:
+                known[weight] = part
+        parts.append(part)
+    if len(parts) != len(checked):
+        raise ValueError(f"weights must have one number for each clique: {len(checked)} cliques, {len(parts)} weights.")
+    distinct, counts = {id(part): part for part in parts}, Counter(map(id, parts))
+    whole = sum((part * counts[name] for name, part in distinct.items()), Fraction(0))
+    share = {name: part / whole for name, part in distinct.items()}
+    return {clique: share[id(part)] for clique, part in zip(checked, parts, strict=True)}
+
+
+def _each(shares: Mapping[Clique, Fraction], scale: Callable[[Fraction], float]) -> Scales:
+    """Find each table's scale: once for all tables of one share, which is one object."""
+    scales = {id(share): scale(share) for share in {id(share): share for share in shares.values()}.values()}
+    return {clique: scales[id(share)] for clique, share in shares.items()}
 
 
 def _checked_rate(sampling_rate: float, mechanism: str, neighbours: str) -> Fraction:
