@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import SchemaError, callers_level
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
@@ -62,6 +63,11 @@ def compare(
     TypeError
         If the reference is a release without tables.
 
+    Warns
+    -----
+    UserWarning
+        If a model lacks variables of the reference, whose tables are then left out.
+
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
@@ -84,24 +90,31 @@ def compare(
     if not hasattr(synthetic, "marginal"):
         own = _counted(synthetic, schema, reference.cliques)
     modelled = getattr(synthetic, "schema_", None)
+    known = reference.schema.states if modelled is None else modelled.states
+    lacking = [variable for variable in reference.variables if variable not in known]
     for variable in reference.variables:
-        if modelled is not None and modelled.states.get(variable) != reference.schema.states[variable]:
+        if known.get(variable, reference.schema.states[variable]) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
-    total, rows = reference.total, []
+    if lacking:
+        warnings.warn(
+            f"The network lacks {', '.join(map(repr, lacking))}: only tables of its own variables are compared.",
+            stacklevel=callers_level(),
+        )
+    total, rows = reference.total, dict[Clique, dict[str, float]]()
     whole = 1.0 if own is None else own.total
     for clique, table in reference.tables.items():
+        if set(clique) & set(lacking):
+            continue
         shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / whole
         apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
         squares = float((apart**2).sum()) / deviation**2 if deviation else math.nan
-        rows.append(
-            {
-                "error": float(np.abs(apart).sum()) / (2.0 * total),
-                "noise": table.size * deviation * math.sqrt(2.0 / math.pi) / (2.0 * total),
-                "excess": (squares - table.size) / math.sqrt(2.0 * table.size),
-            }
-        )
-    index = pd.Index(reference.cliques, tupleize_cols=False, name="variables")
-    frame = pd.DataFrame(rows, index=index)
+        rows[clique] = {
+            "error": float(np.abs(apart).sum()) / (2.0 * total),
+            "noise": table.size * deviation * math.sqrt(2.0 / math.pi) / (2.0 * total),
+            "excess": (squares - table.size) / math.sqrt(2.0 * table.size),
+        }
+    index = pd.Index(list(rows), tupleize_cols=False, name="variables")
+    frame = pd.DataFrame(list(rows.values()), index=index, columns=["error", "noise", "excess"])
     order = "error" if reference.guarantee.mechanism == "none" else "excess"
     frame = frame.sort_values(order, ascending=False, kind="stable")
     frame.attrs["guarantee"] = str(reference.guarantee)

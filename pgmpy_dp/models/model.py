@@ -415,6 +415,7 @@ class Model(ABC):
         seed: int | None = None,
         numbers: Numbers = "states",
         predicting: str | None = None,
+        partial_samples: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Draw synthetic records.
 
@@ -435,6 +436,9 @@ class Model(ABC):
         predicting : str, optional
             A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
             networks draw independent records, which preserve all tables up to chance.
+        partial_samples : DataFrame, optional
+            Public records of some variables, one for each record to draw, which has their values; the others are drawn
+            given these. Missing cells are drawn too.
 
         Returns
         -------
@@ -444,12 +448,42 @@ class Model(ABC):
         Raises
         ------
         ValueError
-            If `n_samples` is not given and the model has no release to take it from; if numbers are requested and the
+            If `n_samples` is not given and the model has no release to take it from, or is not that of
+            `partial_samples`; if numbers are requested and the
             model has no release with the edges of bins; or if the evidence has probability zero.
         SchemaError
             If a variable or state is unknown, or midpoints are requested and a bin is open.
         """
+        if partial_samples is not None:
+            return self._completed_records(partial_samples, n_samples, evidence, seed, numbers)
         return self._records(n_samples, evidence, seed, numbers, predicting, self._shown())
+
+    def _completed_records(
+        self,
+        data: pd.DataFrame,
+        n_samples: int | None,
+        evidence: Mapping[str, Any] | None,
+        seed: int | None,
+        numbers: Numbers,
+    ) -> pd.DataFrame:
+        """Draw what some records lack; numbers that they have stay as they are."""
+        if evidence:
+            raise ValueError("Evidence is the same for all records: make it columns of partial_samples.")
+        fitted = self._fitted
+        schema, numbers, rows = fitted.schema, fitted.read_as(numbers), self._rows(data)
+        if n_samples is not None and n_samples != len(data):
+            raise ValueError(f"partial_samples has {len(data)} records for {n_samples}: leave n_samples out.")
+        generator = np.random.default_rng(seed)
+        codes = dict(zip(rows.variables, rows.drawn(fitted.distribution, generator).T, strict=True))
+        shown = [variable for variable in self._shown() if variable in codes]
+        shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
+        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states)
+        frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within).set_index(data.index)
+        for variable in fitted.bins if numbers != "states" else ():
+            if variable in data and not isinstance(data[variable].dtype, pd.CategoricalDtype):
+                given = data[variable].map(lambda cell: not isinstance(cell, str)) & data[variable].notna()
+                frame[variable] = frame[variable].mask(given, data[variable])
+        return frame
 
     def _records(
         self,

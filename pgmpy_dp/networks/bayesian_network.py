@@ -199,7 +199,10 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fitted = self._fitted
         fitted.warn_of_misfit()
         options.pop("predicting", None)  # independent draws preserve every table
-        numbers, n_samples = fitted.read_as(options.pop("numbers", "states")), self._count(n_samples)
+        numbers = fitted.read_as(options.pop("numbers", "states"))
+        if n_samples is None and isinstance(options.get("partial_samples"), pd.DataFrame):
+            n_samples = len(options["partial_samples"])
+        n_samples = self._count(n_samples)
         schema, schemas = fitted.schema, fitted.declared
         fixed = {name: options[name] for name in ("evidence", "do") if name in options}
         options |= {name: checked_evidence(schema, given, schemas) for name, given in fixed.items()}
@@ -233,7 +236,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             raise SchemaError("partial_samples has missing values: leave out the column, which is then drawn.")
         names = {variable: list(self.get_cpds(variable).state_names[variable]) for variable in codes}
         order = {v: np.array([own.index(state) for state in schema.states[v]]) for v, own in names.items()}
-        return names, pd.DataFrame({v: order[v][own] for v, own in codes.items()}, index=records.index)
+        return names, pd.DataFrame({v: order[v][own] for v, own in codes.items()})
 
     def get_state_probability(self, states: Mapping[str, Any]) -> float:
         """Compute the probability of some variables' states, which are read like the evidence of `query`."""

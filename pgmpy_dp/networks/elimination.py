@@ -7,6 +7,8 @@ P(b | a=1), and it ignores virtual evidence. Without variables, its `map_query` 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.inference import VariableElimination as Elimination
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
+from pgmpy_dp.inference import TreeTooLargeError
+from pgmpy_dp.inference.trees.conditioning import TreeDistribution
 from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.questions import Question, impossible
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
 from pgmpy_dp.networks.network import PrivateNetwork
-from pgmpy_dp.observed.factors import Network, ordered_table
+from pgmpy_dp.observed.factors import Network, log_linear, ordered_table
 from pgmpy_dp.schema import Schema
 
 
@@ -76,7 +80,7 @@ class VariableElimination(Elimination):
         SchemaError
             If a variable or state is unknown; a position is not a state.
         ValueError
-            If the answer depends on evidence of probability zero.
+            If the evidence has probability zero, as in the network's own `query`.
         """
         asked, given = self._checked(variables, evidence)
         if virtual_evidence is not None:
@@ -144,9 +148,16 @@ class VariableElimination(Elimination):
         declared = self.model._fitted.declared if isinstance(self.model, PrivateNetwork) else ()
         question = Question.of(Schema.from_model(self.model), variables, evidence, declared)
         asked, given = question.asked, question.given
+        with question.possible(), suppress(TreeTooLargeError):  # pgmpy's answers may not depend on evidence that is
+            self._distribution.given(question.places).singles(asked[:1])
         if variables is None:
             asked = [variable for variable in asked if variable not in self.model.latents]
         return asked, given
+
+    @cached_property
+    def _distribution(self) -> TreeDistribution:
+        layout, logs, _ = log_linear(self.model)
+        return TreeDistribution(layout, logs, families=isinstance(self.model, DiscreteBayesianNetwork))
 
     def _weighted(
         self, virtual_evidence: Sequence[TabularCPD | DiscreteFactor], given: dict[str, Any]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,11 @@ from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Schema
 
 _COMPARED = 6  # networks whose mean tables are compared with the release
+
+_CHANGED = (
+    "The network was changed since it was fitted, or is not fitted yet: it has {}. Fit it again, or give its variables "
+    "tables by add_cpds or add_factors."
+)
 
 Tables = frozenset[Any]
 
@@ -132,9 +138,9 @@ class FittedNetwork(Fitted):
     @cached_property
     def schema(self) -> Schema:
         network = self.network
-        tables, nodes = self.contents.tables, self.contents.neighbours
-        if not nodes or len(tables) < (1 if isinstance(network, DiscreteMarkovNetwork) else len(nodes)):
+        if not self.contents.tables or not self.contents.neighbours:
             raise ValueError("The network is not fitted yet: call fit first.")
+        _require_tables_of(network)
         return Schema.from_model(network)
 
     @cached_property
@@ -307,6 +313,23 @@ class Uncertainty:
         of_records = compared("records")
         population = compared("population") if posterior.borrowed else of_records
         return cls(conditioning, {"population": population, "records": of_records})
+
+
+def _require_tables_of(network: Network) -> None:
+    """Raise if tables are not those of the structure, which pgmpy's methods may change by itself."""
+    if isinstance(network, DiscreteMarkovNetwork):
+        for factor in network.get_factors():
+            for pair in combinations(factor.variables, 2):
+                if not network.has_edge(*pair):
+                    raise ValueError(_CHANGED.format(f"a factor of {tuple(factor.variables)}, and no edge {pair}"))
+        return
+    cpds = {cpd.variable: cpd for cpd in network.get_cpds()}
+    for node in network.nodes():
+        parents = sorted(map(str, network.get_parents(node)))
+        if node not in cpds:
+            raise ValueError(_CHANGED.format(f"no CPD of {node!r}, whose parents are {parents}"))
+        if (given := sorted(map(str, cpds[node].variables[1:]))) != parents:
+            raise ValueError(_CHANGED.format(f"a CPD of {node!r} given {given}, whose parents are {parents}"))
 
 
 def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Schema) -> Vector:

@@ -12,11 +12,14 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from typing import Any, Self, TypeVar
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
@@ -267,8 +270,26 @@ class PrivateNetwork(Model):
         super().add_edges_from(edges, *arguments, **options)  # type: ignore[misc]
 
     def to_junction_tree(self) -> Any:
-        """Build pgmpy's junction tree, in whose tables states are accessed by name, as in the network."""
-        tree = super().to_junction_tree()  # type: ignore[misc]
+        """Build pgmpy's junction tree, in whose tables states are accessed by name, as in the network.
+
+        pgmpy cannot build a tree of a network of several components. These are joined by factors of ones, which leave
+        the distribution as it is.
+        """
+        network: Any = self
+        skeleton = network.to_undirected() if network.is_directed() else network
+        first = [next(iter(component)) for component in nx.connected_components(skeleton)]
+        if len(first) > 1:
+            whole = network.to_markov_model() if network.is_directed() else network
+            tables = [(f.variables, f.cardinality, f.values) for f in whole.get_factors()]
+            sizes, states = whole.get_cardinality(), Schema.from_model(network).state_names
+            for pair in pairwise(first):
+                shape = [sizes[variable] for variable in pair]
+                tables.append((list(pair), shape, np.ones(shape)))
+            joined = DiscreteMarkovNetwork([*whole.edges(), *pairwise(first)])
+            joined.add_factors(*(DiscreteFactor(*table, {v: states[v] for v in table[0]}) for table in tables))
+            tree = joined.to_junction_tree()
+        else:
+            tree = super().to_junction_tree()  # type: ignore[misc]
         tree.factors = [named(factor) for factor in tree.factors]
         return tree
 
@@ -444,6 +465,7 @@ class PrivateNetwork(Model):
         seed: int | None = None,
         numbers: Numbers = "states",
         predicting: str | None = None,
+        partial_samples: pd.DataFrame | None = None,
         include_latents: bool = False,
         show_progress: bool = True,
         data_sets: int | None = None,
@@ -452,7 +474,7 @@ class PrivateNetwork(Model):
 
         Parameters
         ----------
-        n_samples, evidence, seed, numbers, predicting
+        n_samples, evidence, seed, numbers, predicting, partial_samples
             See `Model.simulate`.
         include_latents : bool
             Whether to include columns of latent variables.
@@ -469,6 +491,8 @@ class PrivateNetwork(Model):
         """
         if data_sets is not None:
             return self._data_sets(self._count(n_samples), data_sets, seed, evidence, numbers)
+        if partial_samples is not None:
+            return self._completed_records(partial_samples, n_samples, evidence, seed, numbers)
         hidden: Collection[str] = () if include_latents else self.latents  # type: ignore[attr-defined]
         shown = [variable for variable in self._shown() if variable not in hidden]
         return self._records(n_samples, evidence, seed, numbers, predicting, shown)

@@ -35,6 +35,17 @@ def test_records_beside_records_by_hand():
             compare(*pair, SCHEMA)
 
 
+def test_a_model_of_some_variables_is_compared_in_these_and_says_what_it_lacks():
+    data = dp.PrivateDataset(made(2000, 0), SCHEMA, dp.PrivacyBudget(1.0))
+    noisy = data.measure([("a", "b"), ("b", "c")], epsilon=1.0)
+    network = dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy)
+    with pytest.warns(UserWarning, match="The network lacks 'c': only tables of its own variables are compared"):
+        found = compare(noisy, network)
+    assert list(found.index) == [("a", "b")]
+    whole = dp.PrivateBayesianNetwork([("a", "b"), ("b", "c")]).fit(noisy)
+    assert set(compare(noisy, whole).index) == {("a", "b"), ("b", "c")}
+
+
 def test_noise_is_told_from_misfit():
     """Beside a release, the records themselves have no excess (6 tables, 3.5 deviations each); others have."""
     records = made(20_000, 2)

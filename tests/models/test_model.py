@@ -14,6 +14,7 @@ from pgmpy.factors.discrete import DiscreteFactor
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference.mixtures.mixture import Mixture
+from pgmpy_dp.models.questions import Question
 
 BINS, UNKNOWN = [0, 18, 40, 65], {"missing_values": ["?"]}
 AGE, YES = dp.Bins(BINS), ["yes", "no"]
@@ -241,13 +242,41 @@ def test_records_are_as_many_as_the_release_tells_and_repeat(case):
         with pytest.raises(dp.SchemaError, match="smokee"):
             case.model.simulate(50, predicting="smokee")
     else:
-        for options in ({"evidence": {case.known: NUMBER}}, {"predicting": case.asked}):
-            with pytest.raises(ValueError, match="without evidence and predicting"):
+        rows = pd.DataFrame({case.known: [NUMBER]})
+        for options in ({"evidence": {case.known: NUMBER}}, {"predicting": case.asked}, {"partial_samples": rows}):
+            with pytest.raises(ValueError, match="without evidence, predicting and partial_samples"):
                 case.model.simulate(50, **options)
     with pytest.raises(ValueError, match="numbers must be"):
         case.model.simulate(5, numbers="mean")
     with pytest.raises(ValueError, match="n_samples"):
         case.model.simulate(2.5)
+
+
+def test_records_of_which_some_is_known_are_completed(case):
+    model = getattr(case.model, "persons", case.model)
+    rows = pd.DataFrame({case.known: [NUMBER] * 3000}, index=range(5, 3005))
+    made = model.simulate(partial_samples=rows, seed=1)
+    assert set(made[case.known]) == {STATE}
+    assert set(model.simulate(3000, partial_samples=rows, seed=1).columns) == set(model.simulate(5, seed=1).columns)
+    if isinstance(model, dp.PrivateBayesianNetwork):  # by pgmpy's method, which draws ancestors as if nothing was known
+        return
+    pd.testing.assert_frame_equal(made, model.simulate(partial_samples=rows, seed=1))
+    assert made.index.equals(rows.index)
+    shares = made[case.asked].value_counts(normalize=True).reindex(model.schema_.states[case.asked]).to_numpy()
+    fitted = model._fitted
+    chances = fitted.distribution.given(Question.of(fitted.schema, None, {case.known: STATE}).places).marginal(
+        [case.asked]
+    )
+    np.testing.assert_allclose(shares, chances, atol=0.04)
+    numbers = model.simulate(partial_samples=rows.astype(object).mask(rows.index.to_series() > 3000), numbers="drawn")
+    assert (numbers[case.known].loc[:3000] == NUMBER).all()
+    assert numbers[case.known].loc[3001:].nunique() > 1
+    for options, told in (
+        ({"n_samples": 4}, "has 3000 records for 4"),
+        ({"evidence": {case.asked: "a"}}, "columns of"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            model.simulate(partial_samples=rows, **options)
 
 
 def test_log_likelihood_reads_records_as_evidence_is_read(case):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.inference import BeliefPropagation
 
 import pgmpy_dp as dp
 
@@ -215,3 +216,40 @@ def test_a_fit_that_says_so_by_its_name_does_not_warn():
             network = kind([("a", "b")]).fit(records, estimator=dp.NotPrivateMLE(state_names=states))
         assert "NOT PRIVATE: exact counts" in repr(network)
         assert "no guarantee: it is not fitted" in repr(kind([("a", "b")]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "named"),
+    [
+        ("bayesian", lambda n: n.add_edge("a", "c"), r"a CPD of 'c' given \['b'\], whose parents are \['a', 'b'\]"),
+        ("bayesian", lambda n: n.remove_edge("a", "b"), r"a CPD of 'b' given \['a'\], whose parents are \[\]"),
+        ("bayesian", lambda n: n.remove_cpds("a"), "no CPD of 'a'"),
+        ("bayesian", lambda n: n.add_node("d"), "no CPD of 'd'"),
+        ("markov", lambda n: n.remove_edge("a", "b"), r"a factor of \('a', 'b'\), and no edge"),
+    ],
+)
+def test_a_changed_network_refuses_to_answer_and_names_the_table(kind, change, named, request):
+    """It answered by tables that are not those of its structure."""
+    network = request.getfixturevalue(kind).copy()
+    change(network)
+    assert network.guarantee_ == request.getfixturevalue(kind).guarantee_
+    for ask in (
+        lambda: network.query(["b"]),
+        lambda: network.simulate(3),
+        lambda: network.predict(pd.DataFrame({"a": ["x"]})),
+        lambda: network.map_query(),
+    ):
+        with pytest.raises(ValueError, match=named):
+            ask()
+
+
+@pytest.mark.parametrize("kind", [dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
+@pytest.mark.parametrize("edges", [[("a", "b")], []])
+def test_pgmpys_belief_propagation_answers_on_several_components(kind, edges, release):
+    """pgmpy builds no junction tree of such a network: "No sepset found"."""
+    network = kind(edges)
+    network.add_nodes_from("abc")
+    network.fit(release)
+    for evidence in ({"b": "x"}, {"c": "y"}):
+        answer = BeliefPropagation(network).query(["a"], evidence, show_progress=False)
+        np.testing.assert_allclose(answer.values, network.query(["a"], evidence).values, atol=1e-9)

@@ -74,6 +74,17 @@ def test_evidence_that_rules_exclude_is_refused_wherever_the_question_is(release
     for options in ({}, {"interval": 0.9}):
         with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
             network.query(["sea"], {"place": "Ulm", "boat": "yes"}, **options)
+    elimination, evidence = dp.VariableElimination(network), {"place": "Ulm", "boat": "yes"}
+    for ask in (
+        lambda: elimination.query(["sea"], evidence, show_progress=False),
+        lambda: elimination.map_query(["sea"], evidence, show_progress=False),
+        lambda: elimination.max_marginal(["sea"], evidence, show_progress=False),
+        lambda: network.map_query(["sea"], evidence),
+        lambda: network.simulate(3, evidence=evidence),
+        lambda: network.predict(pd.DataFrame([evidence])),
+    ):  # pgmpy answers where the answer itself does not depend on the evidence
+        with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
+            ask()
 
 
 def test_a_structure_that_cannot_hold_a_rule_is_refused_before_the_charge():

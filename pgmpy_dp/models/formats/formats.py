@@ -126,11 +126,13 @@ def save_network(
         The suffix selects the format: ``.bif``, ``.xmlbif``, ``.xdsl`` (GeNIe) and ``.net`` (Hugin) for Bayesian
         networks, ``.uai`` and ``.json`` for both, and ``.zip`` for networks that have a release, which the file then
         carries. Probabilities are written to full precision. Names that a format cannot hold are escaped, and
-        `load_network` restores them. UAI has no names: they are written to ``<path>.schema.json``.
+        `load_network` restores them. UAI has no names: they are written to ``<path>.schema.json``. Values are in the
+        order of the format; pgmpy's own reader mixes up the parents of Bayesian networks in any UAI file.
     guarantee : Guarantee, optional
         By default the network's own. It is stored in every format, with what found the graph and the states.
     filetype : {"bif", "xmlbif", "xdsl", "net", "uai", "json", "zip"}, optional
-        The format, if the suffix does not give it. Without a suffix it is BIF, as in pgmpy.
+        The format, if the suffix does not give it. Without a suffix it is BIF, as in pgmpy, if there is no release,
+        which a file without a suffix would lack.
 
     Raises
     ------
@@ -154,6 +156,10 @@ def save_network(
     ['<18, child', '18+']
     """
     path = Path(path)
+    if not path.suffix and filetype is None and getattr(network, "release_", None) is not None:
+        raise ValueError(
+            f"{path}: end the name in {SUFFIX}, which keeps the release, or in {', '.join(SUFFIXES[:-1])}."
+        )
     suffix, schema = _suffix(path, filetype), Schema.from_model(network)
     network.check_model()
     if isinstance(network, DiscreteMarkovNetwork) and suffix not in (".uai", ".json", SUFFIX):

@@ -8,9 +8,9 @@ table that the file declares; here time and memory are linear.
 
 UAI, the format of the inference competitions, has no names: these are in a Table Schema file beside it. As the format
 requires, the child is last in the scope of a Bayesian network's table, and the last variable varies fastest. pgmpy
-1.1.2 writes Bayesian tables with the child first and reads them with the parents in no fixed order, so its reader
-returns wrong CPDs. It reads Markov networks without isolated variables and without exponents in numbers, which are
-therefore not used here.
+1.1.2 writes the values of Bayesian tables with the child first, by which its files are recognised; its reader takes
+parents in no fixed order, and so returns wrong CPDs. It reads Markov networks without isolated variables and without
+exponents in numbers, which are therefore not used here.
 
 Sources: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0.15; Hugin Expert, "The Hugin NET
 language", https://download.hugin.com/webdocs/manuals/Htmlhelp/;
@@ -296,10 +296,19 @@ def from_uai(content: bytes, schema: Schema | None) -> Network:
     cliques = [tuple(names[number] for number in scope) for scope in scopes]
     if kind == "BAYES":
         families = [(clique[-1], *clique[:-1]) for clique in cliques]
-        return assembled_bayesian(schema, families, [np.moveaxis(table, -1, 0) for table in tables])
+        rows = [np.moveaxis(table, -1, 0) for table in tables]
+        if not _are_rows(rows):  # as pgmpy writes them: the child varies slowest, and the first parent fastest
+            turned = [table.reshape(table.shape[::-1]) for table in tables]
+            turned = [np.moveaxis(table, range(1, table.ndim), range(table.ndim - 1, 0, -1)) for table in turned]
+            rows = turned if _are_rows(turned) else rows
+        return assembled_bayesian(schema, families, rows)
     products = _products(cliques, tables)
     edges = [pair for clique in products for pair in combinations(clique, 2)]
     return assembled_markov(schema, edges, list(products), list(products.values()))
+
+
+def _are_rows(tables: Sequence[Vector]) -> bool:
+    return all(np.allclose(table.sum(axis=0), 1.0, atol=1e-3) for table in tables)
 
 
 def _products(cliques: Sequence[Clique], tables: Sequence[Vector]) -> dict[Clique, Vector]:

@@ -162,6 +162,7 @@ class PrivateHouseholdNetwork(Model):
         seed: int | None = None,
         numbers: Numbers = "states",
         predicting: str | None = None,
+        partial_samples: pd.DataFrame | None = None,
         n_households: int | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Draw synthetic households and their persons.
@@ -170,7 +171,7 @@ class PrivateHouseholdNetwork(Model):
         ----------
         n_samples : int, optional
             The number of households; by default the number that the release reports.
-        evidence, predicting : None
+        evidence, predicting, partial_samples : None
             Not available here; use `households` or `persons` to draw records of a single table with them.
         seed, numbers
             As for every model; see `Model.simulate`.
@@ -193,10 +194,10 @@ class PrivateHouseholdNetwork(Model):
         if n_households is not None:
             renamed("n_households", "n_samples")
             n_samples = n_households
-        if evidence is not None or predicting is not None:
+        if any(option is not None for option in (evidence, predicting, partial_samples)):
             raise ValueError(
-                "Households and their persons are drawn without evidence and predicting: households and persons each "
-                "draw one table with them."
+                "Households and their persons are drawn without evidence, predicting and partial_samples: households "
+                "and persons each draw one table with them."
             )
         fitted, count = self._fitted, self._count(n_samples)
         numbers = fitted.read_as(numbers)

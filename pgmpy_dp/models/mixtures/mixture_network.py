@@ -358,13 +358,14 @@ class PrivateMixtureNetwork(Model):
         seed: int | None = None,
         numbers: Numbers = "states",
         predicting: str | None = None,
+        partial_samples: pd.DataFrame | None = None,
         target: str | None = None,
     ) -> pd.DataFrame:
         """Draw synthetic records whose tables are as close to the mixture's as integer counts allow.
 
         Parameters
         ----------
-        n_samples, evidence, seed, numbers, predicting
+        n_samples, evidence, seed, numbers, predicting, partial_samples
             See `Model.simulate`.
         target : str, optional
             Deprecated name of `predicting`.
@@ -382,7 +383,8 @@ class PrivateMixtureNetwork(Model):
         if target is not None:
             renamed("target", "predicting")
             predicting = target
-        return super().simulate(n_samples, evidence=evidence, seed=seed, numbers=numbers, predicting=predicting)
+        options: dict[str, Any] = {"predicting": predicting, "partial_samples": partial_samples}
+        return super().simulate(n_samples, evidence=evidence, seed=seed, numbers=numbers, **options)
 
     def to_bayesian_network(self) -> PrivateBayesianNetwork:
         """Convert the mixture to a Bayesian network: the component is a latent root with every block below it.

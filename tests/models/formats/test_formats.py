@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
-from pgmpy.readwrite import BIFReader, NETReader, NETWriter, UAIReader, XDSLReader, XDSLWriter, XMLBIFReader
+from pgmpy.readwrite import BIFReader, NETReader, NETWriter, UAIReader, UAIWriter, XDSLReader, XDSLWriter, XMLBIFReader
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
+from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.models.formats import text_formats, xml_formats
 from pgmpy_dp.models.formats.assembling import identifier
 from pgmpy_dp.models.formats.formats import save_network
@@ -205,6 +206,35 @@ def test_bayesian_uai_tables_stand_as_the_format_asks(tmp_path):
     factor = UAIReader(string=text.replace("BAYES", "MARKOV")).get_tables()[0]
     values = np.array(factor[1], dtype=float).reshape(3, 2, 2)
     assert np.array_equal(values, np.moveaxis(network.get_cpds("c").values, 0, -1))
+
+
+@pytest.mark.parametrize("name", ["asia", "survey", "cancer", "sachs"])
+def test_bayesian_networks_that_pgmpy_wrote_as_uai_are_read(name, tmp_path):
+    """pgmpy writes values with the child first, and parents in the order of the scope reversed."""
+    network = bnlearn_network(name)
+    UAIWriter(network).write(str(tmp_path / "a.uai"))
+    read = load_network(tmp_path / "a.uai")
+    order = [variable for variable, _ in sorted(UAIWriter(network).domain.items(), key=lambda item: item[::-1])]
+    number = {variable: f"var_{place}" for place, variable in enumerate(order)}
+    for cpd in network.get_cpds():
+        found = read.get_cpds(number[cpd.variable])
+        turned = found.values.transpose([found.variables.index(number[v]) for v in cpd.variables])
+        np.testing.assert_allclose(turned, cpd.values, atol=1e-6)
+
+
+def test_a_release_is_not_lost_to_a_name_without_an_ending(tmp_path):
+    data = dp.PrivateDataset({("a",): [3, 4]}, dp.Schema({"a": ["x", "y"]}), dp.PrivacyBudget(1.0))
+    network = dp.PrivateBayesianNetwork()
+    network.add_node("a")
+    network.fit(data.measure([("a",)], 1.0))
+    with pytest.raises(ValueError, match=r"end the name in \.zip, which keeps the release, or in \.bif"):
+        network.save(tmp_path / "name")
+    assert not list(tmp_path.iterdir())
+    network.save(tmp_path / "name", filetype="bif")
+    network.get_cpds("a").values[:] = 0.5
+    with pytest.warns(UserWarning, match="no guarantee any more"):
+        network.save(tmp_path / "other")  # it has no release, and is BIF as with pgmpy
+    assert load_network(tmp_path / "other").get_cpds("a").values.tolist() == [0.5, 0.5]
 
 
 def test_markov_networks_come_back(tmp_path):
