@@ -133,7 +133,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
     notes = [*noted(), *left_out(known, network.nodes()), *mostly_noise(noisy)]
-    held = {
+    result = {
         "file": str(out),
         "kind": "Markov" if markov else "Bayesian",
         "method": method,
@@ -144,15 +144,15 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
         "check": found,
         "notes": notes,
     }
-    size = f"{held['variables']} variables and {held['edges']} edges"
+    size = f"{result['variables']} variables and {result['edges']} edges"
     lines = [
-        f"{held['kind']} network of {size}, by {method}{_READINGS[reading]}.",
+        f"{result['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
         *told,
         *map(marked, notes),
         f"Written to {out}.",
     ]
-    return held, lines
+    return result, lines
 
 
 def _read(path: Path, pooled: bool, partial: bool) -> Any:
@@ -206,9 +206,9 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
     network.save(out)
     notes = [*noted(), *mostly_noise(noisy)]
     count = len(network.schema_.variables)
-    held = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
+    result = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
     told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *map(marked, notes)]
-    return held | promised(noisy.guarantee), [*told, f"Written to {out}."]
+    return result | promised(noisy.guarantee), [*told, f"Written to {out}."]
 
 
 @click.command(cls=Command, stages=1)
@@ -284,7 +284,7 @@ def query(
     given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
     heading = f"P({', '.join(targets)}{condition})" if targets else f"Means of {', '.join(means)}{condition}"
-    held: dict[str, Any] = {"target": list(targets or means), "evidence": given}
+    result: dict[str, Any] = {"target": list(targets or means), "evidence": given}
     stage("Answering" if interval is None else "Drawing bounds from the release")
     if draws is not None:
         loaded.sample_draws(draws)
@@ -301,9 +301,9 @@ def query(
         ]
         if "note" in frame.attrs:
             note(one_line(UserWarning(frame.attrs["note"])))
-    held["notes"] = notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
+    result["notes"] = notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
     if interval is not None:
-        held["interval"] = interval
+        result["interval"] = interval
         heading += f", with bounds that contain it in {100 * interval:g} % of cases"
     width = max(len(", ".join(map(str, states))) for states, *_ in rows)
     shown = "{:.6f}" if targets else "{:.6g}"
@@ -312,7 +312,7 @@ def query(
         + "  ".join(number if isinstance(number, str) else shown.format(number) for number in numbers)
         for states, *numbers in rows
     ]
-    held["answer"] = [
+    result["answer"] = [
         (
             {"states": dict(zip(targets, states, strict=True)), "probability": value}
             if targets
@@ -321,7 +321,7 @@ def query(
         | dict(zip(("lower", "upper"), bounds, strict=False))
         for states, value, *bounds in rows
     ]
-    return held, [heading, *lines, *map(marked, notes)]
+    return result, [heading, *lines, *map(marked, notes)]
 
 
 def _written(value: Any, bins: Any) -> float | str:
@@ -384,12 +384,12 @@ def released_and_fitted(command: str, release: Path, model: Path | None) -> tupl
     if kind_of(release) != "a network":
         return (Release.load(release),), None if model is None else loaded_network(model)
     network = loaded_network(release)
-    held = carried(network)
-    if not held:
+    result = carried(network)
+    if not result:
         raise click.ClickException(f"{release} carries no release: pgmpy-dp {command} RELEASE --model {release}.")
     if model is not None:
         raise click.ClickException(f"{release} is a model with its release: leave out --model {model}.")
-    return held, network
+    return result, network
 
 
 def carried(network: Any) -> tuple[Any, ...]:
@@ -479,6 +479,6 @@ def sample(
             note(each)
         return json.loads(records.to_json(orient="records")), to_csv(records, None, declared, spreadsheet) or ""
     cautions = write_records(records, out, declared, spreadsheet)
-    held = {"file": str(out), "rows": len(records), "cautions": cautions, "notes": notes}
+    result = {"file": str(out), "rows": len(records), "cautions": cautions, "notes": notes}
     lines = [f"{len(records)} synthetic records written to {out}.", *cautions, *map(marked, notes)]
-    return held, lines
+    return result, lines

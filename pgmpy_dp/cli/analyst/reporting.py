@@ -42,9 +42,9 @@ def explore(network: Path, release: Path | None, out: Path, title: str | None) -
     if not carried(loaded):
         note("The network carries no release, from which bounds are drawn: the page has none.")
     notes = noted()
-    held = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
+    result = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
     lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *map(marked, notes)]
-    return held, lines
+    return result, lines
 
 
 @click.command(cls=Command, stages=2)
@@ -96,9 +96,9 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     lines += mostly_noise(noisy)
     if names:
         lines.append(f"Noise hides most cells of {len(names)} of {len(noisy.tables)} tables; they are marked.")
-    held = {"file": str(out), "mostly_hidden": names}
+    result = {"file": str(out), "mostly_hidden": names}
     if isinstance(network, PrivateMixtureNetwork):
         beyond = [list(fit.variables) for fit in table_fits(noisy, network) if fit.level != "clear"]
         lines.append(f"The model is beyond the noise of {len(beyond)} of {len(noisy.tables)} tables.")
-        held["not_met"] = beyond
-    return held, lines
+        result["not_met"] = beyond
+    return result, lines

@@ -56,8 +56,8 @@ def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool
     stage("Writing the union")
     united = dp.union(parts, variable, overlap)  # type: ignore[arg-type]  # it refuses other kinds
     united.save(out)
-    held = describe(united)
-    return held | {"file": str(out)}, [*described_lines(united, held), "", f"Written to {out}."]
+    result = describe(united)
+    return result | {"file": str(out)}, [*described_lines(united, result), "", f"Written to {out}."]
 
 
 def _periods(releases: tuple[Path, ...]) -> list[State]:

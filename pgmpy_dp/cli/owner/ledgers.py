@@ -72,16 +72,16 @@ def summary(budget: PrivacyBudget) -> dict[str, Any]:
 
 
 def _shown(budget: PrivacyBudget, *hints: str) -> Result:
-    held = summary(budget)
+    result = summary(budget)
 
     def told(loss: Mapping[str, float]) -> str:
         return f"epsilon {loss['epsilon']:.6g}" + (f", delta {loss['delta']:g}" if budget.delta else "")
 
     lines = [
         f"{budget.path}",
-        f"  total      {told(held)}",
-        f"  spent      {told(held['spent'])}",
-        f"  remaining  {told(held['remaining'])}",
+        f"  total      {told(result)}",
+        f"  spent      {told(result['spent'])}",
+        f"  remaining  {told(result['remaining'])}",
     ]
     for number, charge in enumerate(budget.history, 1):
         loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}
@@ -89,5 +89,5 @@ def _shown(budget: PrivacyBudget, *hints: str) -> Result:
         lines.append(f"  {number:>3}. {charge.label}: {charge.mechanism}, {price}")
     if any(charge.rho is not None for charge in budget.history):
         lines.append("  Rhos add up whatever their delta: the loss spent is stated at the ledger's own delta.")
-    lines.append(f"  head       {held['head']}")
-    return held, [*lines, *hints]
+    lines.append(f"  head       {result['head']}")
+    return result, [*lines, *hints]

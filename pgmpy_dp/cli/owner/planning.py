@@ -83,7 +83,7 @@ def plan(
     )
     asked, schema = CountedTables(wanted, epsilon, delta, mechanism, weights), schema_of(whole, wanted)
     quote = quoted(asked, PublicRecords.of(schema, delta))  # refuses what cannot be measured, before a file is written
-    held, lines = foreseen(quote, schema, records, error)
+    result, lines = foreseen(quote, schema, records, error)
     lines += delta_cautions(delta)
     if model is not None:
         advice = gaussian_advice(asked, quote, PublicRecords.of(schema, GAUSSIAN_DELTA))
@@ -93,7 +93,7 @@ def plan(
         stated = {"guarantee": found.to_dict()} if found.every else {}
         _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights, **stated})
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
-    return held, lines
+    return result, lines
 
 
 @click.command("plan-accuracy", cls=Command)
@@ -140,7 +140,7 @@ def plan_accuracy(
             raise click.BadParameter(f"{given!r}: write names and records, such as age,sex=50.", param_hint="--table")
         wanted[tuple(name.strip() for name in names.split(","))] = records
     plan = planned(Schema.load(schema_path), wanted, confidence, delta, "replace_one" if replace else "add_remove")
-    held = {
+    result = {
         "epsilon": plan.epsilon,
         "delta": plan.delta,
         "least_epsilon": plan.least_epsilon,
@@ -162,13 +162,13 @@ def plan_accuracy(
         *(f"  {', '.join(clique):<{widest}}  {scale:.4g}" for clique, scale in plan.scales.items()),
     ]
     if out is not None:
-        _write(out, held)
+        _write(out, result)
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --plan {out} ..."]
-    return held, lines
+    return result, lines
 
 
-def _write(out: Path, held: Mapping[str, Any]) -> None:
-    out.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def _write(out: Path, result: Mapping[str, Any]) -> None:
+    out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def require_delta(mechanism: str, delta: float) -> None:
@@ -203,14 +203,14 @@ def foreseen(
         {"variables": list(clique), "cells": schema.cells(clique), "noise": deviation}
         for clique, deviation in noise.items()
     ]
-    held: dict[str, Any] = {"guarantee": quote.guarantee.to_dict(), "tables": tables}
+    result: dict[str, Any] = {"guarantee": quote.guarantee.to_dict(), "tables": tables}
     told: list[str] = []
     if records is not None:
         outlook = Outlook.of(schema, noise, records, quote.guarantee)
         for table, found in zip(tables, outlook.tables, strict=True):
             table |= {"records": found.mean} | ({"share": found.cost} if priced else {})
         seen, told = described(outlook, error)
-        held["outlook"] = seen
+        result["outlook"] = seen
         if priced:
             most = outlook.costliest
             share = f"{100 * most.cost:.3g} % of the budget"
@@ -222,7 +222,7 @@ def foreseen(
         "",
         *listed_tables(tables, quote.guarantee.counted),
     ]
-    return held, lines
+    return result, lines
 
 
 def require_guess(records: float | None, error: float | None) -> None:
@@ -235,7 +235,7 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
     """Describe an outlook, and the least epsilon for an error, for JSON and as lines."""
     from pgmpy_dp.fitting.plans.outlook import INDEPENDENT, INDEPENDENT_RANGE
 
-    held = {
+    result = {
         "records": outlook.total,
         "advice": outlook.advice,
         "reason": outlook.reason,
@@ -245,13 +245,13 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
     if outlook.error is not None and outlook.error_range is not None:
         errors = (0.05, 0.02) if error is None else (error,)
         needed = {wanted: outlook.least_epsilon(wanted) for wanted in errors}
-        held["pairs"] = {
+        result["pairs"] = {
             "error": outlook.error,
             "range": outlook.error_range,
             "independent": INDEPENDENT,
             "resampled": outlook.resampled,
         }
-        held["least_epsilon"] = [{"error": wanted, "epsilon": epsilon} for wanted, epsilon in needed.items()]
+        result["least_epsilon"] = [{"error": wanted, "epsilon": epsilon} for wanted, epsilon in needed.items()]
         least, most = outlook.error_range
         low, high = INDEPENDENT_RANGE
         lines += [
@@ -264,7 +264,7 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
         raise click.ClickException(
             "--error is for synthetic records without a network, whose tables are those of all pairs: leave it out."
         )
-    return held, lines
+    return result, lines
 
 
 def gaussian_advice(asked: CountedTables, quote: Quote[Any], public: PublicRecords) -> list[str]:

@@ -114,10 +114,10 @@ def release(
         asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
     if spending.dry_run:
         quote = quoted(asked, spending.public(schema))
-        held, lines = foreseen(quote, schema, spending.records, spending.error, noise)
+        result, lines = foreseen(quote, schema, spending.records, spending.error, noise)
         if model is not None:
             told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
-        return spending.planned(held, [*lines, *told])
+        return spending.planned(result, [*lines, *told])
     records: Any = data
     if sampling_rate != 1 and spending.unit is None and is_parquet(data):
         from pgmpy_dp.records.columns import read_columns
@@ -128,8 +128,10 @@ def release(
     noisy = dataset.release(asked)
     with charged_already():
         noisy.save(out)
-    held = describe(noisy)
-    return spending.paid(held | {"file": str(out)}, [*described_lines(noisy, held), *told, "", f"Written to {out}."])
+    result = describe(noisy)
+    return spending.paid(
+        result | {"file": str(out)}, [*described_lines(noisy, result), *told, "", f"Written to {out}."]
+    )
 
 
 @click.command(cls=Command)
@@ -139,8 +141,8 @@ def inspect(path: Path) -> Result:
     from pgmpy_dp.release import Release
 
     noisy = Release.load(path)
-    held = describe(noisy)
-    return held, described_lines(noisy, held)
+    result = describe(noisy)
+    return result, described_lines(noisy, result)
 
 
 def _planned_residuals(
@@ -160,8 +162,8 @@ def _planned_residuals(
     return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 
 
-def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
-    """Describe the guarantee and contents of a release as lines; `held` is its description for JSON."""
+def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:
+    """Describe the guarantee and contents of a release as lines; `result` is its description for JSON."""
     from pgmpy_dp.observed.united_marginals import UnitedMarginals
     from pgmpy_dp.release import DiscoveredStates
 
@@ -178,9 +180,9 @@ def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
         found = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
         return [*head, found, "", *map(str, noisy.states)]
     if not noisy.cliques:
-        families = [", ".join(family["variables"]) for family in held["families"]]
-        return [*head, f"Draws of a network: {held['draws']}", "", "families (each node, its parents)", *families]
-    total = held["total"]
+        families = [", ".join(family["variables"]) for family in result["families"]]
+        return [*head, f"Draws of a network: {result['draws']}", "", "families (each node, its parents)", *families]
+    total = result["total"]
     about = "public" if total["public"] else f"estimated, give or take {2 * total['deviation']:,.3g}"
     return [
         *head,
@@ -188,7 +190,7 @@ def described_lines(noisy: Release, held: Mapping[str, Any]) -> list[str]:
         *([f"Sum of all weights: about {total['weight']:,.6g}"] if "weight" in total else []),
         *_cautions(noisy),
         "",
-        *listed_tables(held["tables"], guarantee.counted),
+        *listed_tables(result["tables"], guarantee.counted),
     ]
 
 
@@ -212,9 +214,9 @@ def describe(noisy: Release) -> dict[str, Any]:
     from pgmpy_dp.observed.united_marginals import UnitedMarginals
     from pgmpy_dp.release import NoisyMarginals
 
-    held = {**promised(noisy.guarantee), "kind": noisy.kind}
+    result = {**promised(noisy.guarantee), "kind": noisy.kind}
     if not noisy.cliques:
-        return noisy.contents() | held
+        return noisy.contents() | result
     shares = (
         {} if not isinstance(noisy, NoisyMarginals) else {t.variables: t.cost for t in Outlook.of_release(noisy).tables}
     )
@@ -224,7 +226,7 @@ def describe(noisy: Release) -> dict[str, Any]:
         united = {"variable": noisy.variable, "overlap": noisy.overlap, "parts": parts}
     weighed = noisy.guarantee.largest_weight is not None
     return {
-        **held,
+        **result,
         "total": {
             "counted": noisy.guarantee.counted,
             "value": noisy.total,

@@ -1,4 +1,4 @@
-"""`pgmpy-dp structure` finds a graph from records, and `probe` measures where records are far from a network."""
+"""`pgmpy-dp bins`, `states`, `structure` and `probe` find out something in records, for a price."""
 
 from __future__ import annotations
 
@@ -21,6 +21,82 @@ from pgmpy_dp.cli.shared.options import (
     release_out_option,
     written_option,
 )
+
+_schema_out = out_option(
+    "--out", kind="a schema", endings=(".json",), required=True, help="Schema file to write, with what was chosen."
+)
+
+
+@click.command(cls=Command, stages=2)
+@records_argument
+@click.option("--variable", required=True, help="Variable with fine bins in the schema.")
+@click.option("--parts", type=click.IntRange(2), required=True, help="Number of bins, with similar numbers of records.")
+@epsilon_option
+@spends()
+@_schema_out
+def bins(spending: Spending, data: Path, variable: str, parts: int, out: Path) -> Result:
+    """Choose bins of a number at private quantiles of the records.
+
+    The schema declares the variable with fine public bins (edges 0|1|2|...|120 in the dictionary). Some of these edges
+    are kept, so that the bins hold similar numbers of records of DATA (.csv, .parquet), and the schema is written with
+    them. This costs privacy, and is charged to the ledger.
+
+    \b
+      pgmpy-dp bins records.csv --schema fine.json --variable age --parts 4 --epsilon 0.1 \\
+          --ledger ledger.json --out schema.json
+    """
+    schema = spending.schema()
+    schema.require([(variable,)])
+    dataset = spending.dataset(data, schema.select([variable]))
+    stage("Choosing bins")
+    found = dataset.quantile_bins(variable, parts, spending.epsilon)
+    rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
+    with charged_already():
+        schema.replace(variables={**schema.declared, variable: found}, rules=rules).save(out)
+    edges, labels = found.listed_edges(), list(found.labels)
+    result = {"file": str(out), "variable": variable, "edges": edges, "labels": labels, "epsilon": spending.epsilon}
+    return spending.paid(result, [f"{variable}: {' | '.join(labels)}", f"Written to {out}."])
+
+
+@click.command(cls=Command, stages=2)
+@records_argument
+@click.option("--variable", required=True, help="Variable without declared states in the schema.")
+@epsilon_option
+@click.option(
+    "--delta",
+    type=float,
+    required=True,
+    help="Probability that a value of a single record is found, such as 1e-9.",
+)
+@spends()
+@_schema_out
+@release_out_option
+def states(spending: Spending, data: Path, variable: str, out: Path, release_path: Path | None) -> Result:
+    """Discover states that are not public: the values that many records of DATA have.
+
+    The schema declares the variable with no states and with one for all other values (a row of the data dictionary with
+    neither states nor edges, but with other), and is written with the states that were found. This costs privacy, and
+    is charged to the ledger.
+
+    \b
+      pgmpy-dp states records.csv --schema open.json --variable town --epsilon 0.5 --delta 1e-7 \\
+          --ledger ledger.json --out schema.json
+    """
+    dataset = spending.dataset(data, spending.schema())
+    stage("Choosing states")
+    found = dataset.discover_states(variable, spending.epsilon, delta=spending.delta)
+    with charged_already():
+        found.schema.save(out)
+        if release_path is not None:
+            found.save(release_path)
+    result = {"variable": variable, "states": list(found.states), "threshold": found.threshold, "file": str(out)}
+    some = ", ".join(map(str, found.states[:10])) + (", ..." if len(found.states) > 10 else "")
+    lines = [
+        found.guarantee.sentence(),
+        f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
+        f"Written to {out}.",
+    ]
+    return spending.paid(result | {"guarantee": found.guarantee.to_dict()}, lines)
 
 
 @click.command(cls=Command, stages=4)
@@ -87,19 +163,19 @@ def structure(
     if spending.dry_run:
         plan = search.plan()
         printed = plan.to_string(index=False, float_format="{:.3g}".format).splitlines()
-        held: dict[str, Any] = {"steps": plan.to_dict("records")}
+        result: dict[str, Any] = {"steps": plan.to_dict("records")}
         require_guess(spending.records, spending.error)
         if spending.records is not None:
             outlook = search.outlook(spending.public(schema), spending.records)
             (typical,) = outlook.tables
-            held["outlook"], told = described(outlook, spending.error)
+            result["outlook"], told = described(outlook, spending.error)
             printed += [
                 "",
                 *told,
                 f"A pair of the forest, such as {', '.join(typical.variables)}, would hold {typical.mean:.3g} "
                 f"{outlook.guarantee.counted} in a cell, with noise of {typical.deviation:.3g}.",
             ]
-        return spending.planned(held, printed)
+        return spending.planned(result, printed)
     dataset = spending.dataset(data, schema)
     stage("Searching")
     search.fit(dataset)
@@ -122,7 +198,7 @@ def structure(
         check = search.network_.check_fit()
         fits = False if check.fails else True if check.passes else None
     files = [path for path in (out, model, release_path, picture) if path is not None]
-    held = {
+    result = {
         **promised(search.guarantee_),
         "files": list(map(str, files)),
         "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
@@ -140,7 +216,7 @@ def structure(
     lines += mostly_noise(search.release_)
     if fits is False:
         lines.append("The release contradicts the network: no sparse graph may fit. pgmpy-dp synthesize needs none.")
-    return spending.paid(held, lines)
+    return spending.paid(result, lines)
 
 
 def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
@@ -200,7 +276,7 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
     with charged_already():
         network.save(out)
     found, told = tested(network.check_fit)
-    held = {
+    result = {
         **promised(network.guarantee_),
         "measured": [list(pair) for pair in measured.cliques],
         "file": str(out),
@@ -214,4 +290,4 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
         *mostly_noise(*carried(network)),
         f"Written to {out}. Its guarantee is {network.guarantee_}.",
     ]
-    return spending.paid(held, lines)
+    return spending.paid(result, lines)

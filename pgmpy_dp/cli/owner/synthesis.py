@@ -138,14 +138,14 @@ def synthesize(
         cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     told = [*delta_cautions(spending.delta), *cautions]
-    held = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
+    result = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
     lines = [
         network.guarantee_.sentence(),
         f"{len(drawn)} synthetic records of {len(schema.variables)} variables written to {out}.",
         *(f"Written to {path}." for path in files[1:]),
         *cautions,
     ]
-    return spending.paid(held, lines)
+    return spending.paid(result, lines)
 
 
 @click.command(cls=Command, stages=4)
@@ -234,7 +234,7 @@ def households(
         cautions = mostly_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]
-    held = {
+    result = {
         **promised(network.guarantee_),
         "files": list(map(str, files)),
         "households": counts[0],
@@ -247,7 +247,7 @@ def households(
         *(f"Written to {path}." for path in files[2:]),
         *cautions,
     ]
-    return spending.paid(held, lines)
+    return spending.paid(result, lines)
 
 
 def _require_numbers(schemas: Sequence[Schema], numbers: Any) -> None:
