@@ -12,8 +12,8 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
-# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables); their
-# work, and the most work of a single sweep: of wider records, some of the blocks are tried.
+# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables);
+# their work, and the most work of a single sweep: of wider records, some of the blocks are tried.
 _SWEEPS, _WORK, _MOST_WORK = 12, 1_000_000_000, 2_000_000_000
 # Number of states whose pairs are held at a time; values of blocks with more are combined at random only.
 _MOST_STATES = 4_000
