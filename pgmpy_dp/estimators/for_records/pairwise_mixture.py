@@ -31,7 +31,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     chances_of_the_same,
     fit_of_release,
     fitted_variables,
-    pairs_tell,
+    pairs_depend,
     require_mixture_release,
     warn_of_unmeasured,
 )
@@ -229,12 +229,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, structure: None, public: Any) -> Any:
         """Plan residuals of all pairs; or tables in stages, single variables and then what their total suggests."""
-        schema, told, target = public.schema, self.records, self.target
+        schema, declared, target = public.schema, self.records, self.target
         triples: dict[Clique, float] = {}
-        if told is not None and self.delta and target is None and self.stages == 1 and public.single_records:
-            triples = clear_triples(schema, told, table_deviation(self._price(), self.delta, public.neighbours))
+        if declared is not None and self.delta and target is None and self.stages == 1 and public.single_records:
+            triples = clear_triples(schema, declared, table_deviation(self._price(), self.delta, public.neighbours))
         if self._takes_residuals(public):
-            singles = RESIDUAL_SINGLES[self._drowned(public, told, None)]
+            singles = RESIDUAL_SINGLES[self._drowned(public, declared, None)]
             return Residuals(plan_residuals(schema, singles, public.neighbours, triples), self.delta, self._price())
         if (self._noise == "gaussian") != bool(self.delta):
             CountedTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
@@ -254,13 +254,13 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
                 clique: share - before.get(clique, 0.0) for clique, share in shares if share > before.get(clique, 0.0)
             }
 
-        def tasted(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
-            return planned(bool(self._drowned(public, units if told is None else told, release)))
+        def probed(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
+            return planned(bool(self._drowned(public, units if declared is None else declared, release)))
 
         def rest(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
-            found = self._drowned(public, units if told is None else told, release)
+            found = self._drowned(public, units if declared is None else declared, release)
             if found is None and release is not None:
-                found = not pairs_tell(release)
+                found = not pairs_depend(release)
             shares = planned(bool(found))
             if self.stages == 2 and not found and release is not None:
                 scouts = self._fitted(release, schema.select(schema.variables), min(_SCOUTS, self.members))
@@ -269,7 +269,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
                     shares = favouring(shares, wanted)
             return shares
 
-        stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, tasted), (1 - first - second, rest)]
+        stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, probed), (1 - first - second, rest)]
         return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
 
     def _drowned(self, public: PublicRecords, units: float | None, release: NoisyMarginals | None) -> bool | None:

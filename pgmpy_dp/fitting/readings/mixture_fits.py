@@ -65,7 +65,7 @@ def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: in
     )
 
 
-def pairs_tell(release: MixtureRelease) -> bool:
+def pairs_depend(release: MixtureRelease) -> bool:
     """Whether noise alone hardly explains how far some pair of a release is from independence."""
     tables = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
     return chance_of_independence(tables) < _CHANCE

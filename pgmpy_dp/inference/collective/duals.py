@@ -156,8 +156,8 @@ class LinearMap:
 
     def apply(self, counts: Vector) -> Vector:
         """Compute A n from all counts of the layout."""
-        held: Vector = counts[self.places]
-        return held if self.matrix is None else self.matrix @ held
+        own: Vector = counts[self.places]
+        return own if self.matrix is None else self.matrix @ own
 
     def adjoint(self, values: Vector, size: int) -> Vector:
         """Compute A' l as a vector of the layout's size."""
@@ -166,8 +166,8 @@ class LinearMap:
 
     def squares(self, variances: Vector) -> Vector:
         """Compute the variances of A n for independent counts of these variances."""
-        held: Vector = variances[self.places]
-        return held if self.matrix is None else self._squared @ held
+        own: Vector = variances[self.places]
+        return own if self.matrix is None else self._squared @ own
 
     @cached_property
     def _squared(self) -> Any:

@@ -136,19 +136,19 @@ class Effect:
         chance: Vector | None = None,
     ) -> None:
         self.shape, self.parts, self.dimensions = values.shape, len(values), dimensions
-        self.differences, self.expected, held = differences, expected, np.isfinite(noise)
+        self.differences, self.expected, measured = differences, expected, np.isfinite(noise)
         further = differences.shape[1] - self.parts
         flat = (values - expected).reshape(self.parts, -1)
         if chance is None:
-            common = np.average(flat[held], axis=0, weights=totals[held])
+            common = np.average(flat[measured], axis=0, weights=totals[measured])
             chance = np.full(self.parts, np.maximum(record_variance(common), 0.0))
         self.chance = chance
         self.sampling = np.pad(self.chance / totals, (0, further))
-        error = np.where(held, noise, 1.0) + self.chance / totals
-        self.precision = np.pad(np.where(held, 1.0 / error, 0.0), (0, further))
+        error = np.where(measured, noise, 1.0) + self.chance / totals
+        self.precision = np.pad(np.where(measured, 1.0 / error, 0.0), (0, further))
         self.sums = self.precision[:, None] * np.pad(flat, ((0, further), (0, 0)))
         sides = np.linalg.pinv(differences).T > 0.0
-        self.told = (sides @ self.precision > 0.0) & (~sides @ self.precision > 0.0)
+        self.informed = (sides @ self.precision > 0.0) & (~sides @ self.precision > 0.0)
         nodes = np.append(chance, np.full(further, np.average(chance, weights=totals)))
         self.squares = _GRID**2 * (nodes ** np.abs(differences)).prod(axis=1, keepdims=True)
         self.along = np.full(len(differences), _LEAST * error.mean())  # variance along each link
@@ -158,12 +158,12 @@ class Effect:
         _, _, apart, left = self._solve()
         total = self.squares + left[:, None]
         logs = -(self.dimensions * np.log(total) + apart[:, None] / total) / 2
-        likelihoods = np.where(self.told[:, None], np.exp(logs - logs.max(axis=1, keepdims=True)), 1.0)
+        likelihoods = np.where(self.informed[:, None], np.exp(logs - logs.max(axis=1, keepdims=True)), 1.0)
         weights = prior * likelihoods
         self.weights = weights / weights.sum(axis=1, keepdims=True)
         kept = (self.weights * self.squares / total).sum(axis=1)
         even = (self.weights * self.squares).sum(axis=1)
-        self.along = np.where(self.told, left * np.maximum(kept / (1.0 - kept), _LEAST), even)
+        self.along = np.where(self.informed, left * np.maximum(kept / (1.0 - kept), _LEAST), even)
         return np.asarray(likelihoods)
 
     def borrowed(self, prior: Vector) -> Borrowed:
@@ -174,7 +174,7 @@ class Effect:
         spread = (self.weights * kept**2).sum(axis=1) - (self.weights * kept).sum(axis=1) ** 2
         across = covariance @ self.differences.T
         slopes = across / (self.differences * across.T).sum(axis=1)  # of each node, by the difference along a link
-        variance = np.diag(covariance) + slopes**2 @ np.where(self.told, spread * apart / self.dimensions, 0.0)
+        variance = np.diag(covariance) + slopes**2 @ np.where(self.informed, spread * apart / self.dimensions, 0.0)
         drawn = (covariance * self.precision) ** 2 @ self.sampling
         own = slice(0, self.parts)
         return Borrowed(means[own].reshape(self.shape) + self.expected, variance[own], drawn[own], self.chance)
@@ -185,6 +185,6 @@ class Effect:
         covariance = np.linalg.inv(self.differences.T * inverse @ self.differences + np.diag(self.precision))
         means = covariance @ self.sums
         variance = (self.differences @ covariance * self.differences).sum(axis=1)
-        left = 1.0 / np.where(self.told, np.maximum(1.0 / variance - inverse, 1e-300), 1.0)
+        left = 1.0 / np.where(self.informed, np.maximum(1.0 / variance - inverse, 1e-300), 1.0)
         apart = ((self.differences @ means) ** 2).sum(axis=1) * (left / variance) ** 2
         return covariance, means, apart, left

@@ -136,9 +136,9 @@ def _draw_values(
         if not drawn:
             continue
         ordered = np.transpose(table, [0, *(axis + 1 for axis in given), *(axis + 1 for axis in drawn)])
-        shape, held = [table.shape[axis + 1] for axis in drawn], [table.shape[axis + 1] for axis in given]
+        shape, fixed = [table.shape[axis + 1] for axis in drawn], [table.shape[axis + 1] for axis in given]
         rows = component.copy()
-        for axis, states in zip(given, held, strict=True):
+        for axis, states in zip(given, fixed, strict=True):
             rows = rows * states + records[:, place[block[axis]]]
         order = np.lexsort((generator.random(rows.size), rows))
         begins = np.searchsorted(rows[order], rows[order])
@@ -172,8 +172,8 @@ def _change_places(
     persons, offsets = _placed(records, own, states)
     homes, _ = _placed(records[starts[:-1]], fixed, states)
     weights = 1.0 / np.maximum(sizes * (sizes - 1), 1)
-    held = _pairs(persons, owners, weights, offsets[-1])
-    expected = _expected(held, [mixture.variables[place] for place in own], offsets, together)
+    now_together = _pairs(persons, owners, weights, offsets[-1])
+    expected = _expected(now_together, [mixture.variables[place] for place in own], offsets, together)
     numbers = sum(states[place] for place in fixed)
     links = np.zeros((numbers, offsets[-1]))  # drawn evenly, and to be preserved
     shares = np.zeros_like(links)
@@ -185,7 +185,7 @@ def _change_places(
     size = np.searchsorted(pattern[alike], pattern, side="right") - first
     work = 4 * persons.shape[1] ** 2 * float(sizes.mean()) * owners.size
     sweeps = int(min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
-    excess, price = held - expected, 1.0 / (expected + 1.0)
+    excess, price = now_together - expected, 1.0 / (expected + 1.0)
     for _ in range(sweeps):
         made = kernel.exchange_persons(
             persons, owners, starts, homes, weights, alike, first, size,
@@ -196,18 +196,18 @@ def _change_places(
     records[:, own] = persons - offsets[:-1].astype(np.int32)
 
 
-def _expected(held: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
-    """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `held` now."""
+def _expected(now_together: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
+    """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `now_together` now."""
     places, tables = [], []
     for one, other, counts, deviation in together:
         a, b = names.index(one), names.index(other)
         rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
-        now = held[rows, columns]
+        now = now_together[rows, columns]
         alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
         # Cells that happen to be empty among the drawn pairs need not be.
         tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
         places.append((rows, columns))
-    expected = held.copy()
+    expected = now_together.copy()
     for (rows, columns), denoised in zip(places, denoised_ratios(tables), strict=True):
         if denoised is not None:
             expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised

@@ -256,8 +256,8 @@ class Mixture:
         found = dict(codes)
         for variable, child in self.children.items():
             found[variable] = child.draw(found[child.parent].astype(np.intp), generator, even=even)
-        least = np.min_scalar_type(max(self.cardinalities.values()) - 1)
-        records = np.empty((len(next(iter(found.values()))), len(found)), dtype=least)
+        smallest = np.min_scalar_type(max(self.cardinalities.values()) - 1)
+        records = np.empty((len(next(iter(found.values()))), len(found)), dtype=smallest)
         for place, variable in enumerate(self.variables):
             records[:, place] = found[variable]
         return records
@@ -483,7 +483,7 @@ class Mixture:
         likelihood: Vector = np.asarray(given, dtype=np.float64)
         if likelihood.shape != (states,) or not (np.isfinite(likelihood).all() and (likelihood >= 0).all()):
             raise ValueError(
-                f"evidence on {variable!r} needs a finite likelihood, at least 0, of each of {states} states"
+                f"evidence on {variable!r} needs a finite likelihood, at smallest 0, of each of {states} states"
             )
         return likelihood
 
@@ -542,7 +542,7 @@ def _row_products(first: Vector, second: Vector) -> Vector:
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != axes or found.size == 0 or not (np.isfinite(found).all() and (found >= 0).all()):
-        raise ValueError(f"{name} must be finite, at least 0, with {axes} axes")
+        raise ValueError(f"{name} must be finite, at smallest 0, with {axes} axes")
     sums = found.sum(axis=-1, keepdims=True)
     if not np.allclose(sums, 1.0, atol=1e-4):
         raise ValueError(f"{name} must sum to one in each component")

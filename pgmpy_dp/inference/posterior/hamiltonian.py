@@ -54,10 +54,10 @@ class Concentrations:
         cells = numbers = bases = effects = scales = 0
         for count, *others in rows.shapes:
             width = stride = math.prod(others)
-            held = others if len(others) > 1 else []
-            nodes.append((cells, numbers, count, width, bases, len(parents), len(held)))
+            several = others if len(others) > 1 else []
+            nodes.append((cells, numbers, count, width, bases, len(parents), len(several)))
             cells, numbers, bases = cells + count * width, numbers + width, bases + count
-            for states in held:
+            for states in several:
                 stride //= states
                 parents.append((stride, states, effects, scales))
                 owners.append(np.repeat(scales + np.arange(states), count))
@@ -160,14 +160,14 @@ class HiddenRows:
     def __init__(self, precision: Vector) -> None:
         self._precision, self._share = precision, 1.0
 
-    def told(self, density: LogPosterior, point: Vector) -> Vector:
+    def signal(self, density: LogPosterior, point: Vector) -> Vector:
         """Return by how many variances of the noise, approximately, the records of each row stand out of it."""
-        told: Vector = self._precision * density.row_counts(point) ** 2
-        return told
+        signal: Vector = self._precision * density.row_counts(point) ** 2
+        return signal
 
-    def _chances(self, told: Vector) -> Vector:
-        chances = np.minimum(self._share / np.sqrt(np.maximum(told, 1e-12)), _LARGEST)
-        return np.where(told < _HIDDEN, chances, 0.0)
+    def _chances(self, signal: Vector) -> Vector:
+        chances = np.minimum(self._share / np.sqrt(np.maximum(signal, 1e-12)), _LARGEST)
+        return np.where(signal < _HIDDEN, chances, 0.0)
 
     def redraw(self, density: LogPosterior, state: State, generator: np.random.Generator, *, learning: bool) -> State:
         """Redraw some hidden rows from their prior, twice; all or none are accepted, by the likelihood.
@@ -176,10 +176,10 @@ class HiddenRows:
         The draw changes the records of descendants and so the probability of this choice: the acceptance includes the
         ratio of both probabilities (Green 1995). The sums of rows, on which nothing depends, are kept.
         """
-        terms, told = density.terms, self.told(density, state.point)
+        terms, signal = density.terms, self.signal(density, state.point)
         for _ in range(_TIMES):
-            chances = self._chances(told)
-            chosen = generator.random(told.size) < chances
+            chances = self._chances(signal)
+            chosen = generator.random(signal.size) < chances
             cells = np.flatnonzero(chosen[terms.rows])
             if not cells.size:
                 continue
@@ -190,17 +190,17 @@ class HiddenRows:
             moved = state.point.copy()
             moved[cells] = bend(drawn + _log_sums(values[cells], own) - _log_sums(drawn, own), terms.bends[cells])
             reached, gradient = density(moved)
-            accepted, told_then = 0.0, told
+            accepted, signal_then = 0.0, signal
             if math.isfinite(reached):
                 again, risen = density.values(moved)
                 proposed = float(prior @ (again - values)[cells] + np.log(risen[cells] / slopes[cells]).sum())
-                told_then = self.told(density, moved)
-                back = _log_chance(chosen, self._chances(told_then)) - _log_chance(chosen, chances)
+                signal_then = self.signal(density, moved)
+                back = _log_chance(chosen, self._chances(signal_then)) - _log_chance(chosen, chances)
                 accepted = math.exp(min(reached - state.value - proposed + back, 0.0))
             if learning:
                 self._share *= math.exp(_ADAPTION * (accepted - _REDRAWN_ACCEPTANCE))
             if generator.random() < accepted:
-                state, told = State(moved, reached, gradient), told_then
+                state, signal = State(moved, reached, gradient), signal_then
         return state
 
 

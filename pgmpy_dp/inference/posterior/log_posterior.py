@@ -152,8 +152,8 @@ class LogPosterior:
         rows, shares = self.terms.rows, self._row_shares(self.values(point)[0])
         # Derivative of a cell's count by its coordinate; the curvature is its square times the precision.
         moved = self.row_counts(point)[rows] * shares * (1 - shares)
-        told = np.bincount(rows, curvature[: self.free])
-        precision: Vector = told / np.maximum(np.bincount(rows, moved**2), 1e-300)
+        curvatures = np.bincount(rows, curvature[: self.free])
+        precision: Vector = curvatures / np.maximum(np.bincount(rows, moved**2), 1e-300)
         return precision
 
     def curvature(self, point: Vector) -> Vector:

@@ -207,7 +207,7 @@ def test_redrawn_rows_agree_with_quadrature(bends, monkeypatch):
     mode[-1] = 0.0
     hidden = HiddenRows(target.precision_of_rows(mode, target.curvature(mode)))
     both = 2 * 0.7 / target.terms.scale[0] ** 2  # what leaves one cell is in the other
-    assert hidden.told(target, mode) == pytest.approx([100**2 * both])
+    assert hidden.signal(target, mode) == pytest.approx([100**2 * both])
 
     def error():
         generator, state, shares = np.random.default_rng(0), State(mode, *target(mode)), []

@@ -193,14 +193,14 @@ def _base(
 
 def chance_of_independence(tables: NoisyTables) -> float:
     """Bound the probability that some pair is as far from independence if all are independent and noise is normal."""
-    least = 1.0
+    smallest = 1.0
     for pair, table in tables.pairs.items():
         shares = [tables.singles[variable] for variable in pair]
         one, other = (tables.single_deviations[variable] for variable in pair)
         variance = table.deviation**2 + (one * shares[1][None]) ** 2 + (other * shares[0][:, None]) ** 2
         squares = float(((table.counts - _independent(tables, pair)) ** 2 / variance).sum())
-        least = min(least, float(chdtrc(table.counts.size, squares)))
-    return least * len(tables.pairs)
+        smallest = min(smallest, float(chdtrc(table.counts.size, squares)))
+    return smallest * len(tables.pairs)
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:

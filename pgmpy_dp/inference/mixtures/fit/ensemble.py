@@ -328,13 +328,13 @@ class _Start:
             deviation = 0.0
             if len(block) == 1 and self.boxes is None:
                 # A table tells as much of a variable as if the others were known, and independent of it.
-                told = [
+                precisions = [
                     math.prod(squares.get(v, 1 / shape.cardinalities[v]) for v in table.variables if v != block[0])
                     / table.deviation**2
                     for table in noisy.tables
                     if block[0] in table.variables
                 ]
-                deviation = sum(told) ** -0.5 / self.total
+                deviation = sum(precisions) ** -0.5 / self.total
             shares[own], free = shrunk(mean[own], deviation)
             freedom += free
         return [(weights, shares[:, None]) for weights, _ in found], freedom
@@ -349,8 +349,8 @@ class _Start:
         """Combine members, followed by components of independent variables; return their number too."""
         shape = self.shape
         covering = self._covering(noisy, generator, uniform)
-        least, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
-        share = 1 - min(least, _BESIDE) if uniform else least
+        one_record, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))
+        share = 1 - min(one_record, _BESIDE) if uniform else one_record
         weights = np.concatenate(
             [weights * ((1 - share) / len(found)) for weights, _ in found] + [np.full(count, share / count)]
         )
@@ -419,11 +419,11 @@ def _choose(
                 known[each] = pool.submit(tried, start, each)
         return known[settings].result()[1]
 
-    best, least = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
+    best, lowest = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
         found = _walk(risk, replace(best, width=width))
-        if risk(found) < least - margin:
-            best, least = found, risk(found)
+        if risk(found) < lowest - margin:
+            best, lowest = found, risk(found)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
     # Few components and few steps are penalties too, which noise may favour. If many components show through the noise,
     # an ensemble gains from more steps, and from sharing among similar states if neighbours share too, even if single

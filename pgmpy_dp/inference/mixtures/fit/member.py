@@ -27,7 +27,7 @@ _BASE_STEP = 0.2  # step length of the base, as a share of the others
 # fitted by slices, whose work grows with that square.
 _SLICED = 2
 _SUMMED = 4  # most states of a variable from whose slices pairs are summed: all are held at once
-_BARRED = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
+_FORBIDDEN = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
 
 @dataclass(frozen=True)
@@ -323,10 +323,10 @@ class MemberProblem:
             np.ascontiguousarray(noise.T, self.dtype),
             np.zeros(components, self.dtype),
             np.zeros(self.log_base.size, self.dtype),
-            self._barred(components, generator),
+            self._forbidden(components, generator),
         )
 
-    def _barred(self, components: int, generator: np.random.Generator) -> Matrix:
+    def _forbidden(self, components: int, generator: np.random.Generator) -> Matrix:
         """Draw the cells outside of each component's box, as log-potentials; without rules there are no rows."""
         if self.boxes is None:
             return np.zeros((0, components), self.dtype)
@@ -337,21 +337,21 @@ class MemberProblem:
             raise ValueError("The rules leave hardly any combination of what the release shows: some rule is wrong.")
         rows = np.arange(components) % len(drawn[0])
         free = np.concatenate([cells[rows].T for cells in drawn])
-        barred: Matrix = np.where(free, self.dtype(0), self.dtype(_BARRED))
-        return barred
+        forbidden: Matrix = np.where(free, self.dtype(0), self.dtype(_FORBIDDEN))
+        return forbidden
 
     def tables(self, parameters: Parameters) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         """Compute weights, tables (cells, components), logs of tables / base, probabilities (states, components)."""
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
-        coefficients, log_weights, shift, barred = parameters
+        coefficients, log_weights, shift, forbidden = parameters
         shape = self.shape
         base = self.log_base + shift
         logs = np.empty((base.size, len(log_weights)), self.dtype)
         states = np.empty(coefficients.shape, self.dtype)
         potentials = self._smooth(coefficients, False)
         shape.add_to_roots(potentials)  # groups of states move together, in addition to each state
-        kernel.potentials_of_cells(potentials, base, barred, shape.starts, shape.members, logs)
+        kernel.potentials_of_cells(potentials, base, forbidden, shape.starts, shape.members, logs)
         tables = np.exp(logs)
         kernel.normalise(base, shape.starts, shape.members, logs, tables, states)
         shape.add_dependent(states)

@@ -14,11 +14,11 @@ from pgmpy_dp._compiled import compiled
 
 
 @compiled
-def potentials_of_cells(potentials, base, barred, starts, members, logs):
+def potentials_of_cells(potentials, base, forbidden, starts, members, logs):
     """Compute the log of every component's unnormalised tables, with 0 as the largest of each block.
 
-    `barred` holds numbers far below zero for cells outside of a component's box and zero elsewhere; it has no rows if
-    there are no rules.
+    `forbidden` is far below zero for cells outside of a component's box and zero elsewhere; it has no rows if there are
+    no rules.
     """
     components = logs.shape[1]
     top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
@@ -26,7 +26,7 @@ def potentials_of_cells(potentials, base, barred, starts, members, logs):
         top[:] = -np.inf
         for s in range(starts[block], starts[block + 1]):
             log, height = logs[s], base[s]
-            bar = barred[s] if barred.shape[0] > 0 else nothing
+            bar = forbidden[s] if forbidden.shape[0] > 0 else nothing
             for k in range(components):
                 log[k] = height + bar[k]
             for place in members[s]:
