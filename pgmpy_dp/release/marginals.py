@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +18,7 @@ from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
-from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, subset_index, transform
+from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, places, subset_index, transform
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
@@ -35,6 +36,10 @@ UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0}
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 # Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 where half of all means are ties.
 _ROUNDING = 1.0 / 8.0
+
+
+# Largest number of tables that a file states one by one.
+_LISTED = 2**12
 
 
 class IndependentTables:
@@ -376,12 +381,23 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
-            "cliques": [
-                {"variables": list(c), "shape": list(self.schema.shape(c)), "scale": s}
-                | ({"chosen_among": self.chosen_among[c]} if c in self.chosen_among else {})
-                for c, s in self.scales.items()
-            ],
+            "cliques": list(self._entries()),
         }
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        """State the tables one by one, or where there are very many, those of one shape and scale together."""
+        place = places(self.schema)
+
+        def kind(clique: Clique) -> tuple[list[int], float, int | None]:
+            shape = [self.schema.cardinality(variable) for variable in clique]
+            return shape, self.scales[clique], self.chosen_among.get(clique)
+
+        for (shape, scale, among), alike in groupby(self.scales, kind):
+            stated = {"shape": shape, "scale": scale} | ({} if among is None else {"chosen_among": among})
+            if len(self.scales) > _LISTED:
+                yield {"positions": [place[variable] for clique in alike for variable in clique]} | stated
+            else:
+                yield from ({"variables": list(clique)} | stated for clique in alike)
 
     def measurements(self) -> Measurements:
         """Return the arrays of numbers in the file, flat, with the variances of their noise."""
@@ -395,20 +411,25 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
         """Invert `contents`."""
         total, entries = contents["public_total"], entry(contents, "cliques", list)
-        cliques = schema.require([entry(each, "variables", list) for each in entries])
+        stated = [_stated_cliques(schema, each) for each in entries]
+        cliques = schema.require(list(chain.from_iterable(stated)))
         scales: dict[Clique, float] = {}
-        for clique, each in zip(cliques, entries, strict=True):
-            properties = {"variables", "shape", "scale"} | (each.keys() & {"chosen_among"})
-            check_shape(each, clique, schema.shape(clique), properties)
-            scales[clique] = checked_number(f"scale of {clique}", each["scale"])
+        among: dict[Clique, int] = {}
+        for members, each in zip(stated, entries, strict=True):
+            named = "positions" if "positions" in each else "variables"
+            properties = {named, "shape", "scale"} | (each.keys() & {"chosen_among"})
+            for clique in {tuple(map(schema.cardinality, clique)): clique for clique in members}.values():
+                check_shape(each, clique, schema.shape(clique), properties)
+            scales |= dict.fromkeys(members, checked_number(f"scale of {members[0]}", each["scale"]))
+            if "chosen_among" in each:
+                among |= dict.fromkeys(members, entry(each, "chosen_among", int))
 
         def release(counts: dict[Clique, NDArray[np.int64]]) -> Any:
             weighted = guarantee.weighted
             tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
             return cls(schema, tables, scales, guarantee, total, among)
 
-        among = {c: entry(e, "chosen_among", int) for c, e in zip(cliques, entries, strict=True) if "chosen_among" in e}
-        return Contents({clique: schema.shape(clique) for clique in cliques}, release)
+        return Contents({clique: tuple(map(schema.cardinality, clique)) for clique in cliques}, release)
 
     def __repr__(self) -> str:
         sizes = [table.size for table in self.measured.values()]
@@ -425,12 +446,26 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         return "\n  ".join(lines)
 
 
+def _stated_cliques(schema: Schema, stated: Any) -> list[Clique]:
+    """Read the cliques of an entry in a file: its variables, or the positions of those of several tables alike."""
+    if type(stated) is not dict or "positions" not in stated:
+        return [tuple(entry(stated, "variables", list))]
+    names, places_of, size = list(places(schema)), entry(stated, "positions", list), len(entry(stated, "shape", list))
+    if not places_of or not size or len(places_of) % size:
+        raise ValueError("the positions of tables must be one for each of their axes.")
+    if not all(type(place) is int and 0 <= place < len(names) for place in places_of):
+        raise ValueError(f"the positions of variables must be whole numbers from 0 to {len(names) - 1}.")
+    return [
+        tuple(names[place] for place in places_of[start : start + size]) for start in range(0, len(places_of), size)
+    ]
+
+
 def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -> NDArray[Any]:
     array = np.asarray(table)
     if array.dtype.kind not in ("f" if weighted else "iu"):
         wanted = "floats" if weighted else "integers"
         raise ValueError(f"NoisyMarginals: the table of {clique} must hold {wanted}, got dtype {array.dtype}.")
-    if array.shape != schema.shape(clique):
+    if array.shape != tuple(map(schema.cardinality, clique)):
         raise ValueError(
             f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
         )
