@@ -28,10 +28,6 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
     and Viswanath 2015), whose divergence of order a is ``log(cosh((a - 1/2) e) / cosh(e / 2)) / (a - 1)``.
     It is below ``e`` and below ``a e**2 / 2``.
 
-    Returns
-    -------
-    ndarray of float64, shape (len(ORDERS),)
-
     Examples
     --------
     >>> bool(pure_curve(0.5).max() <= 0.5)
@@ -72,20 +68,6 @@ def renyi_curve(loss: Pure | Zcdp) -> NDArray[np.float64]:
 def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
     """Convert a Renyi curve to the smallest epsilon at the given delta, over all orders.
 
-    Parameters
-    ----------
-    curve : ndarray of float64, shape (len(ORDERS),)
-        Non-negative; infinity means no bound at that order.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Raises ValueError if the curve holds NaN or negative values, or delta is out of range.
-
     Notes
     -----
     The conversion is dp-accounting's (Canonne, Kamath and Steinke 2020, Proposition 12). Taking the best order is
@@ -104,15 +86,6 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta) by :func:`epsilon_from_renyi`.
 
     The result is rounded down by one part in 1e12, so that shares of it always fit within the whole.
-
-    Parameters
-    ----------
-    epsilon : float or Fraction
-        Positive, finite.
-    delta : float
-        In (0, 1).
-
-    Raises ValueError if an argument is out of range, or epsilon is too small for this delta at any order.
 
     Examples
     --------

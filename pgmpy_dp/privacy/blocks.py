@@ -57,13 +57,8 @@ _INTERVAL = 2e-4
 def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) -> float:
     """Compute the epsilon of independent discrete Gaussian noise on integers at a given delta, rounded up.
 
-    Parameters
-    ----------
-    squared : float
-        At least the sum over the integers of (change / scale)**2, for any two neighbours.
-    least_scale : float
-        The smallest noise scale; at least 16.
-    delta : float
+    `squared` is at least the sum over the integers of (change / scale)**2, for any two neighbours; the smallest scale
+    is at least 16.
 
     Examples
     --------
@@ -98,21 +93,7 @@ def _epsilon(squared: float, delta: float) -> float:
 
 
 def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: float, neighbours: str) -> list[float]:
-    """Find the noise scales with which tables together cost (epsilon, delta).
-
-    Parameters
-    ----------
-    relative : sequence of float
-        Positive; the scales are proportional to these, rounded to powers of 1.1.
-    epsilon : float or Fraction
-    delta : float
-        At least 1e-12.
-    neighbours : {"add_remove", "replace_one"}
-
-    Returns
-    -------
-    list of float
-        In the order of `relative`; :func:`block_price` of them is at most epsilon.
+    """Find noise scales, proportional to `relative` up to rounding, with which tables together cost (epsilon, delta).
 
     Examples
     --------

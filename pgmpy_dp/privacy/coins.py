@@ -26,16 +26,6 @@ def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
 
     The first 64 binary digits of a coin decide, except in one case in 2**64, which a further exact draw decides.
 
-    Parameters
-    ----------
-    rate : Fraction
-        In (0, 1].
-    size : int
-
-    Returns
-    -------
-    ndarray of bool, shape (size,)
-
     Examples
     --------
     >>> poisson_sample(Fraction(1), 3).tolist()
@@ -56,15 +46,6 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
 
     Every record draws a 64-bit number, and those with the smallest are chosen. If there is a tie at the border, all are
     drawn again, so by symmetry every set is equally likely.
-
-    Parameters
-    ----------
-    chosen, size : int
-        0 < chosen <= size.
-
-    Returns
-    -------
-    ndarray of bool, shape (size,)
 
     Examples
     --------
@@ -134,11 +115,6 @@ class Categorical:
     Each branch is a logistic coin of the difference of two logarithms. The coins are exact; the logarithms are floats,
     each off by at most some units in its last place. So the log-probability of every outcome, however unlikely, is off
     by at most about 2**-50 times the number of levels times the range of the log-weights, and is never cut to zero.
-
-    Parameters
-    ----------
-    log_weights : ndarray of shape (rows, outcomes)
-        Finite, or minus infinity for outcomes that cannot occur.
     """
 
     def __init__(self, log_weights: Floats) -> None:

@@ -68,12 +68,7 @@ def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Frac
 
 
 def require_different_nodes(families: Sequence[Sequence[str]]) -> None:
-    """Refuse families of which two start with the same node, to whose rows a record would contribute twice.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse families of which two start with the same node, to whose rows a record would contribute twice."""
     if len({family[0] for family in families}) < len(families):
         raise ValueError("families must start with different nodes: each node is counted in one family only.")
 

@@ -68,13 +68,6 @@ _CLOSE = 1e-3  # share of epsilon that the search for rho may leave unspent
 def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float) -> float:
     """Find a rho, at least that of zCDP, that a sequence may divide among its parts at (epsilon, delta).
 
-    Parameters
-    ----------
-    parts : sequence of (share, choices)
-        In the order of the steps. Only the proportions of the shares count.
-    epsilon : float or Fraction
-    delta : float
-
     Examples
     --------
     >>> round(sequence_rho([(1.0, 0), (1.0, 5)], 1.0, 1e-6), 4), round(rho_for(1.0, 1e-6), 4)
@@ -87,14 +80,6 @@ def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float)
 
 def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
     """Compute the epsilon of a sequence at a given delta, rounded up.
-
-    Parameters
-    ----------
-    parts : sequence of (rho, choices)
-        Gaussian noise with this rho of the continuous noise that it stands for, see :func:`with_discrete_noise`; or
-        exponential mechanisms that divide this rho, each at its e**2 / 8.
-    delta : float
-        At least 1e-12.
 
     Examples
     --------
@@ -140,13 +125,6 @@ def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
     sqrt(2 c) cells, since it adds integers that sum to at most sqrt(c), or replaces some by others, with c / 2 in
     place of c. At b = BLUR + log(c) / (4 pi**2) the factors of a table together are at most those of two cells at
     b = BLUR: SAFE covers a unit's cells in five million tables.
-
-    Parameters
-    ----------
-    rho : float
-        Of the continuous noise.
-    squared_sensitivity : int
-        Of the table; see :func:`~pgmpy_dp.privacy.noise.table_sensitivity`.
 
     Examples
     --------

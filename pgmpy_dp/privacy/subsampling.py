@@ -129,17 +129,7 @@ def checked_multiplier(noise_multiplier: Any) -> float:
 
 
 def checked_plan(delta: Any, steps: Any, sampling_rate: Any, sampling: Any) -> tuple[float, int, float, str]:
-    """Check the public numbers of a plan, as accountants take them.
-
-    Returns
-    -------
-    delta : float
-        Without the grid's share.
-    steps : int
-    sampling_rate : float
-        Not below the exact one.
-    sampling : str
-    """
+    """Check the public numbers of a plan, as accountants take them."""
     delta = checked_delta(delta, zero_allowed=False)
     whole_number("steps", steps, most=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
@@ -300,18 +290,6 @@ def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction
     and the inverse ratio at most 1 / (1 - q (1 - exp(-epsilon))), which is not larger. The first is attained by
     randomised response. This argument does not cover neighbours that replace a record, or samples that are known.
 
-    Parameters
-    ----------
-    epsilon : float or Fraction
-        Positive.
-    sampling_rate : float or Fraction
-        q, greater than 0 and at most 1.
-
-    Returns
-    -------
-    float
-        log(1 + q (exp(epsilon) - 1)), rounded up.
-
     Notes
     -----
     Chowdhury, Rekatsinas and Jha, Lemma 2.1; Li, Qardaji and Su 2012.
@@ -327,11 +305,6 @@ def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction
 
 def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction) -> Fraction:
     """Find the epsilon on a Poisson sample for a privacy loss of `epsilon`; inverse of :func:`amplified_epsilon`.
-
-    Returns
-    -------
-    Fraction
-        log(1 + (exp(epsilon) - 1) / q), rounded down.
 
     Examples
     --------

@@ -183,17 +183,6 @@ def draw_rows(
     continuum can take depend on the records. On a public grid the argument of `pgmpy_dp.privacy.posterior` holds
     exactly, where the prior is its density at the points times the cells' volumes, which are public too. Steps are
     small where probabilities are; `pgmpy_dp.data.mechanisms.posterior` defines the grid and draws its points.
-
-    Parameters
-    ----------
-    counts, prior : mappings of family to ndarray
-        Axes in family order: the node's states first.
-    ranges : mapping of family to float
-        R = log((1 - (r - 1) w) / w) of each family, see `pgmpy_dp.privacy.posterior`.
-    power : float
-    draws : int
-    below : callable
-        Draws uniform integers.
     """
     networks: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
     for family, table in counts.items():
@@ -250,17 +239,7 @@ class _Part:
 
 
 class SimplexPoints:
-    """Distribution of points of a simplex on the grid; see the top of this module.
-
-    Parameters
-    ----------
-    exponents : ndarray of shape (states,)
-        e_k, at least -1, for two or more states.
-    growth : float
-        g.
-    steps : int
-        T.
-    """
+    """Points of a simplex on the grid of T steps, with exponents e_k >= -1 and growth g; see the top of this module."""
 
     def __init__(self, exponents: Floats, growth: float, steps: int) -> None:
         self._grid = _grid(steps, growth)

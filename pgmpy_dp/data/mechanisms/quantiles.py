@@ -79,17 +79,6 @@ def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
 
     If B of n values are below an edge, its score for quantile j of k is |k B - j n|.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_bins,)
-        Number of values in each fine bin.
-    parts : int
-        k; there is one array for each j = 1 .. k - 1.
-
-    Yields
-    ------
-    ndarray of int64, shape (n_bins - 1,)
-
     Examples
     --------
     >>> [scores.tolist() for scores in edge_scores(np.array([1, 2, 1]), 2)]

@@ -118,14 +118,6 @@ class PosteriorRegressions:
 
         They share epsilon equally, except that those whose untempered posterior costs less leave the rest of their
         share to the others.
-
-        Raises
-        ------
-        SchemaError
-            If a variable has no bounds.
-        ValueError
-            If two families start with the same node, a number is missing or not positive, or draws could take too many
-            tries for some records. This depends only on public numbers, not on the actual records.
         """
         families: list[Clique] = [tuple(family) for family in self.families]
         require_different_nodes(families)
@@ -176,21 +168,6 @@ def draw_coefficients(
 
     Values are integer numbers of steps, so the sums in the posterior are exact, and its density at every grid point is
     a rational power of e: see `pgmpy_dp.data.mechanisms.regression`.
-
-    Parameters
-    ----------
-    numbers : mapping of str to ndarray
-    schema : Schema
-    regressions : mapping of family to Regression
-    draws : int
-    records : int
-        Public bound on the number of records.
-    noise : NoiseSource
-
-    Returns
-    -------
-    tuple of mappings of family to ndarray, shape (1 + number of parents,)
-        Intercept and slopes in the variables' own units.
     """
     found: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
     for family, regression in regressions.items():
@@ -233,18 +210,7 @@ Exact = Sequence[Sequence[Fraction]]
 
 
 def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: NoiseSource) -> list[int]:
-    """Draw one grid point t of the ball |t| <= T.
-
-    Parameters
-    ----------
-    square : d sequences of d Fractions
-        A, symmetric and positive definite.
-    linear : sequence of d Fractions
-        g.
-    steps : int
-        T.
-    noise : NoiseSource
-    """
+    """Draw one grid point t of the ball |t| <= T."""
     size = len(linear)
     tilt = Fraction(_tilt(square, linear))
     tilted = [[entry + (tilt if i == j else 0) for j, entry in enumerate(row)] for i, row in enumerate(square)]
