@@ -205,7 +205,7 @@ class Deviations {
   }
 }
 
-// Answers of a network by its junction tree: exact, or from its draws (`models/tree_answers.py`).
+// Answers of a network by its junction tree: exact, or from its draws (`networks/fitted_network.py`).
 
 class TreeEngine {
   constructor(tree, possible) {

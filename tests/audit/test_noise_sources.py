@@ -40,6 +40,7 @@ ALLOWED = {
     "inference/mixtures/fit/ensemble.py": "its generator, and those of the members' starts",
     "inference/mixtures/fit/member.py": "starts of an optimiser that sees a release",
     "inference/mixtures/balanced_records.py": "synthetic records from a released distribution",
+    "inference/mixtures/children.py:Child": "states of synthetic records given those of another variable",
     "inference/mixtures/boxes.py": "what components of a mixture keep to, so that public rules hold",
     "inference/mixtures/mixture.py": "records from a released distribution",
     "inference/mixtures/record_kernel.py": "which of them exchange values, and which persons change places",
