@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._names import closest, printable
+from pgmpy_dp._names import printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, Learned, learned
+from pgmpy_dp.privacy.guarantee import Guarantee, Learned, learned
 from pgmpy_dp.schema.bins import Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.dictionary import read_dictionary
 from pgmpy_dp.schema.fields import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, table_field
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
-from pgmpy_dp.schema.states import State, checked_name, listed
-from pgmpy_dp.schema.variable import Detail, Variable, details_of
+from pgmpy_dp.schema.states import State, checked_name, listed, require_known, some
+from pgmpy_dp.schema.variable import Detail, Variable, details_of, variables_of
 
 Clique = tuple[str, ...]
 _PLAIN = CsvFormat()
@@ -143,7 +143,7 @@ class Schema:
             if not isinstance(named, Mapping):
                 raise SchemaError(f"{role} needs a dict of variable -> {what}, got {type(named).__name__}.")
             for name, value in named.items():
-                _known(name, given, role)
+                require_known(name, given, role)
                 given[name][role] = value
         fields = [Variable.of(name, declared, **given[name]) for name, declared in variables.items()]
         for name, ends in (bounds or {}).items():
@@ -260,7 +260,7 @@ class Schema:
         >>> schema.with_states("place", ["Bonn", "Ulm"]).states["place"]
         ('Bonn', 'Ulm', 'elsewhere')
         """
-        _known(variable, self.states)
+        require_known(variable, self.states)
         return self.replace(variables=self.declared | {variable: states})
 
     def replace(self, **declared: Any) -> Schema:
@@ -335,7 +335,7 @@ class Schema:
         """
         if isinstance(variable, str) and variable in self.details:
             return self.details[variable].places.size
-        _known(variable, self.states)
+        require_known(variable, self.states)
         return len(self.states[variable])
 
     def cardinalities(self) -> dict[str, int]:
@@ -409,7 +409,7 @@ class Schema:
                             f"The finer histogram {variable!r} has a table of its own, and is in no other."
                         )
                     continue
-                _known(variable, self.states)
+                require_known(variable, self.states)
             key = frozenset(members)
             if len(key) < len(members):
                 twice = next(v for v in members if members.count(v) > 1)
@@ -483,28 +483,7 @@ class Schema:
         >>> Schema.from_model(model).states["smoke"]
         ('yes', 'no')
         """
-        read = getattr(model, "get_cpds", None) or getattr(model, "get_factors", None)
-        if read is None or not hasattr(model, "nodes"):
-            raise SchemaError(
-                "from_model needs a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork, "
-                f"got {type(model).__name__}."
-            )
-        declared: dict[str, list[State]] = {}
-        for factor in read():
-            for variable, states in (getattr(factor, "state_names", None) or {}).items():
-                if declared.setdefault(variable, states) != states:
-                    raise SchemaError(
-                        f"Variable {variable!r} has different states in different factors of the model: "
-                        "give them all the same state_names, in the same order."
-                    )
-        without = [node for node in model.nodes() if node not in declared]
-        if without:
-            raise SchemaError(
-                f"Variable {without[0]!r} has no CPD or factor with state names in the model: add one, or declare the "
-                "states in a schema."
-            )
-        found = {node: data[GRAPH_KEY] for node, data in model.nodes(data=True) if GRAPH_KEY in data}
-        return cls({node: declared[node] for node in model.nodes()}, found=found)
+        return cls.of(variables_of(model))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the table of records as a Frictionless Table Schema (version 2).
@@ -605,28 +584,14 @@ class Schema:
     def __repr__(self) -> str:
         first = ", ".join(f"{printable(v)} ({len(states)})" for v, states in list(self.states.items())[:6])
         more = f", and {len(self.states) - 6} more" if len(self.states) > 6 else ""
-        numbers = f"; numbers with bounds: {_some(self.bounds)}" if self.bounds else ""
+        numbers = f"; numbers with bounds: {some(self.bounds)}" if self.bounds else ""
         rules = f"; {len(self.rules)} rules" if self.rules else ""
         return f"Schema({len(self.states)} variables with their numbers of states: {first}{more}{numbers}{rules})"
 
     def _repr_html_(self) -> str:
-        rows = [(variable, _some(states)) for variable, states in self.states.items()]
+        rows = [(variable, some(states)) for variable, states in self.states.items()]
         rows += [(variable, f"a number from {low:g} to {high:g}") for variable, (low, high) in self.bounds.items()]
         return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, most=60)
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema.of, (self.fields, self.rules, self.csv)
-
-
-def _known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:
-    if isinstance(variable, str) and variable in states:
-        return
-    prefix = f"{where}: " if where else ""
-    close = closest(variable, states)
-    hint = f"did you mean {close!r}?" if close else f"the schema has {_some(states)}."
-    raise SchemaError(f"{prefix}Unknown variable {variable!r}: {hint}")
-
-
-def _some(names: Iterable[Any]) -> str:
-    names = list(names)
-    return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from pgmpy_dp._names import closest
 from pgmpy_dp.errors import SchemaError
 
 State = str | int | float | bool
@@ -107,3 +108,17 @@ def is_text(value: str) -> bool:
 
 def typed(state: State) -> tuple[type, State]:
     return type(state), state
+
+
+def require_known(variable: Any, states: Mapping[str, Any], where: str = "") -> None:
+    if isinstance(variable, str) and variable in states:
+        return
+    prefix = f"{where}: " if where else ""
+    close = closest(variable, states)
+    hint = f"did you mean {close!r}?" if close else f"the schema has {some(states)}."
+    raise SchemaError(f"{prefix}Unknown variable {variable!r}: {hint}")
+
+
+def some(names: Iterable[Any]) -> str:
+    names = list(names)
+    return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

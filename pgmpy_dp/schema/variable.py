@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, learned
 from pgmpy_dp.schema.bins import Bins, checked_guarantee
 from pgmpy_dp.schema.csv_format import CsvFormat
 from pgmpy_dp.schema.date_bins import DateBins
@@ -179,6 +179,31 @@ def details_of(variables: Iterable[Variable]) -> Iterator[tuple[str, Detail]]:
                 f"declare Bins(..., detail=0) for {variable.name!r}."
             )
         yield name, variable.detail
+
+
+def variables_of(model: Any) -> list[Variable]:
+    """List the variables that a pgmpy model declares, with what finding their states cost."""
+    read = getattr(model, "get_cpds", None) or getattr(model, "get_factors", None)
+    if read is None or not hasattr(model, "nodes"):
+        raise SchemaError(
+            f"from_model needs a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork, got {type(model).__name__}."
+        )
+    declared: dict[str, list[State]] = {}
+    for factor in read():
+        for variable, states in (getattr(factor, "state_names", None) or {}).items():
+            if declared.setdefault(variable, states) != states:
+                raise SchemaError(
+                    f"Variable {variable!r} has different states in different factors of the model: "
+                    "give them all the same state_names, in the same order."
+                )
+    without = [node for node in model.nodes() if node not in declared]
+    if without:
+        raise SchemaError(
+            f"Variable {without[0]!r} has no CPD or factor with state names in the model: add one, or declare the "
+            "states in a schema."
+        )
+    costs = {node: data.get(GRAPH_KEY, DECLARED) for node, data in model.nodes(data=True)}
+    return [Variable.of(node, declared[node], found=costs[node]) for node in model.nodes()]
 
 
 _OF_CELLS = ("missing", "other", "missing_values")
