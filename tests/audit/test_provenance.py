@@ -366,7 +366,8 @@ KNOWN = set(
     PrivateMarkovNetwork.fit PrivateMarkovNetwork.of PrivateMixtureNetwork.fitted PrivateMixtureNetwork.load
     PrivateMixtureNetwork.to_bayesian_network PrivateNetwork.load PrivateNetwork.measure_misfit
     PrivateMixtureNetwork.guarantee_ PrivateMixtureNetwork.schema_ PrivateNetwork.guarantee_ PrivateNetwork.release_
-    PrivateNetwork.schema_ PrivateStructureSearch.fit Release.as_measured Release.load Schema.bins Schema.declared Schema.found
+    PrivateNetwork.schema_
+    PrivateStructureSearch.fit Release.as_measured Release.load Schema.bins Schema.declared Schema.found
     Schema.from_dict Schema.from_dictionary Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of
     Schema.replace Schema.select
     Schema.with_states
