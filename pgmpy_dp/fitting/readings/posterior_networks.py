@@ -45,8 +45,10 @@ _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, most halvings of a step, and the gain of log-likelihood at which to stop.
 _NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
 
+# Cells from which on a smaller tree is looked for, and the evaluations of a chain, as a multiple of those of a fit.
+_LARGE, _FITS = 10_000, 100
 # Largest length of a chain that is extended, in the requested draws, times the cells of the tree.
-_MOST_WORK = 700_000
+_MOST_WORK = 600_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
@@ -273,8 +275,11 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
     schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
     deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
     cards = schema.cardinalities()
-    tree = build_engine(cards, dict.fromkeys([*scopes, *cliques, *deviating]), "junction_tree")
+    tables = dict.fromkeys([*scopes, *cliques, *deviating])
+    tree = build_engine(cards, tables, "junction_tree")
     assert isinstance(tree, JunctionTree)
+    if tree.table_cells > _LARGE:
+        tree = JunctionTree.build(cards, tables, fits=_FITS)
     return Problem(
         schema=schema,
         scopes=scopes,

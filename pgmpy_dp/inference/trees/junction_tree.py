@@ -86,8 +86,9 @@ class JunctionTree:
         scopes: Iterable[Sequence[Variable]],
         cover: Iterable[Sequence[Variable]] = (),
         max_cells: float = math.inf,
+        fits: int = 1,
     ) -> JunctionTree:
-        """Triangulate, root and compile.
+        """Triangulate, root and compile; the more fits' evaluations a tree is for, the more orders are tried.
 
         Examples
         --------
@@ -102,7 +103,7 @@ class JunctionTree:
         cards = [layout.cardinalities[variable] for variable in variables]
         numbered = [tuple(index[variable] for variable in scope) for scope in layout.scopes]
         needed = [*numbered, *(tuple(index[variable] for variable in scope) for scope in covered)]
-        tree = _triangulated(cards, needed, max_cells)
+        tree = _triangulated(cards, needed, max_cells, fits)
         return _Compiler(layout, variables, cards, numbered, tree).compile()
 
     @staticmethod
@@ -333,8 +334,8 @@ def _strides(shape: Sequence[int]) -> list[int]:
     return strides
 
 
-def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float) -> nx.Graph:
-    tree = triangulation.junction_tree(cards, scopes)
+def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float, fits: int = 1) -> nx.Graph:
+    tree = triangulation.junction_tree(cards, scopes, fits)
     cells = triangulation.total_cells(tree, cards)
     if cells > max_cells:
         raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")

@@ -68,18 +68,19 @@ def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
     return sum(math.prod(cards[node] for node in clique) for clique in cliques)
 
 
-def best_order(graph: Graph, cards: Sequence[int], nodes: Nodes | None = None) -> Steps:
+def best_order(graph: Graph, cards: Sequence[int], nodes: Nodes | None = None, fits: int = 1) -> Steps:
     """Find the elimination order with the fewest cells in its maximal cliques among all that are tried.
 
+    The more fits' evaluations a tree is for, the more orders are worth trying.
     The random numbers have a fixed seed, so the same graph gives the same order. Results are cached, since a fit, its
     test and its bounds ask for the same graphs.
     """
     some = np.ones(len(cards), dtype=bool) if nodes is None else nodes
-    return list(_best_order(np.packbits(graph).tobytes(), some.tobytes(), tuple(cards)))
+    return list(_best_order(np.packbits(graph).tobytes(), some.tobytes(), tuple(cards), fits))
 
 
 @lru_cache(maxsize=64)
-def _best_order(packed: bytes, some: bytes, cards: tuple[int, ...]) -> Steps:
+def _best_order(packed: bytes, some: bytes, cards: tuple[int, ...], fits: int) -> Steps:
     count, nodes = len(cards), np.frombuffer(some, dtype=bool).copy()  # no other type of array to compile for
     bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=count**2)
     graph = bits.reshape(count, count).astype(bool)
@@ -88,7 +89,7 @@ def _best_order(packed: bytes, some: bytes, cards: tuple[int, ...]) -> Steps:
     found = [Elimination.of(graph.copy(), cards, rule, (), nodes) for rule in RULES]
     rule = min(RULES, key=lambda rule: found[rule].cells)
     best, logs = found[rule], [0.0] * count
-    orders = min(int(min(_MOST_LOOKS, best.cells // _CELLS_PER_LOOK)) // int(best.cliques.sum()), _MOST_ORDERS)
+    orders = min(int(min(_MOST_LOOKS, fits * best.cells // _CELLS_PER_LOOK)) // int(best.cliques.sum()), _MOST_ORDERS)
     generator = random.Random(0)
     for number in range(orders):
         share = _SHARES[number % len(_SHARES)]
@@ -120,10 +121,10 @@ def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
     return [clique for node, clique in steps if (node, clique) not in left]
 
 
-def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]]) -> nx.Graph:
+def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]], fits: int = 1) -> nx.Graph:
     """Build a junction tree (a forest over components) whose cliques cover every scope and every variable."""
     graph = moral_graph(len(cards), scopes)
-    steps = best_order(graph, cards)
+    steps = best_order(graph, cards, fits=fits)
     position = {node: index for index, (node, _) in enumerate(steps)}
     tree = nx.Graph()
     # Backwards: the clique that a node leaves behind is attached to the clique of its next eliminated neighbour.
