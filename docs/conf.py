@@ -42,7 +42,7 @@ if not live.exists():
 
     live.parent.mkdir(exist_ok=True)
     network = pgmpy_dp.PrivateBayesianNetwork(demo.EDGES)
-    records = pgmpy_dp.PrivateDataset(demo.load_records(), demo.SCHEMA, pgmpy_dp.PrivacyBudget(1.0))
+    records = pgmpy_dp.PrivateDataset(demo.first_years(demo.load_records()), demo.SCHEMA, pgmpy_dp.PrivacyBudget(1.0))
     cliques, weights = pgmpy_dp.plan_measurements(network, demo.SCHEMA, check=0.15)
     network.fit(records.measure(cliques, 1.0, weights=weights)).explore(live, title=demo.TITLE)
 

@@ -65,6 +65,7 @@ def draw_table(text: str, target: Path) -> None:
 
 def draw_all() -> None:
     """Draw every picture that is missing or older than what it is drawn from."""
+    import demonstration
     import directed_accuracy
     import holders
     import numbers_in_bins
@@ -75,6 +76,7 @@ def draw_all() -> None:
 
     kept, drawn, page = HERE / "pictures", HERE / "drawn", HERE / "benchmarks.md"
     drawn.mkdir(exist_ok=True)
+    demonstration.draw(pd.read_csv(kept / "demonstration.csv"), drawn / "demonstration.svg")
     structure.figure(kept / "structure.csv", drawn / "structure.svg")
     numbers_in_bins.draw(pd.read_csv(kept / "numbers.csv"), drawn / "numbers.svg")
     holders.figure(kept / "holders.csv", drawn / "holders.svg")

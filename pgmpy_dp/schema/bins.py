@@ -111,7 +111,8 @@ class Bins:
         [0, 3, 15]
         """
         if self.decimals is not None:
-            return [_step(edge, self.decimals) for edge in self.edges]
+            *steps, last = (_step(edge, self.decimals) for edge in self.edges)
+            return [*steps, max(last, steps[-1] + 1)]  # the last bin also holds its upper edge, perhaps nothing else
         whole = all(edge.is_integer() and abs(edge) <= _MOST_WHOLE for edge in self.edges)
         return [int(edge) for edge in self.edges] if whole else None
 
@@ -135,7 +136,7 @@ class Bins:
 
     def written(self, number: float, digits: int = 4) -> str:
         """Write a number for readers."""
-        return f"{number:.{digits}g}"
+        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
 
     def value(self, number: float) -> Any:
         """Return a mean or quantile as users see it: here, the number."""
@@ -271,7 +272,8 @@ def _checked_decimals(decimals: Any, edges: tuple[float, ...]) -> int | None:
     if any(abs(edge) * 10**value > _MOST_WHOLE for edge in finite):
         raise SchemaError(f"Bins: floating-point numbers as large as an edge do not have {value} decimals.")
     for low, high in pairwise(finite):
-        if _step(low, value) == _step(high, value):
+        closed = high == edges[-1] and Decimal(repr(high)).scaleb(value) % 1 == 0
+        if _step(low, value) == _step(high, value) and not closed:
             raise SchemaError(f"Bins: no number with {value} decimals lies in the bin from {low} to {high}.")
     return value
 

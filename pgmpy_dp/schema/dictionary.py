@@ -135,6 +135,8 @@ def _variable(name: str, entry: Any) -> Variable:
             given = {
                 role: entry[role] for role in ("labels", "decimals", "detail", "format") if entry.get(role) is not None
             }
+            if entry.get("type") == "integer":
+                given.setdefault("decimals", 0)
             declared = (DateBins if dated else Bins)(edges, **given)
         except SchemaError as error:
             raise SchemaError(f"Variable {name!r}: {error}") from None

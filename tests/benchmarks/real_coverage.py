@@ -33,7 +33,7 @@ from sklearn.metrics import mutual_info_score
 from synthesis import adult
 
 import pgmpy_dp as dp
-from pgmpy_dp.demo import EDGES, SCHEMA, load_records
+from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.models.fitted import bounds
 from pgmpy_dp.records.frames import encode
 
@@ -45,6 +45,8 @@ GUESSES = {
     "adult-2": "income age, income education, income marital_status, income occupation, income hours_per_week, "
     "income capital_gain, income capital_loss, marital_status relationship, marital_status sex, race native_country, "
     "occupation workclass, sex race",
+    "rand-1": "diseases limitation, diseases health, limitation health, health visits, diseases visits, "
+    "coinsurance visits, coinsurance deductible",
     "rand-2": "health diseases, health limitation, diseases visits, coinsurance visits, coinsurance deductible",
 }
 MODELS = "adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture"
@@ -71,8 +73,6 @@ def case(name: str, folder: Path) -> tuple[pd.DataFrame, dp.Schema, list[tuple[s
         schema = schema.select(list(frame))
     if name.endswith("mixture"):
         return frame, schema, []
-    if name == "rand-1":
-        return frame, schema, list(EDGES)
     if name == "adult-tree":
         binned = pd.DataFrame(encode(frame, schema, list(frame)))
         return frame, schema, tree(binned)

@@ -15,6 +15,7 @@ from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
 from pgmpy_dp.inference.densities import FineHistogram, _integrated
 from pgmpy_dp.models import numbers
 from pgmpy_dp.models.numbers import shape_of
+from pgmpy_dp.report import render_report
 
 GENERATOR = np.random.default_rng(1)
 COUNT = 20_000
@@ -333,3 +334,26 @@ def test_bounds_of_means_allow_for_a_trend_where_the_structure_is_wrong(monkeypa
     assert held() == 6
     monkeypatch.setattr(numbers, "_TREND", 0.0)
     assert held() == 0
+
+
+@pytest.mark.parametrize("kind", ["network", "mixture"])
+def test_whole_numbers_have_whole_quantiles_and_draws_everywhere(kind):
+    """A column of 0 and 1 had a median of .009874."""
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({"visits": generator.poisson(3, 4000), "ill": generator.integers(0, 2, 4000)})
+    schema = dp.Schema({"visits": dp.Bins([0, 1.5, 3, 6.5, 30], decimals=0), "ill": dp.Bins([0, 0.5, 1], decimals=0)})
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
+    if kind == "network":
+        model = dp.PrivateBayesianNetwork([("ill", "visits")]).fit(data, dp.AutoMLE(1.0))
+    else:
+        model = dp.PairwiseMixture(1.0, 1e-6, members=1).fit(data).network_
+    quantiles = model.quantiles(np.linspace(0.05, 0.95, 19))
+    assert (quantiles % 1 == 0).all(axis=None)
+    assert set(quantiles.loc["ill"]) == {0, 1}
+    for numbers_as in ("drawn", "midpoint"):
+        drawn = model.simulate(1000, seed=1, numbers=numbers_as)
+        assert {str(dtype) for dtype in drawn.dtypes} == {"int64"}
+        assert set(drawn["ill"]) == {0, 1}
+    page = render_report(model.release_, model)
+    assert page.count("10 to 90 %: 0 to 1.") == 1
+    assert page.count("10 to 90 %: 1 to 5.") == 1

@@ -51,6 +51,17 @@ def test_every_bin_holds_a_number_with_its_decimals(edges, message):
         Bins(edges, decimals=1)
 
 
+def test_the_last_bin_may_hold_its_upper_edge_alone():
+    assert Bins([0, 0.5, 1], decimals=0).steps() == [0, 1, 2]
+    assert Bins([0, 20, 50.5, 100], decimals=0).steps() == [0, 20, 51, 100]
+    with pytest.raises(SchemaError, match=r"from 0\.5 to 0\.7"):
+        Bins([0, 0.5, 0.7], decimals=0)
+
+
+def test_whole_numbers_are_written_in_full():
+    assert [Bins([0, 1]).written(number) for number in (3.0, 12345.0, 3.14159)] == ["3", "12345", "3.142"]
+
+
 def test_bin_labels_survive_a_bif_file():
     for edges in ([-math.inf, -2.5, 0, 1e-5, 1e22, math.inf], [0, 1]):
         labels = list(Bins(edges).labels)

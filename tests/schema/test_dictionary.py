@@ -113,3 +113,9 @@ def test_states_that_are_not_separated_by_bars_are_cautioned_against(tmp_path):
     assert "Caution: the only state of sex is 'F,M': separate states by |." in said
     assert "Caution: the only state of vote is 'Y;N'" in said
     assert said.count("Caution") == 2
+
+
+def test_bins_of_integers_hold_whole_numbers(tmp_path):
+    drafted(tmp_path, "variable,type,edges\nill,integer,0|0.5|1\nrate,number,0|0.5|1\n")
+    draft = dp.Schema.from_dictionary(tmp_path / "words.csv")
+    assert (draft.bins["ill"].decimals, draft.bins["rate"].decimals) == (0, None)

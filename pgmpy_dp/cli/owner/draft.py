@@ -40,7 +40,7 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
       states    its values, separated by |            (yes|no)
       edges     or the edges of its bins, for numbers (0|18|65|120), or dates (2020-01-01|month|2024-01-01)
       labels    names of the bins, separated by |     (optional)
-      decimals  of synthetic numbers; by default none where edges are whole numbers (optional)
+      decimals  of synthetic numbers; by default none for integers, or where edges are whole (optional)
       detail    approximate number of cells of a finer histogram of the number (64 by default; 0: none is measured)
       type      string, integer, number, boolean or date (optional)
       format    of dates in the records, such as %d/%m/%Y, %Y%m%d or %b %Y (optional; by default 2024-03-01)

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.demo import EDGES, SCHEMA, load_records
+from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.fitting.checks import fit_checks
 from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, fit_test
 from pgmpy_dp.inference import JunctionTree, LaplaceNoise, sample
@@ -334,7 +334,8 @@ def test_a_wrong_edge_on_real_records_is_found_and_reported(tmp_path):
     """In the RAND experiment coinsurance decides which plans have a deductible: that edge is missing."""
     network = dp.PrivateBayesianNetwork()
     network.add_nodes_from(SCHEMA.variables)
-    network.add_edges_from(edge for edge in EDGES if edge != ("coinsurance", "deductible"))
+    network.add_edges_from([("diseases", "limitation"), ("diseases", "health"), ("limitation", "health")])
+    network.add_edges_from((cause, "visits") for cause in ("health", "diseases", "coinsurance"))
     data = dp.PrivateDataset(load_records(), SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
     cliques, weights = dp.plan_measurements(network, SCHEMA, check=0.2)
     release = data.measure(cliques, epsilon=1.0, weights=weights)
