@@ -16,8 +16,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.columns import Codes, Positions, column_reader, objects, read_columns, settled, variable_codes
-from pgmpy_dp.records.csv_decoding import opened
-from pgmpy_dp.records.csv_file import CsvFile
+from pgmpy_dp.records.csv_decoding import CsvFile, opened
 from pgmpy_dp.records.refusals import require_columns, require_declared
 from pgmpy_dp.records.units import require_ids
 from pgmpy_dp.records.values import ValueNumbers

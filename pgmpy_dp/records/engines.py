@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import objects
-from pgmpy_dp.records.ids import no_ids, number_ids
 from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
-from pgmpy_dp.records.units import Unit, ranks_of
+from pgmpy_dp.records.units import Unit, no_ids, number_ids, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
 DUCKDB_ZONED = ["timestamp with time zone", "timestamptz_ns"]

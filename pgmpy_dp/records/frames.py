@@ -28,8 +28,8 @@ from pgmpy_dp.records.columns import (
     times_of,
     variable_codes,
 )
-from pgmpy_dp.records.ids import no_ids
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.units import no_ids
 from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Codes, read_columns, with_derived
-from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
+from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import column_at, column_names, encode, id_column, number_values
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records

@@ -42,13 +42,12 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes
-from pgmpy_dp.records.csv_file import CSV_ENDINGS, CsvFile, declared_file
+from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
-from pgmpy_dp.records.ids import number_ids
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_numbers, require_summable
 from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_table
 from pgmpy_dp.records.refusals import sealed, unknown_ending
-from pgmpy_dp.records.units import Unit, require_ids, row_weights, sampled_rows
+from pgmpy_dp.records.units import Unit, number_ids, require_ids, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Found
-from pgmpy_dp.records.csv_file import CsvFile
+from pgmpy_dp.records.csv_decoding import CsvFile
 from pgmpy_dp.schema import CsvFormat, DateBins, Schema
 
 Answer = TypeVar("Answer")

@@ -28,7 +28,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.frames import id_column
-from pgmpy_dp.records.ids import number_ids
+from pgmpy_dp.records.units import number_ids
 
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 ZONES = [None, "UTC", "America/New_York", "America/Los_Angeles", "Asia/Kolkata", "Etc/GMT+5", "+05:30", "-03:00"]

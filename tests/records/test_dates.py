@@ -14,7 +14,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.ids import number_ids
+from pgmpy_dp.records.units import number_ids
 
 TIMES = [
     pd.Timestamp("2023-11-15"),

@@ -16,8 +16,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.ids import number_ids
-from pgmpy_dp.records.units import Unit
+from pgmpy_dp.records.units import Unit, number_ids
 
 LONE = "\ud800"  # half of a surrogate pair, and the eight letters that Python shows it by
 TEXTS = ["p", "p\0", "p\0q", LONE, repr(LONE), repr(LONE)[1:-1], "", "1", "1.0", "nan", "é", "e\u0301"]
