@@ -60,5 +60,6 @@ def test_stored_outputs_are_presentable(path):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))  # run once, in order
     assert outputs(notebook, "error") == []
     assert [output.text for output in outputs(notebook, "stream") if output.name == "stderr"] == []
-    assert any("image/png" in output.data for output in outputs(notebook, "execute_result"))
+    shown = outputs(notebook, "execute_result") + outputs(notebook, "display_data")
+    assert any("image/png" in output.data for output in shown)
     assert not any(cell.metadata for cell in notebook.cells)

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -507,12 +508,17 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
         return [(name, getattr(value, name)) for name in ("variable", "evidence", "beta", "std")]
     if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # data frames
         return [("columns", list(value.columns)), ("rows", value.to_numpy())]
-    results = [(name, part) for name, part in getattr(value, "__dict__", {}).items() if _is_result(name)]
+    results = list(_results(value))
     read = getattr(value, "get_cpds", None) or getattr(value, "get_factors", None)
     if read is not None:
         return [("nodes", list(value.nodes())), ("edges", list(value.edges())), ("factors", read()), *results]
     return results or None
 
 
-def _is_result(name: str) -> bool:
-    return name.endswith("_") and name[0] != "_"
+def _results(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a model keeps of its fit, whether an attribute or computed from one; a model may keep no release."""
+    computed = {name for name in dir(type(value)) if isinstance(getattr(type(value), name, None), property)}
+    for name in (*getattr(value, "__dict__", {}), *sorted(computed)):
+        if name.endswith("_") and name[0] != "_":
+            with suppress(AttributeError, ValueError):
+                yield name, getattr(value, name)

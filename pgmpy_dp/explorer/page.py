@@ -150,6 +150,14 @@ def explore(
     -----
     Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
     on the page. A model without a release has a page without bounds.
+
+    Examples
+    --------
+    >>> import pgmpy_dp as dp
+    >>> network = dp.PrivateBayesianNetwork.of(dp.evaluation.bnlearn_network("asia"))
+    >>> page = dp.explore(network)
+    >>> "smoke" in page.html
+    True
     """
     if path is not None:
         require_page(path)

@@ -35,6 +35,8 @@ from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.evaluation.auditing import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE
 
+pytestmark = pytest.mark.full
+
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"], "c": ["x", "y", "z"], "n": dp.Bins(range(6))})
 EDGES = [("a", "b"), ("b", "c")]
 CLIQUES = [("a", "b"), ("b", "c")]

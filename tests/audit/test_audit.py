@@ -24,6 +24,8 @@ from pgmpy_dp.evaluation import audit
 from pgmpy_dp.evaluation.auditing import Observer
 from pgmpy_dp.privacy import OPENDP_NOISE, SimulatedNoise
 
+pytestmark = pytest.mark.full
+
 FALSE_ALARM = 1e-6
 CONFIDENCE = 1 - FALSE_ALARM
 DELTA = 0.1  # of the mechanisms and fits that have one

@@ -44,6 +44,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
+pytestmark = pytest.mark.full
+
 
 @dataclass(frozen=True)
 class Counted:

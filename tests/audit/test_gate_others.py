@@ -29,6 +29,8 @@ from pgmpy_dp.data.documents import checked_counts
 from pgmpy_dp.data.mechanisms.quantiles import edge_scores, score_sensitivity
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
+pytestmark = pytest.mark.full
+
 SECRETS = [int(SECRET), float(SECRET), f"x{SECRET}"]
 
 

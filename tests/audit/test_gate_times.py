@@ -30,6 +30,8 @@ from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.frames import id_column
 from pgmpy_dp.records.units import number_ids
 
+pytestmark = pytest.mark.full
+
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 ZONES = [None, "UTC", "America/New_York", "America/Los_Angeles", "Asia/Kolkata", "Etc/GMT+5", "+05:30", "-03:00"]
 NEW_YORK = "America/New_York"

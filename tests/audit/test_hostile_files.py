@@ -33,6 +33,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.archive import DESCRIPTOR, MEASUREMENTS
 
+pytestmark = pytest.mark.full
+
 SCHEMA = dp.Schema({"a": dp.Bins([0, 1.5, math.inf]), "b": ["x,y", "ж", '"']}, missing={"a": "unknown"})
 NORTH, SOUTH = (dp.Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True) for _ in range(2))
 RELEASES = [

@@ -38,8 +38,8 @@ OF_PUBLIC_RECORDS = {
     "PrivateSigmoidBeliefNetwork": {"transform", "inverse_transform", "score"},
     "PrivateStructureSearch": {"score"},
 }
-PAID = {name: {"check"} for name in ("PrivateDataset", "PrivateHouseholds")}  # public records against private ones
-PAID |= {name: {"measure_misfit"} for name in ("PrivateBayesianNetwork", "PrivateMarkovNetwork")}  # a data set's ledger
+PAID = {name: {"measure_misfit"} for name in ("PrivateBayesianNetwork", "PrivateMarkovNetwork")}  # a data set's ledger
+PAID |= {name: {"read"} for name, kind in PUBLIC.items() if hasattr(kind, "draw")}  # mechanisms, read by the wall
 REFUSED = {"fit_transform", "fit_update", "edge_strength"}
 
 

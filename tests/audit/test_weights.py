@@ -121,7 +121,7 @@ def test_what_counts_records_alike_is_refused_before_the_charge(call):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"weights": "w"}, "largest_weight="),
+        ({"weights": "w"}, "give largest_weight"),
         ({"largest_weight": 2.0}, "weights must name the column"),
         ({"weights": "w", "largest_weight": 0.0}, "largest_weight must be a number"),
         ({"weights": "w", "largest_weight": math.inf}, "largest_weight must be a number"),

@@ -12,6 +12,8 @@ from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, StagedTables
 from pgmpy_dp.privacy.sequences import sequence_epsilon
 
+pytestmark = pytest.mark.full
+
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"]})
 ONE, TWO, BOTH = ("a",), ("b",), ("a", "b")
 FRAME = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["x", "y", "z", "z"] * 25})

@@ -17,6 +17,8 @@ from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 
+pytestmark = pytest.mark.full
+
 
 def without(truth, share, seed):
     """The structure with a share of its edges taken away."""

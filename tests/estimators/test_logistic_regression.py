@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.integer_sums import NoisyMoments
 from pgmpy_dp.estimators.logistic_regression import Averages, Gaussian, expected_weight
 
 LOW, HIGH = np.array([0.0, -1.0, 10.0]), np.array([4.0, 1.0, 30.0])
@@ -207,7 +208,7 @@ def test_the_variance_of_what_noise_is_left():
         rate = (2.0 + step) ** -0.7 if step else 1.0
         weights *= 1 - rate
         weights[step] = rate
-        noisy = dp.data.moments.NoisyMoments(np.eye(2), np.ones((1, 2, 2)), deviation, deviation)
+        noisy = NoisyMoments(np.eye(2), np.ones((1, 2, 2)), deviation, deviation)
         averages.add(noisy, 1 / (1 + step), rate)
     assert averages.first.variance == pytest.approx(((even * deviations) ** 2).sum())
     assert averages.weighted.variance == pytest.approx(((weights * deviations) ** 2).sum() / 4)

@@ -13,6 +13,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.release import Guarantee, NoisyMarginals
 
+pytestmark = pytest.mark.full
+
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["u", "v"]})
 EDGES = [("a", "b"), ("b", "c")]
 SIZES = {"north": 4000, "south": 1500}

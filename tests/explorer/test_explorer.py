@@ -20,6 +20,8 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.release import Guarantee
 
+pytestmark = pytest.mark.full
+
 # Draws are on the page in single precision.
 EXACT, BOUNDS = 1e-9, 2e-6
 

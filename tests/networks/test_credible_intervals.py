@@ -19,6 +19,8 @@ from pgmpy_dp.fitting.readings.posterior_networks import draw_mean
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.networks import load_network
 
+pytestmark = pytest.mark.full
+
 EDGES = [("a", "c"), ("b", "c"), ("c", "d")]
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y", "z"]}
 SCHEMA = dp.Schema(STATES)

@@ -91,5 +91,5 @@ def test_bounds_are_part_of_the_schema():
     data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0))
     assert data.measure([("smoke",)], 0.5).tables["smoke",].shape == (2,)  # both kinds, one ledger
     numbers = dp.PrivateDataset(FRAME, dp.Schema(bounds=SCHEMA.bounds), data.budget)
-    with pytest.raises(dp.SchemaError, match="at least one variable"):
+    with pytest.raises(dp.SchemaError, match="name at least one"):
         numbers.plan(3, delta=1e-6, epsilon=0.1, sampling_rate=0.1)
