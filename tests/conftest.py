@@ -39,9 +39,20 @@ def _compile_once(dispatcher, signature):
 Dispatcher.compile = _compile_once
 
 
+TESTS = Path(__file__).parent
+
+# Rooms whose tests are for who changes them; README's command runs what a user should see pass.
+ROOMS = ["experiments", "fitting", "inference", "models", "observed", "papers", "records", "structure", "synthesis"]
+FULL = {TESTS / room for room in ROOMS}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Let one process run all tests with Spark, whose start takes longer than they do: it is given the first half."""
-    items.sort(key=lambda item: "spark" not in item.name.lower())
+    """Mark the tests of some rooms, and let one process run all tests with Spark, whose start takes longer."""
+    for item in items:
+        if FULL.intersection(item.path.parents):
+            item.add_marker(pytest.mark.full)
+    items.sort(key=lambda item: "spark" not in item.name.lower())  # the first half is given to one process
 
 
 _network = cache(bnlearn_network)

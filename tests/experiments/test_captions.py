@@ -16,8 +16,6 @@ from experiments.coverage import COLUMNS, COVERAGE, MARKERS
 from experiments.protocol import SEARCHED, Settings, search_in_turn
 from experiments.runner import _identities, _identity
 
-pytestmark = pytest.mark.full
-
 KEPT = sorted((Path(__file__).parents[2] / "docs" / "experiments").glob("*.csv"))
 
 

@@ -11,8 +11,6 @@ from scipy.optimize import nnls
 from experiments.closest import closest_marginals
 from pgmpy_dp.inference import JunctionTree
 
-pytestmark = pytest.mark.full
-
 CARDS = {"a": 2, "b": 3, "c": 2, "d": 3}
 SCOPES = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("b",)]
 

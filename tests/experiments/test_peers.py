@@ -11,8 +11,6 @@ from experiments.peer_processes import run
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import log_linear
 
-pytestmark = pytest.mark.full
-
 
 def test_divergences_from_the_true_network():
     layout, own, _ = log_linear(peers.example_network("asia"))

@@ -7,8 +7,6 @@ import pytest
 
 from experiments.protocol import erdos_renyi, third_order_chain
 
-pytestmark = pytest.mark.full
-
 
 def test_random_graphs_are_connected_and_repeat_by_seed():
     for seed in range(20):

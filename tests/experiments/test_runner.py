@@ -13,8 +13,6 @@ from experiments import runner
 from experiments.__main__ import main
 from experiments.catalogue import CATALOGUE, load
 
-pytestmark = pytest.mark.full
-
 
 def drawn(rows):
     figure = Figure(layout="constrained")

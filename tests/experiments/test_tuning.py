@@ -10,8 +10,6 @@ from pgmpy.models import DiscreteBayesianNetwork
 import pgmpy_dp as dp
 from experiments.tuning import not_private_grid_search
 
-pytestmark = pytest.mark.full
-
 STATES = {"a": [0, 1], "b": [0, 1]}
 EDGES = [("a", "b")]
 

@@ -18,8 +18,6 @@ from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.observed.observed import informative_tables
 
-pytestmark = pytest.mark.full
-
 NODES = list("abcde")
 STATES = {node: ["x", "y", "z"] for node in NODES}
 CHAIN = list(itertools.pairwise(NODES))

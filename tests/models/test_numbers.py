@@ -17,8 +17,6 @@ from pgmpy_dp.models import numbers
 from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.report import render_report
 
-pytestmark = pytest.mark.full
-
 GENERATOR = np.random.default_rng(1)
 COUNT = 20_000
 # Populations with edges as somebody declares them who has not seen the records.

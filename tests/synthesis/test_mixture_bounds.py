@@ -16,7 +16,7 @@ NAMES = list("abcdef")
 SCHEMA = dp.Schema({name: ["x", "y", "z"] for name in NAMES})
 SMALL = {"components": 12, "members": 3}
 FITS = 12
-pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:The release does not tell")]
+pytestmark = pytest.mark.filterwarnings("ignore:The release does not tell")
 
 
 def records(seed, count=3000):

@@ -13,8 +13,6 @@ from pgmpy_dp.fitting.plans.pairs import clear_triples, favouring, plan_predicti
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.privacy.cost import Approx
 
-pytestmark = pytest.mark.full
-
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2, 5, 10]), "d": [1, 2, 3]})
 SMALL = {"components": 8, "members": 2}
 

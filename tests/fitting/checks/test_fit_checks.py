@@ -26,8 +26,6 @@ from pgmpy_dp.observed.observed import Observed
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.report import render_report
 
-pytestmark = pytest.mark.full
-
 BITS = dp.Schema({variable: ["no", "yes"] for variable in "abcdef"})
 # A test here fails by chance once in so many runs, were its draws not repeatable.
 CHANCE = 1e-6
