@@ -30,6 +30,7 @@ _COLUMNS = 64  # how many numbers, those that differ most, are searched individu
 _THRESHOLDS = 200  # candidate thresholds per number
 _BINS = 16  # bins of each histogram in the likelihood ratio
 _HUGE = 1e100  # replaces infinity in sums
+_KEPT = ("guarantee_", "release_", "mixture_", "total_")  # by models; from these follow their draws and tests of fit
 _CATEGORY = "category"  # in a structure, a number that encodes a text or a similar value
 
 
@@ -516,9 +517,8 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
 
 
 def _results(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a model keeps of its fit, whether an attribute or computed from one; a model may keep no release."""
-    computed = {name for name in dir(type(value)) if isinstance(getattr(type(value), name, None), property)}
-    for name in (*getattr(value, "__dict__", {}), *sorted(computed)):
-        if name.endswith("_") and name[0] != "_":
-            with suppress(AttributeError, ValueError):
-                yield name, getattr(value, name)
+    """Yield what a model keeps of its fit; one without a guarantee or a release raises."""
+    attributes = [name for name in getattr(value, "__dict__", {}) if name.endswith("_") and name[0] != "_"]
+    for name in dict.fromkeys([*attributes, *_KEPT]):
+        with suppress(AttributeError, ValueError):
+            yield name, getattr(value, name)
