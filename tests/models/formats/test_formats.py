@@ -223,7 +223,7 @@ def test_bayesian_networks_that_pgmpy_wrote_as_uai_are_read(name, tmp_path):
 
 
 def test_a_release_is_not_lost_to_a_name_without_an_ending(tmp_path):
-    data = dp.PrivateDataset({("a",): [3, 4]}, dp.Schema({"a": ["x", "y"]}), dp.PrivacyBudget(1.0))
+    data = dp.PrivateDataset({("a",): [300, 4000]}, dp.Schema({"a": ["x", "y"]}), dp.PrivacyBudget(1.0))
     network = dp.PrivateBayesianNetwork()
     network.add_node("a")
     network.fit(data.measure([("a",)], 1.0))
