@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import GaussianNoise
@@ -18,21 +19,6 @@ from pgmpy_dp.privacy.blocks import discrete_gaussian_epsilon
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v", "w", "z"]})
 RECORDS = list(itertools.product(*SCHEMA.states.values()))
 CLIQUES = [("b", "a"), ("c", "b")]
-
-
-class Noted:
-    """No noise, and what it was asked for."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_laplace(self, counts, scale):
-        self.seen.append((counts.tolist(), Fraction(scale)))
-        return counts
-
-    discrete_gaussian = discrete_laplace
 
 
 def asked(records, relation, epsilon):

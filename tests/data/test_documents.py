@@ -9,6 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
+from noises import NotedSums
 from scipy import sparse, stats
 
 import pgmpy_dp as dp
@@ -22,23 +23,8 @@ DOCUMENTS = [(0, 0, 0), (5, 0, 0), (0, 2, 0), (1, 1, 0), (3, 0, 9), (1, 1, 1)]
 LENGTH = 6
 
 
-class NoNoise:
-    """Hands the integer sums and the noise scale to a test; resamples the same documents in the same way."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_gaussian(self, counts, scale):
-        self.seen.append((counts.copy(), scale))
-        return counts
-
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
-
-    def choose(self, chosen, size):
-        return np.arange(size) < chosen
+class NoNoise(NotedSums):
+    """Resamples the same documents in the same way."""
 
     def keys(self, size):
         return np.random.default_rng(3).integers(2**63, size=size, dtype=np.uint64)

@@ -7,9 +7,9 @@ import itertools
 import pickle
 from fractions import Fraction
 
-import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 
@@ -20,22 +20,6 @@ def private(households=7, **options):
     homes = pd.DataFrame({"key": range(households), "h": "x"})
     people = pd.DataFrame({"key": range(households), "a": "x", "b": "y"})
     return dp.PrivateHouseholds(homes, people, SCHEMA, dp.PrivacyBudget(1.0), **options)
-
-
-class Noted:
-    """No noise, and what it was asked for; of a large household, the first persons are taken."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_laplace(self, counts, scale):
-        self.seen.append((counts.tolist(), Fraction(scale)))
-        return counts
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
 
 
 PERSONS = [("x", "x"), ("x", "y"), ("y", "y")]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mpmath import mp, mpf
+from noises import NotedSums
 from scipy import stats
 
 from pgmpy_dp.data import PrivateDataset
@@ -36,28 +37,9 @@ def by_record(codes, variances=True):
     return Moments(means, spread if variances else None, first, second)
 
 
-class NoNoise:
-    """Hands the integer sums and the noise scales to a test."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_gaussian(self, counts, scale):
-        self.seen.append((counts.astype(float), scale))
-        return counts
-
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
-
-    def choose(self, chosen, size):
-        return np.arange(size) < chosen
-
-
 def plan(records, neighbours="add_remove", noise=None, multiplier=2.0, steps=1):
     frame = pd.DataFrame({"a": np.array(records, dtype=np.int64)})
-    data = PrivateDataset(frame, SCHEMA, PrivacyBudget(1000.0, 0.1), neighbours, noise or NoNoise())
+    data = PrivateDataset(frame, SCHEMA, PrivacyBudget(1000.0, 0.1), neighbours, noise or NotedSums())
     size = {"batch_size": len(records)} if neighbours == "replace_one" else {"sampling_rate": 1.0}
     return data.plan(steps, noise_multiplier=multiplier, delta=1e-3, **size)
 
@@ -156,7 +138,7 @@ def test_records_that_are_scaled_down_are_kept(d, spread):
 def test_a_plan_of_moments_too_wide_for_its_delta_is_refused_unpaid():
     frame = pd.DataFrame({"a": [0, 1]})
     for width, match in (((60, 40, 40), "larger delta"), ((2**16, 1, 1), "too many cells")):
-        data = PrivateDataset(frame, SCHEMA, PrivacyBudget(30.0, 1e-3), noise=NoNoise())
+        data = PrivateDataset(frame, SCHEMA, PrivacyBudget(30.0, 1e-3), noise=NotedSums())
         with pytest.raises(ValueError, match=match):
             data.plan(1000, epsilon=20.0, delta=1e-12, sampling_rate=0.5, width=width)
         assert data.budget.history == ()

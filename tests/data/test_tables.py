@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
@@ -20,24 +21,6 @@ CELLS = list(itertools.product(*SCHEMA.states.values()))
 CLIQUES = [("a",), ("c", "b"), ("b", "a", "c")]
 FIXED = [("x", "p", "u", 0), ("x", "p", "u", 0), ("y", "r", "v", 1)]  # with the person
 DELTA = 1e-6
-
-
-class Noted:
-    """No noise, and what it was asked for; of a person's rows, the first are counted."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_laplace(self, counts, scale):
-        self.seen.append((counts.tolist(), Fraction(scale)))
-        return counts
-
-    discrete_gaussian = discrete_laplace
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
 
 
 def measured(rows, relation, unit, epsilon, how):

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Interrupting, NoNoise, ScriptedForAll
 from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
@@ -31,11 +32,6 @@ def records(count, seed, truth=TRUTH, offset=OFFSET):
 def features(X, y, epsilon=1.0, delta=1e-6, seed=1, **options):
     options = {"bounds": (LOW, HIGH), "classes": [0, 1], "noise": dp.SimulatedNoise(seed), **options}
     return dp.PrivateFeatures(X, y, budget=dp.PrivacyBudget(epsilon, delta), **options)
-
-
-class NoNoise(dp.SimulatedNoise):
-    def discrete_gaussian(self, counts, scale):
-        return counts
 
 
 def variational_bayes(X, y, steps):
@@ -155,37 +151,21 @@ def test_a_fit_is_one_block_of_the_ledger(size):
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (0.5, 1e-6)
 
 
-class Scripted(dp.SimulatedNoise):
-    """Replaces every sum by numbers of its own."""
-
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
-
-    def discrete_gaussian(self, counts, scale):
-        return np.rint(self._generator.normal(2.0 * scale, scale, counts.size)).astype(np.int64)
-
-
 def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
     fits = []
     for seed, count in ((1, 300), (2, 500)):
-        data = features(*records(count, seed), noise=Scripted(5))
+        data = features(*records(count, seed), noise=ScriptedForAll(5))
         model = dp.PrivateLogisticRegression(1.0, 1e-6, steps=5).fit(data)
         fits.append(np.concatenate([model.coef_.ravel(), model.intercept_, model.covariance_.ravel()]))
     assert (fits[0] == fits[1]).all()
 
 
-class Interrupting(dp.SimulatedNoise):
-    draws = 0
-
-    def discrete_gaussian(self, counts, scale):
-        self.draws += counts.size > 1
-        if self.draws == 8:  # three draws a step
-            raise KeyboardInterrupt
-        return super().discrete_gaussian(counts, scale)
+class InterruptingThird(Interrupting):
+    at = 8  # three draws a step
 
 
 def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
-    data = features(*records(500, 1), noise=Interrupting(1))
+    data = features(*records(500, 1), noise=InterruptingThird(1))
     with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
         model = dp.PrivateLogisticRegression(0.5, 1e-6, steps=8).fit(data)
     assert (model.n_steps_, data.budget.spent.epsilon) == (2, 0.5)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from noises import Interrupting, Scripted
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -106,35 +107,20 @@ def test_scikit_learn_s_conventions():
     assert fresh.get_params() == before
 
 
-class Scripted(dp.SimulatedNoise):
-    """Replaces every sum by numbers of its own."""
-
-    def discrete_gaussian(self, counts, scale):
-        return np.rint(self._generator.normal(scale, scale, counts.size)).astype(np.int64)
+class ScriptedOnce(Scripted):
+    mean = 1.0
 
 
 def test_nothing_of_the_documents_crosses_steps_but_the_noisy_sums():
     """With the noisy sums fixed, what is learned is the same whatever the documents are."""
     fits = []
     for seed, count in ((1, 30), (2, 50)):
-        noise = Scripted(5)
+        noise = ScriptedOnce(5)
         noise.keys = dp.SimulatedNoise(8).keys
         noise.coins = lambda rate, size: np.arange(size) % 5 == 0
         data = private(documents(count, seed)[0], noise=noise)
         fits.append(dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=0.5).fit(data).components_)
     assert (fits[0] == fits[1]).all()
-
-
-class Interrupting(dp.SimulatedNoise):
-    """The user interrupts during the third sum."""
-
-    draws = 0
-
-    def discrete_gaussian(self, counts, scale):
-        self.draws += counts.size > 1  # not the trial draw
-        if self.draws == 3:
-            raise KeyboardInterrupt
-        return super().discrete_gaussian(counts, scale)
 
 
 def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Interrupting, Scripted
 from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import clone
 
@@ -130,13 +131,6 @@ def test_comparison_accountings_cost_more_noise():
     assert noise["tight"] < noise["naive"]
 
 
-class Scripted(dp.SimulatedNoise):
-    """Replaces every sum by numbers of its own."""
-
-    def discrete_gaussian(self, counts, scale):
-        return np.rint(self._generator.normal(2.0 * scale, scale, counts.size)).astype(np.int64)
-
-
 def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
     """With the noisy sums fixed, what is learned is the same whatever the records are."""
     fits = []
@@ -147,18 +141,6 @@ def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
         fits.append([cpd.values for cpd in estimator.parameters_])
     for one, other in zip(*fits, strict=True):
         assert (one == other).all()
-
-
-class Interrupting(dp.SimulatedNoise):
-    """The user interrupts during the third sum."""
-
-    draws = 0
-
-    def discrete_gaussian(self, counts, scale):
-        self.draws += counts.size > 1  # not the trial draw
-        if self.draws == 3:
-            raise KeyboardInterrupt
-        return super().discrete_gaussian(counts, scale)
 
 
 def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():

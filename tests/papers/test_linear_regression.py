@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from noises import NoNoise
 from scipy import stats
 
 import pgmpy_dp as dp
@@ -26,11 +27,6 @@ def records(count, seed):
 def features(X, y, epsilon=1.0, delta=1e-6, seed=1, **options):
     options = {"bounds": (LOW, HIGH), "target_bounds": TARGET, "noise": dp.SimulatedNoise(seed), **options}
     return dp.PrivateFeatures(X, y, budget=dp.PrivacyBudget(epsilon, delta), **options)
-
-
-class NoNoise(dp.SimulatedNoise):
-    def discrete_gaussian(self, counts, scale):
-        return counts
 
 
 def dense(X, y, precision=1.0, shape=2.0, rate=0.01):

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from noises import NoNoise
 
 import pgmpy_dp as dp
 from pgmpy_dp.inference import JunctionTree
@@ -27,11 +28,6 @@ def records(count, seed):
     b = np.where(rng.random(count) < 0.7, 2 * a, rng.integers(0, 3, count))
     c = np.where(rng.random(count) < 0.8, (b == 1).astype(int), rng.integers(0, 2, count))
     return pd.DataFrame({"a": a, "b": b, "c": c, "d": (rng.random(count) < 0.2).astype(int)})
-
-
-class NoNoise(dp.SimulatedNoise):
-    def discrete_gaussian(self, counts, scale):
-        return counts
 
 
 def private(frame, neighbours="add_remove", noise=None):

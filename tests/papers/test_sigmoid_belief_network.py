@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Interrupting, ScriptedForAll
 from scipy.integrate import quad
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.base import clone
@@ -150,20 +151,10 @@ def test_conventions_of_scikit_learn():
         model.transform(X + 1)
 
 
-class Scripted(dp.SimulatedNoise):
-    """Replaces every sum by numbers of its own."""
-
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
-
-    def discrete_gaussian(self, counts, scale):
-        return np.rint(self._generator.normal(2.0 * scale, scale, counts.size)).astype(np.int64)
-
-
 def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums():
     fits = []
     for seed, count in ((1, 300), (2, 500)):
-        data = private(records(count, seed), noise=Scripted(5))
+        data = private(records(count, seed), noise=ScriptedForAll(5))
         model = dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6, steps=5).fit(data)
         fits.append(np.concatenate([model.components_.ravel(), model.intercept_, model.hidden_intercept_]))
     assert (fits[0] == fits[1]).all()
@@ -175,18 +166,12 @@ def test_noise_alone_gives_finite_weights():
     assert np.isfinite(model.score(records(5, 1)))
 
 
-class Interrupting(dp.SimulatedNoise):
-    draws = 0
-
-    def discrete_gaussian(self, counts, scale):
-        self.draws += counts.size > 1
-        if self.draws == 8:  # three draws a step
-            raise KeyboardInterrupt
-        return super().discrete_gaussian(counts, scale)
+class InterruptingThird(Interrupting):
+    at = 8  # three draws a step
 
 
 def test_an_interrupted_fit_keeps_what_it_has_and_its_charge():
-    data = private(records(500, 1), noise=Interrupting(1))
+    data = private(records(500, 1), noise=InterruptingThird(1))
     with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
         model = dp.papers.PrivateSigmoidBeliefNetwork(2, 0.5, 1e-6, steps=8).fit(data)
     assert (model.n_steps_, data.budget.spent.epsilon) == (2, 0.5)
