@@ -210,6 +210,7 @@ def test_private_noise_is_asked_for_once_a_scale_and_each_table_gets_its_part():
     assert all((noisy.tables[clique] == exact[clique]).all() for clique in cliques)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_a_table_costs_a_few_operations_however_many_there_are(delta):
     schema = dp.Schema({f"v{number}": ["x", "y"] for number in range(633)})
