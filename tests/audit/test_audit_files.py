@@ -10,6 +10,8 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
 
+pytestmark = pytest.mark.full
+
 FALSE_ALARM = 1e-6
 EPSILON = 0.5
 SCHEMA = dp.Schema({"smoke": ["yes", "no"], "age": dp.Bins([0, 18, 65, 120])}, missing={"age": "unknown"})

@@ -20,6 +20,8 @@ import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
+pytestmark = pytest.mark.full
+
 SMOKE = dp.Schema({"smoke": ["yes", "no"]})
 STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}
 

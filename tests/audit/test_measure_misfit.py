@@ -19,6 +19,8 @@ from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.networks import farthest_pairs
 
+pytestmark = pytest.mark.full
+
 FALSE_ALARM = 1e-6
 EPSILON = 0.5
 TRIALS = 240  # of which the planted bug is missed in less than one audit in a million

@@ -18,6 +18,8 @@ from trials import Noise
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
 
+pytestmark = pytest.mark.full
+
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": dp.Bins([0, 1, 2, 3, 4])}, other={"b": "other"})
 CLIQUES = [("a", "b"), ("b",)]
 RELATIONS = ("add_remove", "replace_one")
