@@ -44,6 +44,7 @@ from pgmpy_dp.inference import JunctionTree, LaplaceNoise, counts_by_dual, sampl
 noisy = dp.NoisyMarginals.load(sys.argv[1])
 tree = JunctionTree.build(noisy.schema.cardinalities(), noisy.cliques)
 observed = tree.layout.flatten(noisy.tables.values())
+assert "scipy.optimize" not in sys.modules
 noise = LaplaceNoise(observed.astype(float), tree.layout.per_cell([*noisy.variances.values()]))
 fit = counts_by_dual(tree, np.zeros(tree.layout.size), noise, noisy.total)
 codes = sample(tree, tree.calibrate(fit.potentials), 1000, np.random.default_rng(0))
