@@ -155,10 +155,7 @@ def _entries(counts: Any) -> sparse.coo_array | None:
 
 
 def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
-    """Draw `length` words with replacement from each document that is not empty.
-
-    `keys` returns a given number of uniform random 64-bit numbers.
-    """
+    """Draw `length` words with replacement from each document that is not empty."""
     parts = [
         _resampled(counts[start : start + _DOCUMENTS], length, keys) for start in range(0, counts.shape[0], _DOCUMENTS)
     ]

@@ -120,10 +120,7 @@ class PrivateFeatures(Wall):
 
 
 def checked_bounds(bounds: Any, features: int, name: str = "bounds", of: str = "the features") -> tuple[Vector, Vector]:
-    """Convert public bounds to two arrays with one number per feature.
-
-    Raises ValueError unless they are a pair of finite numbers for each feature, the first below the second.
-    """
+    """Convert public bounds to two arrays with one number per feature."""
     if bounds is None or isinstance(bounds, (str, bytes)) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise ValueError(
             f"{name} must be a pair of the lowest and highest values of {of}: public numbers, or one per "

@@ -16,20 +16,6 @@ def split_weights(log_mass, logs, widths, growth, left, right):
         values, interpolated linearly, + bend (x - previous knot) (next knot - x) / 2,
 
     and without knots exponent * log(1 + growth * mass).
-
-    Parameters
-    ----------
-    log_mass : float
-    logs : ndarray of shape (2, ways)
-        Logarithms of the two parts' shares.
-    widths : ndarray of shape (ways,)
-        Logarithms of the weights of the ways themselves.
-    growth : float
-    left, right : parts
-
-    Returns
-    -------
-    ndarray of shape (ways,)
     """
     found = widths.copy()
     for side in range(2):

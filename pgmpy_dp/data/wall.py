@@ -178,11 +178,6 @@ class Wall:
 
 
 def require_public(records: Any, kind: str = "records") -> None:
-    """Refuse private records where each one's own answer is asked for.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Refuse private records where each one's own answer is asked for."""
     if isinstance(records, Wall):
         raise TypeError(f"This is for public {kind}: the guarantee does not cover results for private ones.")

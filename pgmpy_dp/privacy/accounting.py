@@ -27,11 +27,6 @@ def pure_curve(epsilon: float) -> NDArray[np.float64]:
     Any such mechanism is a post-processing of one binary randomised response with the same epsilon (Kairouz, Oh
     and Viswanath 2015), whose divergence of order a is ``log(cosh((a - 1/2) e) / cosh(e / 2)) / (a - 1)``.
     It is below ``e`` and below ``a e**2 / 2``.
-
-    Examples
-    --------
-    >>> bool(pure_curve(0.5).max() <= 0.5)
-    True
     """
     exact_positive("epsilon", epsilon)
     epsilon = max(float(epsilon), 1e-100)  # a larger epsilon is a valid bound, and its square does not underflow
@@ -68,16 +63,9 @@ def renyi_curve(loss: Pure | Zcdp) -> NDArray[np.float64]:
 def epsilon_from_renyi(curve: NDArray[np.float64], delta: float) -> float:
     """Convert a Renyi curve to the smallest epsilon at the given delta, over all orders.
 
-    Notes
-    -----
     The conversion is dp-accounting's (Canonne, Kamath and Steinke 2020, Proposition 12). Taking the best order is
     sound for a plan that is fixed in advance. The ledger accepts charges that depend on earlier answers, so it
     fixes its order beforehand.
-
-    Examples
-    --------
-    >>> round(epsilon_from_renyi(zcdp_curve(0.02), 1e-6), 3)
-    0.9
     """
     return _convert(curve, delta)[0]
 
@@ -86,11 +74,6 @@ def rho_for(epsilon: float | Fraction, delta: float) -> float:
     """Return the largest rho for which rho-zCDP implies (epsilon, delta) by :func:`epsilon_from_renyi`.
 
     The result is rounded down by one part in 1e12, so that shares of it always fit within the whole.
-
-    Examples
-    --------
-    >>> round(rho_for(1.0, 1e-6), 5)
-    0.02435
     """
     return _limit_of(epsilon, delta)[0] * (1.0 - 1e-12)
 

@@ -59,11 +59,6 @@ def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) 
 
     `squared` is at least the sum over the integers of (change / scale)**2, for any two neighbours; the smallest scale
     is at least 16.
-
-    Examples
-    --------
-    >>> round(discrete_gaussian_epsilon(0.04, 1000.0, 1e-6), 3)
-    0.834
     """
     delta = checked_delta(delta, zero_allowed=False)
     number(least=LEAST_SCALE)("least_scale", least_scale)
@@ -74,11 +69,6 @@ def gaussian_delta(squared: float, epsilon: float) -> float:
     """Compute the least delta of continuous Gaussian noise at a given epsilon (Balle and Wang 2018, Theorem 8).
 
     `squared` is the sum of (change / scale)**2 over the numbers.
-
-    Examples
-    --------
-    >>> round(gaussian_delta(0.04, 0.834) * 1e6, 2)
-    1.0
     """
     mean = math.sqrt(squared)
     above, below = (float(log_ndtr(sign * mean / 2.0 - epsilon / mean)) for sign in (1.0, -1.0))
@@ -93,14 +83,7 @@ def _epsilon(squared: float, delta: float) -> float:
 
 
 def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: float, neighbours: str) -> list[float]:
-    """Find noise scales, proportional to `relative` up to rounding, with which tables together cost (epsilon, delta).
-
-    Examples
-    --------
-    >>> scales = block_scales([1.0, 1.0, 1.0], 1.0, 1e-6, "add_remove")
-    >>> [round(scale, 1) for scale in scales]
-    [7.3, 7.3, 7.3]
-    """
+    """Find scales, proportional to `relative` up to rounding, with which tables together cost (epsilon, delta)."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = _checked(delta)
     if target > _MOST_EPSILON:
@@ -115,13 +98,7 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
 
 
 def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float:
-    """Compute the epsilon, at a given delta, of tables with discrete Gaussian noise of these scales.
-
-    Examples
-    --------
-    >>> round(block_price([7.32] * 3, 1e-6, "add_remove"), 2)
-    1.0
-    """
+    """Compute the epsilon, at a given delta, of tables with discrete Gaussian noise of these scales."""
     delta, counts = _checked(delta), Counter(float(exact_positive("scale", scale)) for scale in scales)
     return _price(tuple(sorted(counts.items())), delta, neighbours)
 
@@ -135,13 +112,7 @@ def block_rho(scales: Sequence[float], neighbours: str) -> float:
 
 
 def table_deviation(epsilon: float, delta: float, neighbours: str) -> float:
-    """Return the standard deviation of continuous Gaussian noise in a single table of this price.
-
-    Examples
-    --------
-    >>> round(table_deviation(1.0, 1e-6, "add_remove"), 1)
-    4.2
-    """
+    """Return the standard deviation of continuous Gaussian noise in a single table of this price."""
     from dp_accounting import get_sigma_gaussian  # the import takes a second
 
     return float(get_sigma_gaussian(epsilon, delta)) * math.sqrt(float(table_sensitivity(neighbours, "squared_l2")))

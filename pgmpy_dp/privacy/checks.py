@@ -44,14 +44,7 @@ def exact_positive(name: str, value: Any) -> Fraction:
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -> int:
-    """Return a Python or numpy integer as an int; booleans, floats and values out of range are refused.
-
-    Examples
-    --------
-    >>> whole_number("draws", 0)
-    Traceback (most recent call last):
-    ValueError: draws must be a whole number, at least 1, got 0.
-    """
+    """Return a Python or numpy integer as an int; booleans, floats and values out of range are refused."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
         bounds = f"at least {least}" if most == 2**63 - 1 else f"from {least} to {most}"
         raise _wrong(name, f"must be a whole number, {bounds}, got {shown(value)}")
@@ -59,14 +52,7 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -
 
 
 def choice(*known: Any) -> Constraint:
-    """Allow some values only.
-
-    Examples
-    --------
-    >>> choice("auto", None)("inference", "exact")
-    Traceback (most recent call last):
-    ValueError: inference is 'exact'; choose one of 'auto', None.
-    """
+    """Allow some values only."""
 
     def check(name: str, value: Any) -> None:
         if not (value is None or isinstance(value, str)) or value not in known:
@@ -76,14 +62,7 @@ def choice(*known: Any) -> Constraint:
 
 
 def number(*, least: float = 0.0, most: float = math.inf, above: float = -math.inf) -> Constraint:
-    """Allow finite numbers in a range only.
-
-    Examples
-    --------
-    >>> number(above=0.0, most=1.0)("forgetting", 1.5)
-    Traceback (most recent call last):
-    ValueError: forgetting must be a number greater than 0 and at most 1, got 1.5.
-    """
+    """Allow finite numbers in a range only."""
     parts = [f"greater than {above:g}" if above >= least else f"at least {least:g}"]
     wanted = " and ".join([*parts, *([f"at most {most:g}"] if most < math.inf else ["finite"])])
 
@@ -106,13 +85,7 @@ def whole(least: int, most: int = 2**63 - 1) -> Constraint:
 
 
 def shown(value: Any) -> str:
-    """Format an argument for an error message: a number or a short text as it is, anything else by its type only.
-
-    Examples
-    --------
-    >>> shown(-1.5), shown([41, 57])
-    ('-1.5', '<list>')
-    """
+    """Format an argument for an error message: a number or a short text as it is, anything else by its type only."""
     if isinstance(value, type) or (single(value) and not (isinstance(value, str) and len(value) > _LONGEST)):
         return repr(value)
     return f"<{type(value).__name__}>"
@@ -124,13 +97,7 @@ def single(value: Any) -> bool:
 
 
 def exact_text(name: str, exact: Fraction) -> str:
-    """Write a fraction as text, such as "1/10"; ValueError if it has more than about a thousand digits.
-
-    Examples
-    --------
-    >>> exact_text("epsilon", Fraction("0.1"))
-    '1/10'
-    """
+    """Write a fraction as text, such as "1/10"; ValueError if it has more than about a thousand digits."""
     if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MAX_BITS:
         raise _wrong(name, "is a fraction with thousands of digits: round it up")
     return str(exact)

@@ -25,11 +25,6 @@ def poisson_sample(rate: Fraction, size: int) -> NDArray[np.bool_]:
     """Draw independent coins, each true with exactly the given probability, from the system's secure generator.
 
     The first 64 binary digits of a coin decide, except in one case in 2**64, which a further exact draw decides.
-
-    Examples
-    --------
-    >>> poisson_sample(Fraction(1), 3).tolist()
-    [True, True, True]
     """
     whole, rest = divmod(rate.numerator << 64, rate.denominator)
     if whole >> 64:
@@ -46,11 +41,6 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
 
     Every record draws a 64-bit number, and those with the smallest are chosen. If there is a tie at the border, all are
     drawn again, so by symmetry every set is equally likely.
-
-    Examples
-    --------
-    >>> int(fixed_sample(2, 5).sum())
-    2
     """
     if chosen == size:
         return np.ones(size, dtype=bool)
@@ -68,13 +58,7 @@ def random_integer(bound: int) -> int:
 
 
 def random_keys(size: int) -> NDArray[np.uint64]:
-    """Draw independent uniform 64-bit numbers from the operating system's secure generator.
-
-    Examples
-    --------
-    >>> random_keys(3).shape
-    (3,)
-    """
+    """Draw independent uniform 64-bit numbers from the operating system's secure generator."""
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 

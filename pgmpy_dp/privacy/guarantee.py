@@ -472,11 +472,6 @@ def learned(*values: Any) -> Guarantee:
 
     Whatever holds a `guarantee` states it: schemas, releases, plans, and lists that were chosen. Graphs and their nodes
     hold it as an attribute; mappings, sequences, sets and data classes are searched.
-
-    Examples
-    --------
-    >>> learned(Learned([("a", "b")], Guarantee.of(0.5)), {"weights": 1.0}).epsilon
-    0.5
     """
     found: dict[Guarantee, None] = {}
     for value in values:
@@ -499,14 +494,7 @@ def carry_learned(source: Any, target: Any) -> None:
 
 
 class Learned(tuple):  # type: ignore[type-arg]
-    """A tuple that was chosen in view of records, such as cliques or edges, with the guarantee of the choice.
-
-    Examples
-    --------
-    >>> edges = Learned([("smoke", "lung")], Guarantee.of(2.0))
-    >>> edges, edges.guarantee.epsilon
-    ((('smoke', 'lung'),), 2.0)
-    """
+    """A tuple that was chosen in view of records, such as cliques or edges, with the guarantee of the choice."""
 
     guarantee: Guarantee
 

@@ -65,13 +65,7 @@ class _Content:
 
 
 class MemoryLedger:
-    """Ledger of one process, in memory. A forked copy can be read, but refuses charges.
-
-    Attributes
-    ----------
-    name : str
-        The holder of the costs that it pays: random by default.
-    """
+    """Ledger of one process, in memory. A forked copy can be read, but refuses charges."""
 
     path: Path | None = None
     head: str | None = None

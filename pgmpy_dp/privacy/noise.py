@@ -68,13 +68,6 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
     the change is at most `rows` and its squared L2 norm at most `rows`**2, both reached when one cell gets everything.
     Replacing the unit subtracts one such vector a and adds another, b: the L1 norm is at most 2 `rows`, and the
     squared L2 norm |a|**2 + |b|**2 - 2 a.b at most 2 `rows`**2, since a.b >= 0; both are reached by two cells.
-
-    Examples
-    --------
-    >>> table_sensitivity("replace_one", "l1")
-    2
-    >>> table_sensitivity("replace_one", "squared_l2", rows=3)
-    18
     """
     if norm not in ("l1", "squared_l2"):
         raise ValueError(f'norm must be "l1" or "squared_l2", got {norm!r}.')
@@ -85,25 +78,13 @@ def table_sensitivity(neighbours: str, norm: Literal["l1", "squared_l2"], rows: 
 
 
 def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Find the scale b, in records, at which discrete Laplace noise on one table costs at most epsilon.
-
-    Examples
-    --------
-    >>> laplace_scale(0.5, 1)
-    2.0
-    """
+    """Find the scale b, in records, at which discrete Laplace noise on one table costs at most epsilon."""
     target = exact_positive("epsilon", epsilon)
     return _smallest_scale("laplace", sensitivity / float(target), sensitivity, rounded_down(target))
 
 
 def least_threshold(scale: float, delta: float, rows: int) -> int:
-    """Find the least threshold at which the new values of a unit are released with probability at most delta.
-
-    Examples
-    --------
-    >>> least_threshold(scale=1.0, delta=1e-6, rows=1)
-    15
-    """
+    """Find the least threshold at which the new values of a unit are released with probability at most delta."""
 
     def tail(values: int) -> int:
         """Find the least m with t(m) at most delta for this number of values together."""
@@ -114,13 +95,7 @@ def least_threshold(scale: float, delta: float, rows: int) -> int:
 
 
 def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
-    """Find the scale sigma, in records, at which discrete Gaussian noise on one table costs at most rho of zCDP.
-
-    Examples
-    --------
-    >>> gaussian_scale(0.125, 1)
-    2.0
-    """
+    """Find the scale sigma, in records, at which discrete Gaussian noise on one table costs at most rho of zCDP."""
     target, distance = exact_positive("rho", rho), math.sqrt(squared_sensitivity)
     if Fraction(distance) ** 2 < squared_sensitivity:
         distance = math.nextafter(distance, math.inf)
@@ -129,25 +104,13 @@ def gaussian_scale(rho: Fraction | float, squared_sensitivity: int) -> float:
 
 
 def selection_scale(epsilon: Fraction | float, sensitivity: int) -> float:
-    """Find the scale at which permute-and-flip costs at most epsilon, for scores of this sensitivity.
-
-    Examples
-    --------
-    >>> selection_scale(0.5, 3)
-    12.0
-    """
+    """Find the scale at which permute-and-flip costs at most epsilon, for scores of this sensitivity."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     return _smallest_scale("permute_and_flip", 2.0 * sensitivity / target, sensitivity, target)
 
 
 def exponential_scale(rho: Fraction | float, sensitivity: int) -> float:
-    """Find the scale at which the exponential mechanism costs at most rho of zCDP, for scores of this sensitivity.
-
-    Examples
-    --------
-    >>> exponential_scale(0.125, 3)
-    6.0
-    """
+    """Find the scale at which the exponential mechanism costs at most rho of zCDP, for scores of this sensitivity."""
     target = rounded_down(exact_positive("rho", rho))
     return _smallest_scale("exponential", sensitivity / math.sqrt(2.0 * target), sensitivity, target)
 
@@ -157,11 +120,6 @@ def laplace_variance(scale: float) -> float:
 
     It is 2 q / (1 - q)**2 with q = exp(-1 / scale), where probabilities are proportional to q**|k|; at least 1e-100, so
     that dividing by it is safe.
-
-    Examples
-    --------
-    >>> round(laplace_variance(2.0), 4)
-    7.8354
     """
     half = 0.5 / checked_scale(scale)
     return max(0.5 / math.sinh(half) ** 2, 1e-100) if half < 200.0 else 1e-100
@@ -172,11 +130,6 @@ def gaussian_variance(scale: float) -> float:
 
     It is close to sigma**2 for sigma of at least 1 and smaller below (Canonne, Kamath and Steinke 2020); at least
     1e-100, so that dividing by it is safe.
-
-    Examples
-    --------
-    >>> round(gaussian_variance(0.5), 4), gaussian_variance(10.0)
-    (0.215, 100.0)
     """
     sigma = checked_scale(scale)
     if sigma > 3.0:  # the difference is below exp(-2 pi**2 sigma**2) times a low power of sigma

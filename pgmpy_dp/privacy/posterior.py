@@ -55,13 +55,7 @@ def draw_cost(ranges: Sequence[float], power: float, neighbours: str) -> float:
 
 
 def total_epsilon(epsilon: Any, draws: Any, split: bool) -> tuple[Fraction, Fraction]:
-    """Return the epsilon of one draw and of all draws together.
-
-    Examples
-    --------
-    >>> total_epsilon(0.5, 3, split=False)
-    (Fraction(1, 2), Fraction(3, 2))
-    """
+    """Return the epsilon of one draw and of all draws together."""
     exact = exact_positive("epsilon", epsilon)
     number = whole_number("draws", draws)
     return (exact / number, exact) if split else (exact, exact * number)
@@ -79,13 +73,7 @@ def floor_of(span: float, states: int) -> float:
 
 
 def range_of(floor: float, states: int) -> float:
-    """Return the range R of the log-probabilities in a row whose probabilities are all at least w.
-
-    Examples
-    --------
-    >>> round(range_of(0.25, 2), 6) == round(math.log(3), 6)
-    True
-    """
+    """Return the range R of the log-probabilities in a row whose probabilities are all at least w."""
     return math.log1p((1.0 - states * floor) / floor) if states > 1 else 0.0
 
 
@@ -95,12 +83,6 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
     Epsilon is divided equally among the nodes with more than one state.
 
     Raises ValueError if epsilon is too small for floating-point numbers; the message states the smallest epsilon.
-
-    Examples
-    --------
-    >>> (span,) = truncation([2], Fraction(2), "replace_one")
-    >>> round(floor_of(span, 2), 4), round(1 / (1 + math.exp(1)), 4)
-    (0.2689, 0.2689)
     """
     changes = _sides(neighbours) * sum(r > 1 for r in states)
     _require_room(float(epsilon), states, neighbours)
@@ -147,44 +129,20 @@ MOST_TRIES = 1e7
 
 @dataclass(frozen=True)
 class Regression:
-    """Public parameters of a node's regression; the posterior density is exp(-c sum r**2 / 2 - b |theta|**2 / 2).
+    """Public parameters of a node's regression; the posterior density is exp(-c sum r**2 / 2 - b |theta|**2 / 2)."""
 
-    Attributes
-    ----------
-    parents : int
-        k.
-    bound : float
-        B.
-    precision : float
-        c = lam tau, of the tempered likelihood.
-    prior_precision : float
-        b.
-    power : float
-        lam.
-    cost : Fraction
-        Epsilon of one draw.
-    """
-
-    parents: int
-    bound: float
-    precision: float
-    prior_precision: float
-    power: float
-    cost: Fraction
+    parents: int  # k
+    bound: float  # B
+    precision: float  # c = lam tau, of the tempered likelihood
+    prior_precision: float  # b
+    power: float  # lam
+    cost: Fraction  # of one draw
 
 
 def temper(
     parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
-    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
-
-    Examples
-    --------
-    >>> round(temper(0, 1.0, 1.0, 1.0, Fraction(2), "replace_one").power, 9)
-    0.5
-    >>> round(float(temper(0, 1.0, 1.0, 1.0, Fraction(100), "replace_one").cost), 9)
-    4.0
-    """
+    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon."""
     precision = min(tau, rounded_down(epsilon / unit_cost(parents, bound, neighbours)))
     return tempered(parents, bound, tau, prior_precision, epsilon, neighbours, precision)
 

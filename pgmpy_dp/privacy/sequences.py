@@ -66,26 +66,14 @@ _CLOSE = 1e-3  # share of epsilon that the search for rho may leave unspent
 
 
 def sequence_rho(parts: Sequence[Part], epsilon: float | Fraction, delta: float) -> float:
-    """Find a rho, at least that of zCDP, that a sequence may divide among its parts at (epsilon, delta).
-
-    Examples
-    --------
-    >>> round(sequence_rho([(1.0, 0), (1.0, 5)], 1.0, 1e-6), 4), round(rho_for(1.0, 1e-6), 4)
-    (0.0273, 0.0243)
-    """
+    """Find a rho, at least that of zCDP, that a sequence may divide among its parts at (epsilon, delta)."""
     delta, target = checked_delta(delta, zero_allowed=False), rounded_down(exact_positive("epsilon", epsilon))
     whole = sum(float(exact_positive("share", share)) for share, _ in parts)
     return _largest(tuple((share / whole, choices) for share, choices in parts), target, delta)
 
 
 def sequence_epsilon(parts: Sequence[Part], delta: float) -> float:
-    """Compute the epsilon of a sequence at a given delta, rounded up.
-
-    Examples
-    --------
-    >>> round(sequence_epsilon([(0.02, 0)], 1e-6), 3), round(sequence_epsilon([(0.02, 100)], 1e-6), 3)
-    (0.835, 0.862)
-    """
+    """Compute the epsilon of a sequence at a given delta, rounded up."""
     ranges = [math.sqrt(8.0 * rho / choices) if choices else math.inf for rho, choices in parts]
     rho = sum(part for part, _ in parts)
     deviation = math.sqrt(2.0 * rho)
@@ -125,11 +113,6 @@ def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
     sqrt(2 c) cells, since it adds integers that sum to at most sqrt(c), or replaces some by others, with c / 2 in
     place of c. At b = BLUR + log(c) / (4 pi**2) the factors of a table together are at most those of two cells at
     b = BLUR: SAFE covers a unit's cells in five million tables.
-
-    Examples
-    --------
-    >>> round(1 / (2 * with_discrete_noise(0.05, 1)), 3), round(9 / (2 * with_discrete_noise(0.05, 9)), 3)
-    (12.0, 92.056)
     """
     blur = BLUR + math.log(squared_sensitivity) / (4.0 * math.pi**2)
     return rho / (1.0 + 2.0 * blur * rho / squared_sensitivity) * (1.0 - 1e-12)

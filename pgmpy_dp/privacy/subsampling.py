@@ -290,27 +290,14 @@ def amplified_epsilon(epsilon: float | Fraction, sampling_rate: float | Fraction
     and the inverse ratio at most 1 / (1 - q (1 - exp(-epsilon))), which is not larger. The first is attained by
     randomised response. This argument does not cover neighbours that replace a record, or samples that are known.
 
-    Notes
-    -----
     Chowdhury, Rekatsinas and Jha, Lemma 2.1; Li, Qardaji and Su 2012.
-
-    Examples
-    --------
-    >>> round(amplified_epsilon(1.0, 0.1), 6), round(amplified_epsilon(2.0, 0.3), 6)
-    (0.158565, 1.070459)
     """
     exact, rate = exact_positive("epsilon", epsilon), sampling_fraction(sampling_rate)
     return decimal_above(exact if rate == 1 else _scaled(exact, rate) * (1 + _MARGIN))
 
 
 def epsilon_on_sample(epsilon: float | Fraction, sampling_rate: float | Fraction) -> Fraction:
-    """Find the epsilon on a Poisson sample for a privacy loss of `epsilon`; inverse of :func:`amplified_epsilon`.
-
-    Examples
-    --------
-    >>> round(float(epsilon_on_sample(0.1, 0.1)), 6)
-    0.718673
-    """
+    """Find the epsilon on a Poisson sample for a privacy loss of `epsilon`; inverse of :func:`amplified_epsilon`."""
     exact, rate = exact_positive("epsilon", epsilon), sampling_fraction(sampling_rate)
     return exact if rate == 1 else _scaled(exact, 1 / rate) * (1 - _MARGIN)
 

@@ -46,25 +46,13 @@ Key = tuple[type, Any]
 
 @dataclass(frozen=True, eq=False)  # states such as 1 and True compare equal, and so would the readers
 class Reader:
-    """Reads the cells of one variable, using only its states or bins.
-
-    Attributes
-    ----------
-    states : tuple
-    bins : Bins or None
-    stand_ins : tuple of (int or None, int or None)
-        Positions of the states that stand for missing and for undeclared cells.
-    missing_values : frozenset of str
-        Texts that mark a missing value.
-    decimal : str
-        The decimal mark of numbers in a file without types.
-    """
+    """Reads the cells of one variable, using only its states or bins."""
 
     states: tuple[State, ...]
     bins: Bins | None
-    stand_ins: tuple[int | None, int | None] = (None, None)
+    stand_ins: tuple[int | None, int | None] = (None, None)  # positions for missing and for undeclared cells
     missing_values: frozenset[str] = frozenset()
-    decimal: str = "."
+    decimal: str = "."  # of numbers in a file without types
 
     @classmethod
     def of(cls, schema: Schema, variable: str, decimal: str = ".") -> Reader:
@@ -213,13 +201,7 @@ def _day(value: Any) -> Key:
 
 
 def written_number(text: str, decimal: str) -> int | float | None:
-    """Return the number that a text writes with a decimal mark; None if it writes none, or one that is too long.
-
-    Examples
-    --------
-    >>> written_number("1,5", ","), written_number("1.5", ","), written_number("7", ",")
-    (1.5, None, 7)
-    """
+    """Return the number that a text writes with a decimal mark; None if it writes none, or one that is too long."""
     if len(text) > _LONGEST_NUMBER:
         return None
     if decimal != ".":

@@ -52,15 +52,7 @@ class Found:
 
 
 def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
-    """Find the positions of the states of a column's cells, and whether some cells have none.
-
-    Returns
-    -------
-    codes : ndarray, shape (n_records,)
-        Unsigned integers of the smallest sufficient size. Cells without a state are 0.
-    found : Found
-        Whether there are such cells, for which the column must be refused.
-    """
+    """Find the positions of the states of a column's cells, and whether some cells have none."""
     return settled(positions(column, reader), reader)
 
 

@@ -103,12 +103,7 @@ def split(buffer, start, stop, last, delimiter, ending, width, most, places, sta
 
 @compiled
 def number_texts(buffer, starts, stops, first, records, seed, slots, ends, pool, count, numbers):
-    """Number the distinct texts of a column's fields in order of appearance.
-
-    Numbered texts are concatenated in `pool`, where number k ends at ends[k]; `slots` is a hash table of numbers plus
-    one, with linear probing. Returns the first record that has no number yet because the table or the pool is too small
-    for its text, and the number of numbered texts.
-    """
+    """Number the distinct texts of a column's fields in order of appearance."""
     mask = np.uint64(slots.size - 1)
     for record in range(first, records):
         begin, end = starts[record], stops[record]

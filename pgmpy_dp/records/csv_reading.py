@@ -57,21 +57,7 @@ _OTHER_FORMAT = (
 
 @dataclass(frozen=True)
 class Encoded:
-    """A CSV file as it was read.
-
-    Attributes
-    ----------
-    codes : dict of str to ndarray
-        As for :func:`~pgmpy_dp.records.frames.encode`.
-    labels : ndarray of int64, shape (n_records,), or None
-        The number of each row's text in the column that labels rows; texts are compared byte by byte.
-    owners : _Texts
-        The texts of the labels.
-    values : dict of str to ValueNumbers
-        The values of variables without public states.
-    parts : ndarray of int64, shape (n_records,), or None
-        The weight of each row.
-    """
+    """A CSV file as it was read."""
 
     codes: dict[str, Codes]
     labels: NDArray[np.int64] | None
@@ -95,16 +81,7 @@ def encode_csv(
     column: str | None = None,
     weights: Weights | None = None,
 ) -> Encoded:
-    """Encode a CSV file, block by block, and label its rows by the texts of a column.
-
-    A file has no types: a text is read as a text, number or boolean if the variable's states are of that type.
-
-    Raises
-    ------
-    SchemaError
-        As :func:`~pgmpy_dp.records.frames.encode`, and if the file is not a valid CSV file. The message does not show
-        where it is damaged.
-    """
+    """Encode a CSV file, block by block, and label its rows by the texts of a column."""
     wanted, variables = variables, read_columns(schema, variables)
     weighing = None if weights is None else weights.column
     asked = list(dict.fromkeys([*variables, *(name for name in (column, weighing) if name is not None)]))

@@ -40,34 +40,7 @@ Integers = NDArray[np.int32]
 
 
 def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
-    """Replace the values of the records by the positions of their states.
-
-    Values must match states in value and type: neither ``"1"`` nor ``True`` is ``1``. Numbers match by value, so
-    ``1.0`` in a float column is the state ``1``. A binned variable needs numbers.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        One row per record. Other columns are ignored.
-    schema : Schema
-    variables : iterable of str
-        Variables of the schema.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_records,)
-        Unsigned integers of the smallest sufficient size, in the order of `variables`.
-
-    Raises TypeError if the frame is of an unknown type; SchemaError if a variable has no column, or two, or missing
-    values without a state for them, or values that are not among its states.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> schema = Schema({"smoke": ["yes", "no"]})
-    >>> encode(pandas.DataFrame({"smoke": ["no", "yes"]}), schema, ["smoke"])["smoke"].tolist()
-    [1, 0]
-    """
+    """Replace the values of the records by the positions of their states."""
     asked = list(variables)
     columns = read_columns(schema, asked)
     places = require_columns(column_names(frame), columns)
@@ -154,27 +127,7 @@ MOST_RECORDS = 2**31
 
 
 def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
-    """Scale the variables with bounds to integers from -STEPS to STEPS: (x - middle) / half width, rounded to the grid.
-
-    Values beyond a bound are clipped, without a warning.
-
-    Returns
-    -------
-    dict of str to ndarray of int32, shape (n_records,)
-        Empty if no variable has bounds.
-
-    Raises
-    ------
-    SchemaError
-        If a variable has no column, or two, or one that is not numeric or holds missing values, NaN or infinity; or if
-        the records are not a frame in memory. The message names the variable and nothing else about the records.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> encode_numbers(pandas.DataFrame({"x": [0.0, 5.0, 99.0]}), Schema(bounds={"x": (0, 10)}))["x"].tolist()
-    [-65536, 0, 65536]
-    """
+    """Scale variables with bounds to integers from -STEPS to STEPS, rounded and clipped: (x - middle) / half width."""
     if not schema.bounds:
         return {}
     try:

@@ -56,23 +56,12 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HouseholdRecords:
-    """Households and their persons in memory, as positions of states.
-
-    Attributes
-    ----------
-    schema : HouseholdSchema
-    households, persons : mapping of str to ndarray
-        Codes of each table; those of households include the size.
-    owners : ndarray of int64, shape (persons,)
-        The household of each person, in ascending order.
-    size : int
-        Number of households.
-    """
+    """Households and their persons in memory, as positions of states."""
 
     schema: HouseholdSchema
     households: Mapping[str, Codes]
     persons: Mapping[str, Codes]
-    owners: Places
+    owners: Places  # the household of each person, ascending
     size: int
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
@@ -130,18 +119,7 @@ class HouseholdRecords:
 
 
 def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit: Unit) -> HouseholdRecords:
-    """Read two tables and join them.
-
-    Parameters
-    ----------
-    households, persons : pandas, Polars or PyArrow frame, CsvFile, or path of a CSV or Parquet file
-    schema : HouseholdSchema
-    unit : Unit
-        The household; its `max_rows` is ignored in favour of the schema's.
-
-    Raises TypeError if a table is of another kind; SchemaError if a table does not match its schema, or the keys do not
-    match; the message shows no value of a record.
-    """
+    """Read two tables and join them."""
     homes, home_ids = _table(households, schema.households, schema.key, "households")
     people, ids = _table(persons, schema.persons, schema.key, "persons")
     owners = _owners(home_ids, ids, schema.key)

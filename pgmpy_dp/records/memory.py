@@ -59,24 +59,7 @@ def count_all(
 def count(
     codes: Mapping[str, Codes], schema: Schema, clique: Clique, weights: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Count the records in each cell of a clique, or add their weights.
-
-    Parameters
-    ----------
-    codes : mapping of str to ndarray, shape (n_records,)
-        From :func:`~pgmpy_dp.records.frames.encode`.
-    schema : Schema
-    clique : tuple of str
-    weights : ndarray of int64, shape (n_records,), optional
-        At most 2**20 each.
-
-    Returns
-    -------
-    ndarray of int64
-        Axes in clique order, states in schema order.
-
-    Raises SchemaError if the clique does not match the schema or has more than `MAX_CELLS` cells.
-    """
+    """Count the records in each cell of a clique, or add their weights."""
     require_countable(schema, clique)
     shape = tuple(map(schema.cardinality, clique))
     cells = math.prod(shape)
@@ -93,7 +76,7 @@ def count(
             cell += column[start : start + block]
         if weights is None:
             table += np.bincount(cell.astype(np.intp), minlength=cells)
-        else:  # bincount adds floats, which are exact here: integers below 2**53
+        else:  # bincount adds floats, which are exact here: weights of at most 2**20 add up to less than 2**53
             table += np.bincount(cell, weights[start : start + block], minlength=cells).astype(np.int64)
     return table.reshape(shape)
 
@@ -103,12 +86,6 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
 
     The first state of each variable is left out, since its counts follow from the sums. Sums of zeros and ones are
     exact in short floats, of which a block of records needs no more than 24 bits.
-
-    Examples
-    --------
-    >>> codes = {"a": np.array([0, 1, 1]), "b": np.array([0, 0, 1])}
-    >>> count_pairs(codes, Schema({v: ["x", "y"] for v in "ab"}), [("a", "b"), ("b",)])["a", "b"].tolist()
-    [[1, 0], [1, 1]]
     """
     states = {variable: schema.cardinality(variable) for clique in cliques for variable in clique}
     firsts = dict(zip(states, accumulate((r - 1 for r in states.values()), initial=1), strict=False))
@@ -151,19 +128,7 @@ def _few_states(schema: Schema, pairs: Sequence[Clique]) -> bool:
 
 
 def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
-    """Find the distinct records over some variables, and the index of each record among them.
-
-    Parameters
-    ----------
-    codes : mapping of str to ndarray, shape (n_records,)
-        From :func:`~pgmpy_dp.records.frames.encode`.
-    variables : iterable of str
-
-    Returns
-    -------
-    rows : ndarray, shape (n_distinct, n_variables)
-    groups : ndarray of int64, shape (n_records,)
-    """
+    """Find the distinct records over some variables, and the index of each record among them."""
     # Encode each record as one number, which sorts about ten times faster than a row.
     columns = [codes[variable] for variable in variables]
     groups, numbers = np.zeros(columns[0].size, dtype=np.int64), 1
@@ -183,17 +148,6 @@ def shared_scopes(schema: Schema, cliques: Sequence[Clique]) -> list[tuple[Cliqu
 
     Larger cliques come first, and each joins the first of the latest scopes into which it fits: trying all of them
     would take longer than counting thousands of cliques.
-
-    Returns
-    -------
-    list of (clique, list of cliques)
-        Each joint clique, and the cliques that are margins of it.
-
-    Examples
-    --------
-    >>> schema = Schema({v: [0, 1] for v in "abc"})
-    >>> shared_scopes(schema, [("a", "b"), ("b", "c"), ("c",)])
-    [(('a', 'b', 'c'), [('a', 'b'), ('b', 'c'), ('c',)])]
     """
     scopes: list[tuple[Clique, list[Clique]]] = []
     sizes = {variable: schema.cardinality(variable) for clique in cliques for variable in clique}

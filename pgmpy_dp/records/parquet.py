@@ -50,22 +50,12 @@ def is_parquet(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """The files of one layout, with the places and types of the wanted columns.
-
-    Attributes
-    ----------
-    paths : tuple of str
-    places : dict of str to int
-    types : dict of str to str
-        Types of DuckDB.
-    zones : dict of str to str or None
-        Time zones, which DuckDB does not keep.
-    """
+    """The files of one layout, with the places and types of the wanted columns."""
 
     paths: tuple[str, ...]
     places: dict[str, int]
-    types: dict[str, str]
-    zones: dict[str, str | None]
+    types: dict[str, str]  # of DuckDB
+    zones: dict[str, str | None]  # which DuckDB does not keep
 
     def kind(self, column: str) -> str:
         """Return the type of a column without its parameters."""
@@ -164,12 +154,7 @@ def _scan(connection: Any, paths: Sequence[str]) -> Any:
 
 
 def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
-    """Group the files of a path by their layout.
-
-    Raises FileNotFoundError if there is no file; ImportError if DuckDB or PyArrow is not installed; SchemaError if a
-    file lacks a column, files have columns of one name that are not encoded alike, or a file of a folder is hidden or
-    the same as another.
-    """
+    """Group the files of a path by their layout."""
     files = _files(path) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise FileNotFoundError(f"{path}: the file does not exist, or the folder contains no .parquet file.")

@@ -215,25 +215,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class StreamedRecords:
-    """Records behind an engine, read anew for each measurement, in one scan.
-
-    Attributes
-    ----------
-    source : Source
-    schema : Schema
-    unit : Unit or None
-    rows : int
-        Number of rows when they were checked.
-    size : int
-        Number of records, or of units.
-    weights : Weights or None
-    """
+    """Records behind an engine, read anew for each measurement, in one scan."""
 
     source: Source
     schema: Schema
     unit: Unit | None
-    rows: int
-    size: int
+    rows: int  # when they were checked
+    size: int  # of records, or of units
     weights: Weights | None = None
 
     @classmethod
@@ -251,10 +239,7 @@ class StreamedRecords:
         return cls(source, schema, unit, rows, size, weights)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count the records in each cell of each clique; axes in clique order, states in schema order.
-
-        Raises SchemaError if the source returns other rows than when it was opened.
-        """
+        """Count the records in each cell of each clique; axes in clique order, states in schema order."""
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit, self.weights)
         found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)

@@ -38,20 +38,10 @@ from pgmpy_dp.records.refusals import sealed
 
 @dataclass(frozen=True)
 class Unit:
-    """Column that identifies the unit of privacy, and a bound on what one unit contributes.
-
-    Attributes
-    ----------
-    column : str
-        Column of the records that says whose a row is.
-    max_rows : int or None
-        The most rows counted per unit; None to weigh them.
-    keys : callable
-        Returns a given number of uniform random 64-bit numbers.
-    """
+    """Column that identifies the unit of privacy, and a bound on what one unit contributes."""
 
     column: str
-    max_rows: int | None
+    max_rows: int | None  # None: all count, and share a weight of 1
     keys: Callable[[int], NDArray[np.uint64]]
 
 
@@ -121,21 +111,7 @@ _WRITTEN = (
 
 
 def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
-    """Number the ids of a column, or of two tables' columns in turn, from 0 in order of appearance; missing ids are -1.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    columns : pandas.Series or ndarrays
-
-    Raises SchemaError for ids of a type whose values cannot be compared reliably.
-
-    Examples
-    --------
-    >>> number_ids("person", np.array(["p", 1, "q", 1.0, None, "1"], dtype=object)).tolist()
-    [0, 1, 2, 1, -1, 3]
-    """
+    """Number the ids of a column, or of two tables' columns in turn, as they appear, from 0; missing ids are -1."""
     if all(_is_exact(column.dtype) for column in columns) and len({column.dtype for column in columns}) == 1:
         whole = pd.concat([pd.Series(column) for column in columns]) if len(columns) > 1 else columns[0]
         return np.asarray(pd.factorize(whole)[0], dtype=np.int64)

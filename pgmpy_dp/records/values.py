@@ -27,16 +27,7 @@ ValueCounts = Mapping[State, int]
 
 @dataclass
 class ValueNumbers:
-    """The undeclared values of a variable, numbered in order of appearance.
-
-    Attributes
-    ----------
-    variable : str
-    numbers : dict of state to int
-        The number of each value that could become a state.
-    of_rows : ndarray of int32
-        The number of each row's value, or -1.
-    """
+    """The undeclared values of a variable, numbered in order of appearance."""
 
     variable: str
     numbers: dict[State, int] = field(default_factory=dict)

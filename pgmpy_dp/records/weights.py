@@ -45,23 +45,10 @@ from pgmpy_dp.records.columns import column_numbers
 
 @dataclass(frozen=True)
 class Weights:
-    """Column of the records that holds weights, and the largest weight.
-
-    Attributes
-    ----------
-    column : str
-    largest : float
-        Larger weights count as this one.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> (Weights("w", 8.0).parts(pandas.Series([1.0, 8.0, 99.0, -1.0, None])) / UNIT_WEIGHT).tolist()
-    [0.125, 1.0, 1.0, 0.0, 0.0]
-    """
+    """Column of the records that holds weights, and the largest weight."""
 
     column: str
-    largest: float
+    largest: float  # larger weights count as this one
 
     def parts(self, column: Any) -> NDArray[np.int64]:
         """Find how many parts each cell of a column counts."""

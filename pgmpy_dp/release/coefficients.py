@@ -37,16 +37,7 @@ _MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
 
 
 class MeasuredCoefficients(Release):
-    """Coefficients of the cliques' marginals with independent noise: tables computed from them agree with each other.
-
-    Attributes
-    ----------
-    values : mapping of subset to ndarray of int64
-        Noisy integer coefficients of every subset of the cliques, with one axis per variable in schema order; under
-        ``replace_one`` without the empty subset, whose coefficient is the public number of records.
-    noise_variances : mapping of subset to ndarray of float64
-        Variances of the noise in every integer coefficient, in records squared.
-    """
+    """Coefficients of the cliques' marginals with independent noise, whose tables agree with each other."""
 
     if TYPE_CHECKING:
 

@@ -43,18 +43,10 @@ _ROUNDING = 1e-9  # relative; far above the rounding of sums of at most 2**22 po
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Orthogonal integer functions of the states of one variable.
+    """Orthogonal integer functions of the states of one variable."""
 
-    Attributes
-    ----------
-    values : ndarray of int64, shape (states, states)
-        One function per row and one state per column; the first row is 1.
-    squares : ndarray of int64, shape (states,)
-        Sum of squares of each row.
-    """
-
-    values: NDArray[np.int64]
-    squares: NDArray[np.int64]
+    values: NDArray[np.int64]  # one function per row and one state per column; the first row is 1
+    squares: NDArray[np.int64]  # the sum of squares of each row
 
     @property
     def weights(self) -> Floats:
@@ -85,15 +77,6 @@ def contrasts(states: int) -> Contrasts:
     A split of m states into parts of l and m - l gives one contrast, constant on each part and zero elsewhere.
     Splitting off one state at a time gives Helmert's basis; halving gives Haar's, which for four states is the real
     Fourier transform. Parts are runs of neighbouring states, and the best split follows from the parts' least spreads.
-
-    Examples
-    --------
-    >>> contrasts(2).values.tolist()
-    [[1, 1], [1, -1]]
-    >>> contrasts(3).values.tolist()
-    [[1, 1, 1], [2, -1, -1], [0, 1, -1]]
-    >>> round(contrasts(4).spread, 3), round(contrasts(8).spread, 3)
-    (2.414, 4.414)
     """
     best, split = np.zeros(states + 1), np.zeros(states + 1, dtype=np.int64)
     for size in range(2, states + 1):
@@ -137,6 +120,8 @@ def fourier_sensitivity(
 ) -> float:
     """Compute the L1 sensitivity of the coefficients c of all subsets; under "replace_one", all but the empty one.
 
+    The subsets are downward closed, and the empty one is among them.
+
     A record x adds prod u_(k_i)(x_i) to each coefficient. The absolute values of these, summed over the contrasts of a
     set J, are prod_(i in J) sum_k |u_k(x_i)|. Under "add_remove", the sensitivity is the maximum of their sum over J.
     The variables attain their maxima A_i independently, so it is exactly
@@ -146,26 +131,6 @@ def fourier_sensitivity(
     Under "replace_one" the coefficient of the empty set is the public number of records, and the others change by
     |prod u(x) - prod u(y)|. The sum of these is maximised over pairs of records: exactly, by eliminating variables one
     by one, where the tables of pairs fit; otherwise the bound 2 (sum above - 1) is used. The result is rounded up.
-
-    Parameters
-    ----------
-    subsets : sequence of tuples of str
-        Downward closed, including the empty set.
-    cardinalities : mapping of str to int
-    neighbours : {"add_remove", "replace_one"}
-    basis : mapping of number of states to Contrasts, optional
-        Contrasts to use instead of :func:`contrasts`.
-
-    Examples
-    --------
-    A naive Bayes network of three features, all binary:
-
-    >>> subsets = [(), ("y",), ("a",), ("b",), ("c",), ("y", "a"), ("y", "b"), ("y", "c")]
-    >>> cards = dict.fromkeys("yabc", 2)
-    >>> round(fourier_sensitivity(subsets, cards, "add_remove"), 6)
-    8.0
-    >>> round(fourier_sensitivity(subsets, cards, "replace_one"), 6)
-    12.0
     """
     if basis is None:
         return _sensitivity(tuple(subsets), tuple(sorted(cardinalities.items())), neighbours)
@@ -213,23 +178,7 @@ def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[
     maximum is reached where only one variable differs, the one with the fewest states, since further factors are at
     most 1 in size. For all pairs of variables at once, with u_i = 1 or -1 / (n_i - 1), pairs add a quadratic form in u,
     which is at least minus half of the sum of l_i u_i**2 if adding l to its diagonal makes it positive semidefinite.
-    The result is rounded up.
-
-    Parameters
-    ----------
-    scales : mapping of subset to float
-        Positive; the empty set only under "add_remove". Every variable has at least two states.
-    cardinalities : mapping of str to int
-    neighbours : {"add_remove", "replace_one"}
-
-    Examples
-    --------
-    >>> scales = {(): 4.0, ("a",): 2.0, ("b",): 2.0, ("a", "b"): 1.0}
-    >>> round(residual_sensitivity(scales, {"a": 2, "b": 2}, "add_remove"), 6)
-    0.5625
-    >>> del scales[()]
-    >>> round(residual_sensitivity(scales, {"a": 2, "b": 2}, "replace_one"), 6)
-    1.5
+    The result is rounded up. Variables have at least two states; the empty set is measured under "add_remove" alone.
     """
     states = {subset: np.array([cardinalities[v] for v in subset], dtype=np.float64) for subset in scales}
     shares = {subset: float(np.prod(1.0 - 1.0 / n)) / scales[subset] ** 2 for subset, n in states.items()}
@@ -339,12 +288,6 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
     Variables of a subset are in schema order. A variable with one state has no contrasts, and is in no subset.
 
     Raises SchemaError if a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
-
-    Examples
-    --------
-    >>> schema = Schema(dict.fromkeys("abc", ["x", "y"]))
-    >>> downward_closure(schema, [("b", "a"), ("c",)])
-    ((), ('a',), ('b',), ('c',), ('a', 'b'))
     """
     place = places(schema)
     found: set[Clique] = set()

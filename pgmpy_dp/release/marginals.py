@@ -64,26 +64,12 @@ class IndependentTables:
         return tuple(self.tables)
 
     def holding_clique(self, clique: Clique) -> Clique:
-        """Return the measured clique from which a clique's table is read: the least noisy that contains it.
-
-        Raises ValueError if no measured clique contains it.
-        """
+        """Return the measured clique from which a clique's table is read: the least noisy that contains it."""
         holding = holding_cliques(self.tables, clique)
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
-        """Return the least noisy table of a clique, and the noise variance of its cells.
-
-        A measured clique that contains the clique is summed over the other variables, which adds up their noise.
-
-        Parameters
-        ----------
-        clique : tuple of str
-        tables : mapping of clique to ndarray, optional
-            Tables to read instead of the release's own.
-
-        Raises ValueError if no measured clique contains it.
-        """
+        """Return the least noisy table of a clique, and the noise variance of its cells."""
         measured = self.holding_clique(clique)
         table = margin(measured, (tables or self.tables)[measured], clique).astype(np.float64)
         return table, self._summed_variance(measured, clique)
@@ -503,28 +489,7 @@ def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDAr
 def pooled_counts(
     tables: tuple[NDArray[Any], NDArray[Any]], scales: tuple[float, float], law: str, parts: int = 1
 ) -> tuple[NDArray[Any], float]:
-    """Average two noisy tables of counts, weighted by precision, and round the mean.
-
-    Parameters
-    ----------
-    tables : pair of ndarrays of one shape
-    scales : pair of float
-        Their noise scales.
-    law : {"laplace", "gaussian"}
-        The noise of the mean is treated as noise of this law with its variance, which is exact for Gaussian noise.
-    parts : int
-        Counts, and so the rounded mean, are integer multiples of 1 over this number.
-
-    Returns
-    -------
-    table, scale
-
-    Examples
-    --------
-    >>> table, scale = pooled_counts((np.array([10, 20]), np.array([14, 26])), (4.0, 4.0), "gaussian")
-    >>> table.tolist(), round(scale, 3)
-    ([12, 23], 2.85)
-    """
+    """Average two noisy tables of counts, weighted by precision, and round the mean."""
     one, other = (scale**-2.0 for scale in scales)
     mean = (one * tables[0] + other * tables[1]) / (one + other)
     counts = np.rint(np.round(mean * parts, 9))  # ties to even: floating point would break them by their last digit

@@ -106,13 +106,6 @@ def byte_table(encoding: str) -> str | None:
 
     Every byte is decoded alone, and every character up to U+FFFF is encoded: the characters of the encoding must be
     exactly those of the bytes, and round-trip through one byte each. Bytes without a character get a lone surrogate.
-
-    Examples
-    --------
-    >>> byte_table("cp037")[129:133]
-    'abcd'
-    >>> byte_table("shift_jis") is None
-    True
     """
     try:
         alone = [bytes([byte]).decode(encoding, "surrogateescape") for byte in range(256)]

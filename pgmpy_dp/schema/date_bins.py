@@ -158,25 +158,13 @@ def _checked_format(format: Any) -> DateFormat | None:
 
 
 def iso_day(text: str) -> int | None:
-    """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow.
-
-    Examples
-    --------
-    >>> iso_day("1970-01-02"), iso_day("1970-01-02 23:59:59+01:00"), iso_day("1970-02-30")
-    (1, 1, None)
-    """
+    """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow."""
     day = written_day(text)
     return day if day is not None and _LEAST <= day <= _MOST else None
 
 
 def written_day(text: str) -> int | None:
-    """Return the days as :func:`iso_day` does, of years before 1 and after 9999 too.
-
-    Examples
-    --------
-    >>> written_day("9999-12-31"), written_day("10000-01-01T12:00"), written_day("-0001-02-29")
-    (2932896, 2932897, None)
-    """
+    """Return the days as :func:`iso_day` does, of years before 1 and after 9999 too."""
     found = _ISO.fullmatch(text)
     try:
         return None if found is None else civil_day(*map(int, found.groups()))
@@ -185,13 +173,7 @@ def written_day(text: str) -> int | None:
 
 
 def civil_day(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01 of a day of any year; ValueError if the year has no such day.
-
-    Examples
-    --------
-    >>> civil_day(1970, 1, 2), civil_day(0, 12, 31) - civil_day(1, 1, 1)
-    (1, -1)
-    """
+    """Return the days since 1970-01-01 of a day of any year; ValueError if the year has no such day."""
     cycles, year = divmod(year - 1, 400)
     return date(year + 1, month, day).toordinal() + cycles * _CYCLE - _EPOCH
 
@@ -200,34 +182,17 @@ def day_of(value: date) -> int:
     """Return the days since 1970-01-01 of a date or a time, by the calendar where it was written.
 
     No method of a class derived from `date` is called: one that raises would make a record refuse the others.
-
-    Examples
-    --------
-    >>> from datetime import datetime
-    >>> day_of(datetime(1970, 1, 2, 23, 30))
-    1
     """
     return date.toordinal(value) - _EPOCH
 
 
 def iso(number: float) -> str:
-    """Write a number of days since 1970-01-01 as an ISO date, that of the nearest day.
-
-    Examples
-    --------
-    >>> iso(19782.0)
-    '2024-02-29'
-    """
+    """Write a number of days since 1970-01-01 as an ISO date, that of the nearest day."""
     return _day(number).isoformat()
 
 
 def number_of(edge: Any) -> float:
-    """Return the days since 1970-01-01 of an edge of bins of dates.
-
-    Raises
-    ------
-    SchemaError
-    """
+    """Return the days since 1970-01-01 of an edge of bins of dates."""
     if isinstance(edge, np.datetime64):
         edge = str(edge.astype("datetime64[D]"))
     if isinstance(edge, date):

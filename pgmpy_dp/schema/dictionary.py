@@ -50,13 +50,7 @@ def read_dictionary(path: Path) -> tuple[list[Variable], list[Rule], CsvFormat]:
 
 
 def read_rules(path: Path, schema: Schema) -> list[Rule]:
-    """Read rules in CSV, with the columns rule and combination, about the variables of a schema.
-
-    Raises
-    ------
-    SchemaError
-        If a row is no rule, or its variables or states are not the schema's.
-    """
+    """Read rules in CSV, with the columns rule and combination, about the variables of a schema."""
     found: list[Rule] = []
     allowed: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     follows: dict[tuple[str, str], dict[Any, Any]] = {}
@@ -88,14 +82,7 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
 
 
 def assigned(texts: Sequence[str], schema: Schema, what: str) -> dict[str, str]:
-    """Read texts such as ``name=state`` by the variables that they name; a name may itself hold an equals sign.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.schema import Schema
-    >>> assigned(["a=b=1"], Schema({"a=b": [1, 2]}), "--evidence")
-    {'a=b': '1'}
-    """
+    """Read texts such as ``name=state`` by the variables that they name; a name may itself hold an equals sign."""
     given: dict[str, str] = {}
     for text in texts:
         splits = [(text[:i], text[i + 1 :]) for i, character in enumerate(text) if character == "="]

@@ -312,19 +312,9 @@ Rule = Forbidden | Allowed | Dependency
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What the rules of a schema imply: which variables follow from others, and which combinations cannot occur.
+    """What the rules of a schema imply: which variables follow from others, and which combinations cannot occur."""
 
-    Attributes
-    ----------
-    dependent : mapping of variable to (variable, ndarray)
-        For each variable that follows from another: its root, which follows from none, and the index of its state for
-        every state of the root.
-    zeros : tuple of (variables, ndarray)
-        For each other rule, which combinations of the variables' states may occur.
-    refined : mapping of variable to (variable, ndarray)
-        For the finer variable of each hierarchy: the coarser one, and the index of its state for every finer state.
-    """
-
+    # For each variable that follows from another: its root, and the index of its state for every state of the root.
     dependent: Mapping[str, tuple[str, NDArray[np.intp]]]
     zeros: tuple[tuple[tuple[str, ...], NDArray[np.bool_]], ...]
     refined: Mapping[str, tuple[str, NDArray[np.intp]]]

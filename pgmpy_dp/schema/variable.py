@@ -23,29 +23,12 @@ IN_DETAIL = " in detail"
 
 @dataclass(frozen=True)
 class Variable:
-    """A public variable of the records.
-
-    Attributes
-    ----------
-    name : str
-    states : tuple
-        All of them, with those for missing and other values; none if the variable stays a number.
-    bins : Bins, optional
-        Of a binned number, whose states are their labels.
-    bounds : (float, float), optional
-        Of a variable that stays a number.
-    missing, other : state, optional
-        What stands for missing and undeclared values.
-    missing_values : tuple of str
-        Texts that mark a missing value.
-    found : Guarantee
-        What finding the states in records cost.
-    """
+    """A public variable of the records."""
 
     name: str
-    states: tuple[State, ...] = ()
-    bins: Bins | None = None
-    bounds: tuple[float, float] | None = None
+    states: tuple[State, ...] = ()  # with those for missing and other values; none if it stays a number
+    bins: Bins | None = None  # whose labels are states
+    bounds: tuple[float, float] | None = None  # of a variable that stays a number
     missing: State | None = None
     other: State | None = None
     missing_values: tuple[str, ...] = ()
@@ -53,12 +36,7 @@ class Variable:
 
     @classmethod
     def of(cls, name: Any, declared: Any, missing_values: Any = (), found: Any = DECLARED, **roles: Any) -> Self:
-        """Check what is declared: states or Bins, and in `roles` the states for "missing" and "other" values.
-
-        Raises
-        ------
-        SchemaError
-        """
+        """Check what is declared: states or Bins, and in `roles` the states for "missing" and "other" values."""
         name = checked_name(name)
         owner = f"Variable {name!r}"
         bins = declared if isinstance(declared, Bins) else None
@@ -118,12 +96,7 @@ class Variable:
         return self.name, tuple(map(typed, self.states)), self.bins, self.bounds, roles, self.missing_values, self.found
 
     def join(self, other: Variable) -> Variable:
-        """Unite two declarations of the variable, which must agree.
-
-        Raises
-        ------
-        SchemaError
-        """
+        """Unite two declarations of the variable, which must agree."""
         for names, what in ((("states", "bins", "bounds"), "states"), (_OF_CELLS, "missing or other values")):
             if any(getattr(self, name) != getattr(other, name) for name in names):
                 raise SchemaError(f"Variable {self.name!r} has other {what} in the other release.")
@@ -150,21 +123,11 @@ class Variable:
 
 @dataclass(frozen=True)
 class Detail:
-    """A finer histogram of a binned number, which is measured beside its bins.
-
-    Attributes
-    ----------
-    variable : str
-    bins : Bins
-        The finer bins.
-    places : ndarray of int, shape (cells,)
-        The position of each cell's state among the variable's: the finer bins', and then those of the states that stand
-        for missing and undeclared values.
-    """
+    """A finer histogram of a binned number, which is measured beside its bins."""
 
     variable: str
     bins: Bins
-    places: NDArray[np.intp]
+    places: NDArray[np.intp]  # of each cell's state: of the finer bins, then of missing and undeclared values
 
 
 def details_of(variables: Iterable[Variable]) -> Iterator[tuple[str, Detail]]:

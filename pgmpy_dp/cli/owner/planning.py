@@ -187,12 +187,7 @@ def foreseen(
     noise: Mapping[Clique, float] | None = None,
     priced: bool = True,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Describe the tables that would be measured at a price, for JSON and as lines.
-
-    `records` is a guess of their number, and `error` one of pairs whose least epsilon is asked for. `noise` is the
-    standard deviation in the cells of each table, where the price does not state scales of tables; it is not `priced`
-    where it does not tell the tables' shares of the price.
-    """
+    """Describe the tables that would be measured at a price, for JSON and as lines."""
     from pgmpy_dp.data.mechanisms.tables import deviations
     from pgmpy_dp.fitting.plans.outlook import Outlook
     from pgmpy_dp.privacy.guarantee import counted

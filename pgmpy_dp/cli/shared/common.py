@@ -155,12 +155,7 @@ def promised(guarantee: Guarantee) -> dict[str, Any]:
 
 @contextmanager
 def charged_already() -> Iterator[None]:
-    """Refuse a file that cannot be written with the loss that this means: its content is paid for.
-
-    Raises
-    ------
-    click.ClickException
-    """
+    """Refuse a file that cannot be written with the loss that this means: its content is paid for."""
     try:
         yield
     except OSError as error:

@@ -63,10 +63,6 @@ def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str,
 
     A command does not write to a file that it reads, nor two results to one file. With ``--force`` it overwrites files
     of the kind that it writes only, so that a ledger, or another file that was paid for, is not lost.
-
-    Raises
-    ------
-    click.ClickException
     """
     read: list[tuple[str, Path]] = []
     written: list[tuple[str, Path, FileOf]] = []

@@ -124,13 +124,7 @@ def _stated_cost(path: Path) -> Guarantee:
 
 
 def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str], found: Guarantee = DECLARED) -> list[str]:
-    """Write one edge per line, variables without edges by themselves, and what finding the edges cost as a comment.
-
-    Examples
-    --------
-    >>> edge_lines([("a", "b -> c")], ["a", "b -> c", "d e", "#1"])
-    ['a -> "b -> c"', 'd e', '"#1"']
-    """
+    """Write one edge per line, variables without edges by themselves, and what finding the edges cost as a comment."""
     edges = list(edges)
     joined = {name for edge in edges for name in edge}
     alone = [_quoted(name) for name in nodes if name not in joined]

@@ -55,14 +55,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 def in_command_words(message: str, command: click.Command | None = None) -> str:
-    """Put a message of the library into the words of a command, whose options are its parameters.
-
-    Examples
-    --------
-    >>> command = click.Command("release", params=[click.Option(["--delta"]), click.Option(["--mechanism"])])
-    >>> in_command_words('delta needs other noise: leave it out, or use mechanism="gaussian".', command)
-    '--delta needs other noise: leave it out, or use --mechanism gaussian.'
-    """
+    """Put a message of the library into the words of a command, whose options are its parameters."""
     context = click.get_current_context(silent=True)
     command = command or (None if context is None else context.command)
     named = [(p.name, p.opts[0]) for p in (command.params if command else ()) if isinstance(p, click.Option)]

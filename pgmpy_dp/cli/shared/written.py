@@ -115,13 +115,7 @@ def _writes_number(state: Any) -> bool:
 
 
 def guarded(cell: Any) -> Any:
-    """Put an apostrophe before a text that a spreadsheet would run, or that begins with an apostrophe.
-
-    Examples
-    --------
-    >>> [guarded(cell) for cell in ("=1+1", "'quoted", "-5", "yes", -5)]
-    ["'=1+1", "''quoted", '-5', 'yes', -5]
-    """
+    """Put an apostrophe before a text that a spreadsheet would run, or that begins with an apostrophe."""
     return f"'{cell}" if isinstance(cell, str) and (cell.startswith("'") or _would_run(cell)) else cell
 
 

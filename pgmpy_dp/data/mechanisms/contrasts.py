@@ -127,20 +127,11 @@ class _Residuals:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Measure residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`.
-
-    Attributes
-    ----------
-    scales : mapping of clique to float
-    delta : float
-    epsilon : float or Fraction, optional
-        The price. The scales are multiplied by a common factor, with which they cost at most that; without a price,
-        they are taken as they are.
-    """
+    """Measure residuals of sets of variables; see :meth:`pgmpy_dp.PrivateDataset.measure_residuals`."""
 
     scales: Mapping[Clique, float]
     delta: float
-    epsilon: float | Fraction | None = None
+    epsilon: float | Fraction | None = None  # to which the scales are multiplied; None: they are taken as they are
 
     def quote(self, public: PublicRecords) -> Quote[_Residuals]:
         """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""

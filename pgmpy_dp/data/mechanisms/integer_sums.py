@@ -46,11 +46,7 @@ def vector_sum(
 
 
 class CentredTables:
-    """Concatenated tables, and a public centre that is subtracted from every record's cell indicators.
-
-    See :meth:`~pgmpy_dp.data.mechanisms.sums.NoisySums.noisy_tables` for the parameters. ValueError unless the centre
-    has one number in [-1, 1] for each cell.
-    """
+    """Concatenated tables, and a public centre that is subtracted from every record's cell indicators."""
 
     def __init__(self, cliques: Sequence[Sequence[int]], shape: Sequence[int], centre: Vector | None) -> None:
         self._cliques, self._shape = cliques, shape
@@ -176,24 +172,12 @@ def row_products(rows: Vector, matrix: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Moments:
-    """For each of m records a vector x of d independent parts, with k weights for x and l weights for x x'.
+    """For each of m records a vector x of d independent parts, with k weights for x and l weights for x x'."""
 
-    Attributes
-    ----------
-    means : ndarray of float, shape (m, d)
-        Expected x.
-    variances : ndarray of float, shape (m, d), or None
-        Of the parts of x; None where they are known exactly.
-    first : ndarray of float, shape (m, k)
-        Weights of x, in [-1, 1].
-    second : ndarray of float, shape (m, l)
-        Weights of x x', in [0, 1].
-    """
-
-    means: Any
-    variances: Any
-    first: Any
-    second: Any
+    means: Any  # of x, of shape (m, d)
+    variances: Any  # of its parts, or None where they are known exactly
+    first: Any  # weights of x in [-1, 1], of shape (m, k)
+    second: Any  # weights of x x' in [0, 1], of shape (m, l)
 
     def checked(self, count: int, like: tuple[int, int, int] | None = None) -> Moments:
         """Convert the parts to float64 arrays; ValueError if one is not an array of numbers of its shape."""
@@ -222,41 +206,18 @@ class Moments:
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """Sums of moments over a sample, with Gaussian noise.
+    """Sums of moments over a sample, with Gaussian noise."""
 
-    Attributes
-    ----------
-    first : ndarray of float64, shape (k, d)
-        Sums of weight times x.
-    second : ndarray of float64, shape (l, d, d)
-        Sums of weight times the expectation of x x'. Symmetric; noise may make it indefinite.
-    first_deviation : float
-        Standard deviation of the noise on each entry of `first`.
-    second_deviation : float
-        The same for the diagonals of `second`; off the diagonals it is 1 / sqrt(2) of this.
-    """
-
-    first: Vector
-    second: Vector
+    first: Vector  # of shape (k, d)
+    second: Vector  # of shape (l, d, d); symmetric, but noise may make it indefinite
     first_deviation: float
-    second_deviation: float
+    second_deviation: float  # on the diagonal; 1 / sqrt(2) of it elsewhere
 
 
 @dataclass(frozen=True)
 class MomentGrid:
     """Grid on which moments are summed as integers, and the noise that hides a record in them.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        d, k and l, see :class:`Moments`.
-    shifts : tuple of int
-        Binary digits that are cut off the first and the second sums.
-    scales : tuple of float
-        Noise of the first sums and, for the second sums, of diagonals and of other entries, in steps of their grids.
-
-    Notes
-    -----
     Sensitivity. In units of their bounds, a record has a vector x and a matrix M = E[x x'] with |x| <= 1 and trace
     M <= 1, so that the Frobenius norm |M| <= 1. It adds u x, |u| <= 1, to each of k first sums and w M, 0 <= w <= 1, to
     each of l second sums. Let the noise have standard deviation s on first sums and s / mu on second sums, where
@@ -275,9 +236,9 @@ class MomentGrid:
     two neighbours by less than 1 step in each cell, for which the noise scales allow.
     """
 
-    shape: tuple[int, int, int]
-    shifts: tuple[int, int]
-    scales: tuple[float, float, float]
+    shape: tuple[int, int, int]  # d, k and l
+    shifts: tuple[int, int]  # binary digits that are cut off first and second sums
+    scales: tuple[float, float, float]  # of noise on first sums, and on diagonals and other entries of second ones
 
     @classmethod
     def of(cls, shape: tuple[int, int, int], noise_multiplier: float, neighbours: str) -> MomentGrid:
@@ -311,11 +272,6 @@ class MomentGrid:
         """Sum checked moments as integers, each record as many times as its count.
 
         `bound` limits the root of the trace of E[x x']; records beyond it are scaled down.
-
-        Returns
-        -------
-        list of ndarray of int64
-            First sums, diagonals of the second sums, and their other entries, all flat.
         """
         d, k, lots = self.shape
         one, other = np.triu_indices(d)

@@ -26,27 +26,12 @@ from pgmpy_dp.schema import Clique, Schema
 
 @dataclass(frozen=True)
 class Public:
-    """What is public about a private source.
-
-    Attributes
-    ----------
-    neighbours : {"add_remove", "replace_one"}
-    unit : Unit or None
-        How rows belong to units; None where records are units of their own.
-    total : int or None
-        The number of records, or of units that each count once, where it is public.
-    budget : PrivacyBudget
-        The ledger that pays. Only :meth:`pgmpy_dp.data.wall.Wall.release` charges it.
-    private : bool
-        Whether the noise gives privacy.
-    weights : Weights or None
-        How much records count; None where all count alike.
-    """
+    """What is public about a private source."""
 
     neighbours: str
     unit: Unit | None
-    total: int | None
-    budget: PrivacyBudget
+    total: int | None  # of records, or of units that each count once, where it is public
+    budget: PrivacyBudget  # only `Wall.release` charges it
     private: bool
     weights: Weights | None = field(default=None, kw_only=True)
 
@@ -152,17 +137,10 @@ class PrivateRecords:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of numbers in memory, as read by a mechanism's `read`.
-
-    Attributes
-    ----------
-    values : ndarray or csr_array, shape (rows, columns)
-    groups : ndarray of int64, or None
-        The index of each record's row; None where each record has a row of its own.
-    """
+    """Rows of numbers in memory, as read by a mechanism's `read`."""
 
     values: Any
-    groups: NDArray[np.int64] | None = None
+    groups: NDArray[np.int64] | None = None  # the row of each record; None where each has one of its own
 
     @property
     def size(self) -> int:

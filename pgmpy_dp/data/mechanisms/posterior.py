@@ -221,21 +221,11 @@ class _Grid:
 
 @dataclass(frozen=True)
 class _Part:
-    """Some states, and a bound on the total weight of all ways to divide a mass among them.
+    """Some states, and a bound on the total weight of all ways to divide a mass among them."""
 
-    Attributes
-    ----------
-    halves : tuple of _Part
-        Empty for a single state.
-    first : int
-        The first state.
-    bound : tuple
-        Knots, their values, bend and exponent, as arguments of `split_sums`.
-    """
-
-    halves: tuple[_Part, ...]
+    halves: tuple[_Part, ...]  # none for a single state
     first: int
-    bound: tuple[Floats, Floats, float, float]
+    bound: tuple[Floats, Floats, float, float]  # knots, their values, bend and exponent
 
 
 class SimplexPoints:

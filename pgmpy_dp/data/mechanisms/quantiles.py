@@ -78,11 +78,6 @@ def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:
     """Compute each inner edge's distance from each quantile, in ranks times `parts`: the lower, the better.
 
     If B of n values are below an edge, its score for quantile j of k is |k B - j n|.
-
-    Examples
-    --------
-    >>> [scores.tolist() for scores in edge_scores(np.array([1, 2, 1]), 2)]
-    [[2, 2]]
     """
     below = counts.cumsum()
     for quantile in range(1, parts):
@@ -96,10 +91,5 @@ def score_sensitivity(quantile: int, parts: int, neighbours: str, rows: int) -> 
     removing a unit thus changes it by at most max(j, k - j) `rows`. Replacing a unit moves each of at most `rows` rows
     from one of these cases to another, which changes it by at most k per row, so by at most k `rows`. The absolute
     value changes by no more.
-
-    Examples
-    --------
-    >>> score_sensitivity(1, 4, "add_remove", 1), score_sensitivity(1, 4, "replace_one", 2)
-    (3, 8)
     """
     return rows * (max(quantile, parts - quantile) if neighbours == "add_remove" else parts)

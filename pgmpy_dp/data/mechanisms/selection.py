@@ -45,25 +45,11 @@ _Terms = tuple[float, Mapping[Clique, _Scored]]
 
 @dataclass(frozen=True)
 class FarthestTables:
-    """Draw, one after another, cliques whose tables of the records are farthest from a public reference.
+    """Draw, one after another, cliques whose tables of the records are farthest from a public reference."""
 
-    Attributes
-    ----------
-    references : mapping of tuple of str to ndarray
-        The candidates with their expected counts, which are public, such as those of a model fitted to earlier
-        releases. Axes in clique order.
-    picks : int
-        Largest number of draws; fewer if no candidate is allowed any more.
-    epsilon, rho : float or None
-        Cost of all picks together; exactly one is given. Rho is that of zCDP, for the exponential mechanism; epsilon is
-        pure, for permute-and-flip.
-    allowed : callable
-        Function of the cliques already chosen that returns those that may be chosen next, without seeing records.
-    """
-
-    references: Mapping[Clique, NDArray[np.float64]]
+    references: Mapping[Clique, NDArray[np.float64]]  # expected counts of each candidate, which are public
     picks: int
-    allowed: Callable[[Sequence[Clique]], Collection[Clique]]
+    allowed: Callable[[Sequence[Clique]], Collection[Clique]]  # by those chosen before; it sees no record
     epsilon: float | Fraction | None = None
     rho: float | None = None
 

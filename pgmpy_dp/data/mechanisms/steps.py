@@ -57,10 +57,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Choose:
-    """Ask for tables far from their references; see :class:`~pgmpy_dp.data.mechanisms.selection.FarthestTables`.
-
-    The answer lists cliques; it is empty if there are no references.
-    """
+    """Ask for tables far from their references; see :class:`~pgmpy_dp.data.mechanisms.selection.FarthestTables`."""
 
     references: Mapping[Clique, Vector]
     allowed: Callable[[Sequence[Clique]], Collection[Clique]]
@@ -77,28 +74,12 @@ class _Terms:
 
 @dataclass(frozen=True)
 class TablesInSteps(Generic[Result]):
-    """A method of several steps for one price.
+    """A method of several steps for one price."""
 
-    Attributes
-    ----------
-    steps : sequence of Step
-        Their shares count in proportion.
-    epsilon, delta : float
-        Cost of all steps together. With a delta, the steps use Gaussian noise and the exponential mechanism; without,
-        Laplace noise and permute-and-flip.
-    asking : callable
-        Makes a generator that yields what each step asks for, in order, is sent the answers, and returns the result. It
-        does not see records.
-    label : str
-        Label of the charge.
-    chooses : str
-        What the result decides about later answers, such as "a graph"; see `Cost`.
-    """
-
-    steps: Sequence[Step]
+    steps: Sequence[Step]  # whose shares count in proportion
     epsilon: float | Fraction
     delta: float
-    asking: Callable[[], Asking[Result]]
+    asking: Callable[[], Asking[Result]]  # yields what each step asks for; it sees no record
     label: str
     chooses: str = ""
 
@@ -184,16 +165,7 @@ Asked = Callable[[float | None, NoisyMarginals | None], Mapping[Clique, float]]
 
 @dataclass(frozen=True)
 class StagedTables:
-    """Tables in stages, as one release that pools them: what a stage measures follows from the stages before.
-
-    Attributes
-    ----------
-    stages : sequence of (float, callable)
-        Each stage's share of the privacy loss, and what it asks for. It does not see records. Without a release, it
-        says what it would ask for if nothing but the number of units were known, or not even that.
-    epsilon, delta, label
-        See :class:`TablesInSteps`.
-    """
+    """Tables in stages, as one release that pools them: what a stage measures follows from the stages before."""
 
     stages: Sequence[tuple[float, Asked]]
     epsilon: float | Fraction
