@@ -42,24 +42,12 @@ NOISE = choice("auto", "laplace", "gaussian")
 
 @dataclass(frozen=True)
 class Plan:
-    """The mechanism of an estimator and its noise, known before any record is read.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The mechanism for `PrivateDataset.release`; for tables, with `cliques` and `weights`.
-    quote : Quote
-        The charge and the guarantee; its `terms` are the public parameters of the noise.
-    public : PublicRecords
-        What is public of the records.
-    records : float, optional
-        A public guess of the number of records, or of units.
-    """
+    """The mechanism of an estimator and its noise, known before any record is read."""
 
     mechanism: Mechanism[Any, Any, Any]
-    quote: Quote[Any]
+    quote: Quote[Any]  # the charge and the guarantee; its `terms` are the public parameters of the noise
     public: PublicRecords
-    records: float | None = None
+    records: float | None = None  # a public guess of the number of records, or of units
 
     def __repr__(self) -> str:
         return f"Plan({self.quote.cost.label}: {self.guarantee})"
@@ -88,13 +76,7 @@ class Plan:
 
     @property
     def outlook(self) -> Outlook:
-        """Predicted accuracy for the guessed number of records.
-
-        Raises
-        ------
-        ValueError
-            If no number was guessed, or no tables are planned.
-        """
+        """Predicted accuracy for the guessed number of records."""
         if self.records is None:
             raise ValueError("The number of records may be private: give plan a guess of it, such as records=8000.")
         noise = self.noise

@@ -62,28 +62,14 @@ EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may 
 
 @dataclass(frozen=True)
 class Density:
-    """A piecewise constant density on cells within bins.
-
-    Attributes
-    ----------
-    bounds : ndarray of shape (cells + 1,)
-    owners : ndarray of int, shape (cells,)
-        The bin of each cell.
-    shares : ndarray of shape (cells,)
-        Probability of each cell given its bin.
-    least, most : ndarray of shape (cells,)
-        The bounds of what was counted: the bin, or its cell in a finer histogram. Nothing but the smoothness of the
-        density tells where in between the numbers of a cell are. In a tail, the outer one is the cell's own.
-    draw : callable
-        Returns `DRAWS` draws of the shares from the posterior, the same in each call.
-    """
+    """A piecewise constant density on cells within bins."""
 
     bounds: Vector
-    owners: NDArray[np.intp]
-    shares: Vector
+    owners: NDArray[np.intp]  # the bin of each cell
+    shares: Vector  # probability of each cell given its bin
     least: Vector
     most: Vector
-    draw: Callable[[], Vector]
+    draw: Callable[[], Vector]  # returns `DRAWS` draws of the shares from the posterior, the same in each call
 
     @cached_property
     def drawn(self) -> Vector:
@@ -98,25 +84,12 @@ class Density:
 
 @dataclass(frozen=True)
 class FineHistogram:
-    """A noisy histogram whose cells divide the bins.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (cells + 1,)
-    shares : ndarray of shape (cells,)
-        Noisy shares of the records.
-    noise : float
-        Standard deviation of the noise in a share.
-    law : type
-        The distribution of the noise.
-    records : float
-        The number of records.
-    """
+    """A noisy histogram whose cells divide the bins."""
 
     edges: Vector
-    shares: Vector
-    noise: float
-    law: Law
+    shares: Vector  # noisy shares of the records
+    noise: float  # standard deviation of the noise in a share
+    law: Law  # the distribution of the noise
     records: float
 
     def clear(self, expected: Vector | float) -> NDArray[np.bool_]:
@@ -148,29 +121,15 @@ class _Scale:
 
 @dataclass(frozen=True)
 class _Problem:
-    """The posterior of a log-density on one scale.
-
-    Attributes
-    ----------
-    scale : _Scale
-    least : ndarray of shape (cells,)
-        The log-density less this falls outwards in tails.
-    sums : ndarray of shape (rows, cells)
-        Which cells make up each bin that has a datum.
-    shares, variances : ndarray of shape (rows,)
-    falling : ndarray of int
-        Cells of tails, without the last of them.
-    outwards : ndarray
-        1 where the next cell lies outwards, and -1 where it lies inwards.
-    """
+    """The posterior of a log-density on one scale."""
 
     scale: _Scale
-    least: Vector
-    sums: Vector
+    least: Vector  # the log-density less this falls outwards in tails
+    sums: Vector  # which cells make up each bin that has a datum
     shares: Vector
     variances: Vector
-    falling: NDArray[np.intp]
-    outwards: Vector
+    falling: NDArray[np.intp]  # cells of tails, without the last of them
+    outwards: Vector  # 1 where the next cell lies outwards, and -1 where it lies inwards
 
     def solve(self, covariance: Vector, start: Vector) -> tuple[float, Vector]:
         """Find the mode by Newton's method, and return the loss there and the mode."""
@@ -259,29 +218,7 @@ def fit_density(
     whole: bool,
     fine: FineHistogram | None = None,
 ) -> Density:
-    """Fit a density to the noisy shares of bins.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (bins + 1,)
-        Finite and increasing.
-    shares, variances : ndarray of shape (bins,)
-        Shares of the records, at least 0, and the positive variances of their errors.
-    told : ndarray of bool, shape (bins,)
-        Bins whose share is informative about the density; others hold a spike, and the density is interpolated.
-    whole : bool
-        Whether numbers are integers: cells then have integer bounds.
-    fine : FineHistogram, optional
-        Its edges include those of the bins.
-
-    Examples
-    --------
-    >>> edges, shares = np.array([0.0, 1.0, 2.0, 100.0]), np.array([0.6, 0.24, 0.16])
-    >>> density = fit_density(edges, shares, np.full(3, 1e-6), np.ones(3, bool), whole=False)
-    >>> middles = (density.bounds[1:] + density.bounds[:-1]) / 2
-    >>> bool(2 < np.bincount(density.owners, density.shares * middles)[-1] < 5)
-    True
-    """
+    """Fit a density to the noisy shares of bins."""
     size = len(shares)
     if size == 1 or not told.any():
         flat = Density(edges, np.arange(size), np.ones(size), edges[:-1], edges[1:], lambda: np.ones((DRAWS, size)))

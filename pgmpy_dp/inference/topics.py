@@ -30,15 +30,7 @@ TOLERANCE, ITERATIONS = 1e-3, 100
 
 
 class Topics:
-    """Topics as Dirichlet distributions over words, and inference of documents under them.
-
-    Parameters
-    ----------
-    concentrations : ndarray of float64, shape (topics, words)
-        Dirichlet parameters lambda.
-    prior : ndarray of float64, shape (topics,)
-        Dirichlet parameters alpha of a document's topics.
-    """
+    """Topics as Dirichlet distributions over words, and inference of documents under them."""
 
     def __init__(self, concentrations: Matrix, prior: Matrix) -> None:
         self.concentrations, self.prior = concentrations, prior

@@ -44,17 +44,7 @@ FEW_STATES = 1000
 
 
 class Uncertain(Protocol):
-    """An answer with its uncertainty.
-
-    Attributes
-    ----------
-    values : ndarray of shape (answers,)
-        Probabilities of joint states, flattened, or a single mean.
-    records : float
-        The number of records with the evidence.
-    least : float
-        A lower bound of `records` that holds with a probability of 95 %.
-    """
+    """An answer with its uncertainty."""
 
     @property
     def values(self) -> Vector: ...
@@ -68,21 +58,7 @@ class Uncertain(Protocol):
 
 
 class Fitted(ABC):
-    """What a model keeps of its fit: replaced whole, never edited. What follows from it is computed once, on demand.
-
-    Attributes
-    ----------
-    schema : Schema
-        The variables and states, in the order of answers.
-    releases : tuple of releases
-        From which bounds and the test of fit are computed.
-    declared : tuple of Schema
-        Those of the original records, if they are known.
-    total : float
-        The number of records, as the release reports it.
-    check : FitCheck or None
-        The result of the test of fit, if it was run.
-    """
+    """What a model keeps of its fit: replaced whole, never edited. What follows from it is computed once, on demand."""
 
     if TYPE_CHECKING:  # fields, or computed
 

@@ -40,28 +40,13 @@ Places = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Shape:
-    """A density within bins.
-
-    Attributes
-    ----------
-    density : Density
-        Its bounds are in steps of the last decimal, or in the variable's unit if numbers may have any decimals.
-    chances : ndarray of shape (bins,)
-        Probabilities of the bins.
-    spikes : ndarray of bool, shape (bins,)
-        Bins that hold one number and are not informative about their neighbours.
-    leans : ndarray of bool, shape (bins,)
-        Bins whose density depends on other variables: the others, but for those without an end, where noise in the
-        probability of a tail would decide the mean.
-    step : float or None
-        The number of steps in a unit; None if numbers may have any decimals.
-    """
+    """A density within bins."""
 
     density: Density
-    chances: Vector
-    spikes: NDArray[np.bool_]
+    chances: Vector  # probabilities of the bins
+    spikes: NDArray[np.bool_]  # bins that hold one number and are not informative about their neighbours
     leans: NDArray[np.bool_]
-    step: float | None
+    step: float | None  # the number of steps in a unit; None if numbers may have any decimals
 
     @cached_property
     def middles(self) -> Vector:
@@ -253,14 +238,7 @@ def shape_of(
     detail: tuple[tuple[float, ...], float] | None = None,
     law: Law = GaussianNoise,
 ) -> Shape:
-    """Find the shape of a number from the probabilities of its bins, and its histogram in detail.
-
-    Examples
-    --------
-    >>> shape = shape_of(Bins([0, 1, 10, 20, 1000]), (0.5, 0.3, 0.15, 0.05), 5.0, 10_000.0)
-    >>> shape.means.round().tolist()
-    [0.0, 6.0, 13.0, 28.0]
-    """
+    """Find the shape of a number from the probabilities of its bins, and its histogram in detail."""
     ends, records = bins.closed(), _RECORDS if total is None else total
     steps = ends.steps()
     edges = np.array(ends.edges if steps is None else steps, dtype=np.float64)
@@ -308,23 +286,13 @@ def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
 
 @dataclass(frozen=True)
 class WithinBins:
-    """Draws numbers within the bins of records.
-
-    Attributes
-    ----------
-    states : mapping of variable to states
-        In the order of `given_others`.
-    given_others : callable, optional
-        See `pgmpy_dp.inference.distribution.GivenOthers`; without it, numbers depend on their bins alone.
-    draw : int, optional
-        A draw of the shapes, in place of their estimates.
-    """
+    """Draws numbers within the bins of records."""
 
     shapes: Mapping[str, Shape]
     generator: np.random.Generator
-    states: Mapping[str, Sequence[Any]]
+    states: Mapping[str, Sequence[Any]]  # in the order of `given_others`
     given_others: Callable[[str, NDArray[np.integer]], Vector] | None = None
-    draw: int | None = None
+    draw: int | None = None  # a draw of the shapes, in place of their estimates
 
     def __call__(self, variable: str, bins: Bins, places: NDArray[Any], known: NDArray[np.bool_]) -> Vector:
         """Draw a number in the bin of each known record."""

@@ -31,20 +31,12 @@ Codes = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Rows:
-    """Public records as positions of states.
-
-    Attributes
-    ----------
-    variables : list of str
-        The columns of the data, followed by the variables without a column.
-    codes : ndarray of shape (rows, variables)
-        Missing values are -1.
-    """
+    """Public records as positions of states."""
 
     data: pd.DataFrame
     schema: Schema
-    variables: list[str]
-    codes: Codes
+    variables: list[str]  # the columns of the data, followed by the variables without a column
+    codes: Codes  # missing values are -1
 
     @classmethod
     def of(cls, data: pd.DataFrame, schema: Schema, declared: Sequence[Schema], predicted: Sequence[str]) -> Self:
@@ -205,13 +197,6 @@ def checked_evidence(
     A value that is not a state is read like a cell of the records: a number means the bin that contains it, and one of
     the variable's `missing_values` means the state for missing values. The state for other values must be given by its
     name; otherwise every misspelt state would mean it.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.schema import Bins
-    >>> schema = Schema({"age": Bins([0, 18, 65])}, missing={"age": "unknown"}, missing_values=["?"])
-    >>> checked_evidence(schema, {"age": 18}), checked_evidence(schema, {"age": "?"})
-    ({'age': '18_to_65'}, {'age': 'unknown'})
     """
     if not isinstance(evidence, Mapping | None):
         raise TypeError(f'evidence must be a dict such as {{"smoke": "yes"}}, got {shown(evidence)}.')
@@ -229,13 +214,6 @@ def checked_records(
     """Convert the cells of public records to positions of states, each as in `checked_evidence`.
 
     Missing cells (None, NaN) are -1, for the caller to refuse or predict.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.schema import Bins
-    >>> records = pd.DataFrame({"age": [40.0, None, 3.0]})
-    >>> checked_records(Schema({"age": Bins([0, 18, 65])}), records)["age"].tolist()
-    [1, -1, 0]
     """
     found = {}
     for variable, column in records.items():

@@ -67,23 +67,13 @@ class Contents:
 
 @dataclass(frozen=True)
 class DrawnAnswers:
-    """The answer in each draw; see `pgmpy_dp.models.fitted.Uncertain`.
-
-    Attributes
-    ----------
-    contained : tuple of ndarrays of the same shape
-        Draws of other answers that the bounds contain too.
-    counts : ndarray of shape (draws,)
-        The number of records with the evidence.
-    records : float
-        Their mean.
-    """
+    """The answer in each draw; see `pgmpy_dp.models.fitted.Uncertain`."""
 
     values: Vector
     drawn: Vector
-    contained: tuple[Vector, ...]
-    counts: Vector
-    records: float
+    contained: tuple[Vector, ...]  # draws of other answers that the bounds contain too
+    counts: Vector  # the number of records with the evidence
+    records: float  # their mean
 
     @property
     def least(self) -> float:
@@ -96,27 +86,17 @@ class DrawnAnswers:
 
 @dataclass(frozen=True, eq=False)
 class FittedNetwork(Fitted):
-    """A network's fit, for the contents that the network has.
-
-    Attributes
-    ----------
-    promised : frozenset of tables
-        Those that the guarantee holds for.
-    draws, seed : int
-        How many networks are drawn from their posterior for bounds.
-    estimated : PosteriorNetworks or None
-        Those that the estimator drew.
-    """
+    """A network's fit, for the contents that the network has."""
 
     network: Network
     contents: Contents
-    promised: Tables = frozenset()
+    promised: Tables = frozenset()  # those that the guarantee holds for
     guarantee: Guarantee | None = None
     releases: tuple[Release, ...] = ()
     declared: tuple[Schema, ...] = ()
     draws: int = 200
     seed: int = 0
-    estimated: PosteriorNetworks | None = None
+    estimated: PosteriorNetworks | None = None  # those that the estimator drew
 
     def changed(self, without: Sequence[str] = (), **fields: Any) -> Self:
         """Replace fields, and keep what was computed, but for what is listed."""

@@ -48,13 +48,7 @@ class NamedFactor(DiscreteFactor):
     """A factor whose states are accessed only by name."""
 
     def reduce(self, values: Any, inplace: bool = True, show_warnings: bool = True) -> Any:
-        """Reduce to given states of some variables.
-
-        Raises
-        ------
-        KeyError
-            If a variable has no such state.
-        """
+        """Reduce to given states of some variables."""
         values = values if isinstance(values, str) else [self._named(pair) for pair in values]
         return super().reduce(values, inplace=inplace, show_warnings=show_warnings)
 
@@ -81,15 +75,7 @@ class NamedCPD(NamedFactor, TabularCPD):
 
 
 def named(table: Table) -> Table:
-    """View a table of pgmpy with access by name only; a change of either table changes both.
-
-    Examples
-    --------
-    >>> factor = named(DiscreteFactor(["smoke"], [2], [0.3, 0.7], {"smoke": ["yes", "no"]}))
-    >>> factor.reduce([("smoke", 1)])
-    Traceback (most recent call last):
-    KeyError: "state: 1 is an unknown for variable: smoke. It must be one of ['yes', 'no']"
-    """
+    """View a table of pgmpy with access by name only; a change of either table changes both."""
     kind = NamedCPD if isinstance(table, TabularCPD) else NamedFactor
     own = kind.__new__(kind)
     own.__dict__ = vars(table)
@@ -444,11 +430,6 @@ class PrivateNetwork(Model):
         """Attach the releases that the network's file carries, if any.
 
         The file's own guarantee is kept if its privacy loss is larger than theirs.
-
-        Raises
-        ------
-        ReleaseFormatError
-            If it is smaller, or is for another neighbouring relation or unit.
         """
         if releases:
             before = self._forget()
@@ -569,13 +550,7 @@ class PrivateNetwork(Model):
         raise NotImplementedError
 
     def _keep(self, estimator: Any) -> None:
-        """Keep an estimator's release, its guarantee, and the posterior if it drew one.
-
-        Warns
-        -----
-        UserWarning
-            If it has no guarantee and its name does not say so, as with pgmpy's own estimators.
-        """
+        """Keep an estimator's release, its guarantee, and the posterior if it drew one."""
         self._forget()
         for _, data in self.nodes(data=True):  # type: ignore[attr-defined]
             data.pop(GRAPH_KEY, None)

@@ -76,14 +76,6 @@ def make_consistent(
     For each set A of variables that tables have in common, smallest first, the marginals over A are averaged (17) and
     each table's deviation from the average is spread evenly over its cells (18). A later, larger A does not change the
     marginals over smaller ones, since its average agrees with them.
-
-    Parameters
-    ----------
-    tables : mapping of clique to ndarray
-    weights : mapping of clique to float
-        Positive.
-    total : float, optional
-        Known sum of all tables.
     """
     agreed = {clique: np.array(table, dtype=np.float64) for clique, table in tables.items()}
     for common in intersections(tables):

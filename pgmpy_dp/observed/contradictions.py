@@ -167,25 +167,6 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
     (y - T p)^2 / (v + T p), where y are noisy counts of variance v and sum T, and p are the shares in all parts
     together. Its null distribution is that of Poisson counts with shares p and fresh noise, as a gamma distribution
     with the simulated mean and variance. All tests together falsely name something in about one of a hundred unions.
-
-    Parameters
-    ----------
-    union : UnitedMarginals
-    seed : int
-        Of the simulation; privacy does not depend on it.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.observed.united_marginals import union as united
-    >>> from pgmpy_dp.release import Guarantee
-    >>> from pgmpy_dp.schema import Schema
-    >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
-    >>> parts = {
-    ...     name: NoisyMarginals(schema, {("smoke",): np.array(counts)}, scales, Guarantee.of(1.0))
-    ...     for name, counts in {"north": [310, 680], "south": [290, 704], "west": [600, 390]}.items()
-    ... }
-    >>> unlike(united(parts)), unlike(united({name: parts[name] for name in ("north", "south")}))
-    ((('smoke',),), ())
     """
     singles = [(v,) for v in union.variables if v != union.variable]
     whole = {frozenset(clique[1:]): clique[1:] for clique in union.cliques if len(clique) > 2}

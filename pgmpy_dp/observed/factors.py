@@ -186,18 +186,6 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
 
     A rule restricts the CPD of the last of its variables in topological order. A configuration of the other variables
     that leaves this variable no state is impossible, which is a rule about the other variables.
-
-    Parameters
-    ----------
-    scopes : sequence of tuples of str
-        Families of a Bayesian network, each node before its parents.
-    schema : Schema
-        Its rules are about variables of the network only.
-
-    Returns
-    -------
-    dict of family to ndarray of bool
-        The families with zeros. Columns of impossible parent configurations are all True.
     """
     family_of = {scope[0]: scope for scope in scopes}
     graph = nx.DiGraph([(parent, scope[0]) for scope in scopes for parent in scope[1:]])

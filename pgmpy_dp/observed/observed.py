@@ -36,23 +36,12 @@ _MOST_CELLS, _GROWTH = 2**17, 2
 
 @dataclass(frozen=True, eq=False)
 class Observed(LinearObservations):
-    """Joint observations y = A n + independent noise from several releases of the same records.
-
-    Attributes
-    ----------
-    releases : tuple of Release
-    schema : Schema
-        Schema of the model's variables.
-    total : float
-        Number of records, or its estimate.
-    total_variance : float
-        Variance of `total`; 0 if the number is public.
-    """
+    """Joint observations y = A n + independent noise from several releases of the same records."""
 
     releases: tuple[Release, ...]
     schema: Schema
-    total: float
-    total_variance: float
+    total: float  # number of records, or its estimate
+    total_variance: float  # variance of `total`; 0 if the number is public
 
     @classmethod
     def of(
@@ -61,13 +50,7 @@ class Observed(LinearObservations):
         variables: Sequence[str],
         chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
     ) -> Observed:
-        """Join the observations of some variables, from those tables of the releases that `chosen` selects.
-
-        Raises
-        ------
-        SchemaError
-            If releases disagree on the states of a variable, or a variable is in no release.
-        """
+        """Join the observations of some variables, from those tables of the releases that `chosen` selects."""
         from scipy import sparse
 
         schema = agreed_schema(releases, variables)
@@ -101,16 +84,7 @@ class Observed(LinearObservations):
         return Layout.of(self.schema.cardinalities(), self.cliques)
 
     def residuals(self, shares: Vector) -> tuple[Vector, Vector]:
-        """Compare with a model's probabilities of the cells of `cliques`.
-
-        Returns
-        -------
-        residuals : ndarray
-            Observations minus their expectations.
-        weights : ndarray
-            One over their standard deviations by noise and by the sampling of the records, so that the product is
-            standardised. Equal rows of one unit may raise the sampling variance by up to their number.
-        """
+        """Compare with a model's probabilities of the cells of `cliques`."""
         expected, squares = self.total * self.expected(shares), self.total * self.expected_squares(shares)
         sampling = self.repeats * np.maximum(squares - expected**2 / self.total, 0.0)
         weights: Vector = 1.0 / np.sqrt(np.maximum(self.noise.variance, LEAST_VARIANCE) + sampling)

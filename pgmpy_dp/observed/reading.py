@@ -49,15 +49,7 @@ class MeanTables(IndependentTables):
 
 @singledispatch
 def observe(release: Any, variables: Sequence[str]) -> LinearObservations:
-    """Return noisy linear observations of the marginals of these variables.
-
-    Raises
-    ------
-    TypeError
-        If the release has no tables.
-    ValueError
-        If the release contains no observation of a variable, or too many coefficients to fit.
-    """
+    """Return noisy linear observations of the marginals of these variables."""
     found: LinearObservations = release.observations(variables)  # raises, with what it holds
     return found
 

@@ -62,18 +62,9 @@ NEGLIGIBLE = 0.05
 
 @dataclass(frozen=True)
 class Path:
-    """Parameters and likelihoods of CGM-EM at each iteration.
+    """Parameters and likelihoods of CGM-EM at each iteration."""
 
-    Attributes
-    ----------
-    potentials : list of ndarray of shape (engine.layout.size,)
-        Log-potentials at the start and after each iteration.
-    likelihoods : list of float
-        The E-step's maximum minus N A(theta) for each entry of `potentials`, in nats and without the constants of
-        log p(y | n).
-    """
-
-    potentials: list[Vector]
+    potentials: list[Vector]  # log-potentials at the start and after each iteration
     likelihoods: list[float]
 
 

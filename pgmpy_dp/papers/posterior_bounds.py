@@ -89,20 +89,7 @@ def posterior_divergence(
 
 @dataclass(frozen=True)
 class DivergenceBound:
-    """Bounds on the divergence by Theorem 1, with the paper's constants and with refined ones.
-
-    Attributes
-    ----------
-    expectation : float
-        Bound on the expected divergence in nats: the smaller of `paper_expectation`, which grows with the number of
-        records, and scale**2 times the sum of trigamma(alpha), which does not.
-    deviation : float
-        Bound on the excess of the divergence over its expectation, in nats, which fails with at most the failure
-        probability. By McDiarmid's inequality with range n log((alpha + n) (beta + n)) for each row's term.
-    paper_expectation, paper_deviation : float
-        The same with the paper's constants n log((alpha + n) (beta + n)) and
-        (2 n + 1) log((alpha + n + 1) (beta + n + 1)), which are recalled and not checked against the print.
-    """
+    """Bounds on the divergence by Theorem 1, with the paper's constants and with refined ones."""
 
     expectation: float
     deviation: float

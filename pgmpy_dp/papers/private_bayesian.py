@@ -175,20 +175,7 @@ def check_prior(prior_type: Any, equivalent_sample_size: Any, pseudo_counts: Any
 def prior_counts(
     scopes: Sequence[Clique], schema: Schema, prior_type: str, equivalent_sample_size: Any, pseudo_counts: Any
 ) -> dict[Clique, Vector]:
-    """Compute the Dirichlet parameters of every family, as in pgmpy's `DiscreteBayesianEstimator`.
-
-    Parameters
-    ----------
-    scopes : sequence of tuples of str
-        Families: the node, then its parents in pgmpy's order.
-    schema : Schema
-    prior_type : {"BDeu", "K2", "dirichlet"}
-        `equivalent_sample_size` spread over the family's cells; 1 everywhere; or `pseudo_counts`.
-    equivalent_sample_size : float or mapping of node to float
-    pseudo_counts : float or mapping of node to array of shape (states, configurations of the parents)
-
-    Raises ValueError if a parameter is missing, has another shape, or is not positive.
-    """
+    """Compute the Dirichlet parameters of every family, as in pgmpy's `DiscreteBayesianEstimator`."""
     check_prior(prior_type, equivalent_sample_size, pseudo_counts)
     found = {}
     for scope in scopes:

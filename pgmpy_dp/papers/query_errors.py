@@ -31,21 +31,11 @@ Evidence = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class QueryErrors:
-    """Errors of a set of distributions.
+    """Errors of a set of distributions."""
 
-    Attributes
-    ----------
-    l1 : float
-        Sum of absolute differences, averaged over the distributions.
-    divergence : float
-        KL(reference || fitted) in nats, averaged over the distributions, with fitted probabilities of at least 1e-6.
-    distances : tuple of float
-        The L1 error of each distribution.
-    """
-
-    l1: float
+    l1: float  # sum of absolute differences, averaged over the distributions
     divergence: float
-    distances: tuple[float, ...]
+    distances: tuple[float, ...]  # the L1 error of each distribution
 
 
 def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
@@ -175,32 +165,16 @@ def _errors(pairs: Sequence[tuple[Vector, ...]]) -> QueryErrors:
 
 @dataclass(frozen=True)
 class ErrorBounds:
-    """Bounds on the L1 error of one sum-product step of variable elimination, and the quantities behind them.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Bounds on the L1 error.
-    neighbourhood : int
-        eta: one plus the largest number of neighbours of a node.
-    treewidth : int
-        kappa: width of the elimination order found, at least the treewidth of the moral graph.
-    states : int
-        d: the largest number of states.
-    smallest_error, largest_error : float
-        Smallest and largest absolute error of an entry of a CPD.
-    smallest_entry : float
-        Smallest entry of the true CPDs.
-    """
+    """Bounds on the L1 error of one sum-product step of variable elimination, and the quantities behind them."""
 
     lower: float
     upper: float
-    neighbourhood: int
-    treewidth: int
-    states: int
+    neighbourhood: int  # eta: one plus the largest number of neighbours of a node
+    treewidth: int  # kappa: width of the elimination order found, at least the treewidth of the moral graph
+    states: int  # d: the largest number of states
     smallest_error: float
     largest_error: float
-    smallest_entry: float
+    smallest_entry: float  # smallest entry of the true CPDs
 
 
 def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> ErrorBounds:

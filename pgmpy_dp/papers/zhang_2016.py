@@ -60,11 +60,6 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
     It follows from the lower bound w**|I| on a record's probability. It is valid, but coarser than
     :func:`~pgmpy_dp.privacy.posterior.truncation`, and needs an epsilon above 2 |I| log r for nodes of r states.
-
-    Raises
-    ------
-    ValueError
-        If epsilon is too small; the message states the smallest epsilon.
     """
     posterior.truncation(states, epsilon, neighbours)  # refuses an epsilon too small for floating-point numbers
     target = float(epsilon)

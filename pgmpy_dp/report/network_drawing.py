@@ -94,13 +94,7 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
 
 
 def shortened(names: Iterable[str]) -> dict[str, str]:
-    """Cut names so that they fit in a box and stay different: at their ends, else in their middles, else by number.
-
-    Examples
-    --------
-    >>> list(shortened(["blood_pressure_systolic_1", "blood_pressure_systolic_2", "age"]).values())
-    ['blood_p…tolic_1', 'blood_p…tolic_2', 'age']
-    """
+    """Cut names so that they fit in a box and stay different: at their ends, else in their middles, else by number."""
     full, half = {name: printable(name) for name in names}, _LONGEST // 2 - 1
     number = {name: place for place, name in enumerate(full, 1)}
 

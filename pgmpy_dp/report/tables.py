@@ -46,15 +46,9 @@ class MarginalNoise:
 
 @dataclass(frozen=True)
 class ReleasedTable(TableNoise):
-    """A released table, judged by the cells that its noise hides.
+    """A released table, judged by the cells that its noise hides."""
 
-    Attributes
-    ----------
-    hidden : float
-        Share of the cells that rules allow whose count is below two standard deviations of the noise.
-    """
-
-    hidden: float = 0.0
+    hidden: float = 0.0  # share of the cells that rules allow whose count is below two standard deviations of the noise
 
     @property
     def level(self) -> str:
@@ -102,15 +96,7 @@ _SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # width of the map, and bounds fo
 
 @dataclass(frozen=True)
 class TableFit:
-    """Fit of a model to one table of the release, with `error`, `noise` and `excess` as `compare` defines them.
-
-    Attributes
-    ----------
-    detectable : float
-        The smallest total variation between the model's table and the records' that puts the table beyond its noise
-        with a probability of 80 %, if it is spread over all cells; in fewer cells it is seen more often. It follows
-        from the noise alone, and is above 1 where the noise hides everything.
-    """
+    """Fit of a model to one table of the release, with `error`, `noise` and `excess` as `compare` defines them."""
 
     variables: Clique
     error: float

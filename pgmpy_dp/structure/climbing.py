@@ -25,16 +25,9 @@ _RESTARTS, _MOST_PERTURBED = 100, 5  # number of restarts, and most nodes that l
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Allowed and required edges between variables, by index.
+    """Allowed and required edges between variables, by index."""
 
-    Attributes
-    ----------
-    allowed : ndarray of bool, shape (variables, variables)
-        From the row's variable to the column's.
-    required : tuple of pairs
-    """
-
-    allowed: NDArray[np.bool_]
+    allowed: NDArray[np.bool_]  # from the row's variable to the column's
     required: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -97,26 +90,6 @@ def climb(
     local maximum: a first edge between effects of a common cause stays. So some nodes, drawn at random, lose their
     edges, and the climb continues from there; if it ends higher, that graph is kept (iterated local search; Lourenço,
     Martin and Stützle 2003). The random choices are repeatable.
-
-    Parameters
-    ----------
-    score : callable
-        Score of a node and its parents; a graph's score is the sum over nodes.
-    allowed : ndarray of bool, shape (nodes, nodes)
-        Whether there may be an edge from the row's node to the column's.
-    required : iterable of pairs
-        Edges that the search starts from and never removes.
-    max_indegree : int
-
-    Returns
-    -------
-    list of tuples of int
-        The parents of each node.
-
-    Examples
-    --------
-    >>> climb(lambda node, parents: float((node, parents) == (1, (0,))), ~np.eye(3, dtype=bool), [], 2)
-    [(), (0,), ()]
     """
     generator, known = np.random.default_rng(_SEED), dict[tuple[int, Parents], float]()
 
@@ -220,13 +193,7 @@ class _Graph:
 
 
 def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:
-    """Return which nodes are reachable from each node, including itself.
-
-    Examples
-    --------
-    >>> reachable([(), (0,), (1,)]).astype(int).tolist()
-    [[1, 1, 1], [0, 1, 1], [0, 0, 1]]
-    """
+    """Return which nodes are reachable from each node, including itself."""
     count = len(parents)
     ancestors, size = [1 << node for node in range(count)], -(-count // 8)
     for node in TopologicalSorter(dict(enumerate(parents))).static_order():

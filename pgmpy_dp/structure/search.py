@@ -46,23 +46,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Steps:
-    """Shares of the privacy loss, of rho or of epsilon; only their proportions count.
+    """Shares of the privacy loss, of rho or of epsilon; only their proportions count."""
 
-    Attributes
-    ----------
-    singles : float
-        Tables of one variable.
-    forest : Round
-    rounds : tuple of Round
-        Exactly one of them measures families.
-    edges : float
-        Number of edges that a round adds, per variable.
-    """
-
-    singles: float
+    singles: float  # tables of one variable
     forest: Round
-    rounds: tuple[Round, ...]
-    edges: float = 0.25
+    rounds: tuple[Round, ...]  # exactly one of them measures families
+    edges: float = 0.25  # number of edges that a round adds, per variable
 
     def listed(self, variables: int) -> list[tuple[str, Step]]:
         """List the names of all steps for this number of variables, with their shares of the whole."""
@@ -113,13 +102,7 @@ def penalty(release: ReleasedTables, variables: Sequence[str]) -> float:
 
 @dataclass
 class DrawnRecords:
-    """Records whose tables can be counted for any variables.
-
-    Attributes
-    ----------
-    codes : ndarray of int, shape (variables, records)
-    cardinalities : sequence of int
-    """
+    """Records whose tables can be counted for any variables."""
 
     codes: NDArray[np.int64]
     cardinalities: Sequence[int]
@@ -200,13 +183,6 @@ class Search:
     """State of a search: releases, and the parents of every variable.
 
     Steps are generators: they yield what they ask of the records, are sent the answers, and know nothing else.
-
-    Parameters
-    ----------
-    schema : Schema
-        Of the variables in the graph.
-    knowledge : Knowledge
-    max_indegree : int
     """
 
     def __init__(self, schema: Schema, knowledge: Knowledge, max_indegree: int) -> None:
@@ -426,16 +402,6 @@ def support(
     Residuals are in units of the variance of noise and sampling. Without the edge, both ends are independent given
     those of the node's other parents that are in the table. An uninformative edge has at most 0 on average. The result
     is the maximum over tables, or minus infinity if no table contains both.
-
-    Parameters
-    ----------
-    release : NoisyMarginals
-    drawn : DrawnRecords
-        Drawn from the fitted graph.
-    variables : sequence of str
-        Names of the variables, in the order of their indices.
-    node, parents, parent
-        The family, and the other end of the edge.
     """
     best = -np.inf
     for clique, values in release.tables.items():

@@ -188,12 +188,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
 
 def require_read(release: Release, schema: HouseholdSchema) -> None:
-    """Refuse a release that is not of the tables of a household schema.
-
-    Raises
-    ------
-    TypeError, SchemaError
-    """
+    """Refuse a release that is not of the tables of a household schema."""
     tables = require_tables(
         release, "HouseholdMixture is fitted to noisy tables: measure those that plan_households lists."
     )

@@ -53,28 +53,14 @@ def noise_level(deviation: float, signal: float) -> str:
 
 @dataclass(frozen=True)
 class TableNoise:
-    """Noise of one table beside its counts.
-
-    Attributes
-    ----------
-    variables : tuple of str
-    cells : int
-    deviation : float
-        Standard deviation of the noise in a cell, in records.
-    mean : float
-        Mean number of records per cell.
-    cost : float
-        Share of the privacy loss, between 0 and 1 (of epsilon for Laplace noise, of rho for Gaussian).
-    detail : bool
-        Whether it is a finer histogram, in which noise may exceed most cells.
-    """
+    """Noise of one table beside its counts."""
 
     variables: Clique
     cells: int
-    deviation: float
-    mean: float
+    deviation: float  # standard deviation of the noise in a cell, in records
+    mean: float  # mean number of records per cell
     cost: float = math.nan
-    detail: bool = False
+    detail: bool = False  # whether it is a finer histogram, in which noise may exceed most cells
 
     @property
     def ratio(self) -> float:
@@ -89,32 +75,12 @@ class TableNoise:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the noise of some tables leaves of a number of records.
+    """What the noise of some tables leaves of a number of records."""
 
-    Attributes
-    ----------
-    total : float
-        Number of records (of units): a public guess, or the estimate of a release.
-    guarantee : Guarantee
-    tables : tuple of TableNoise
-    states : tuple of int, optional
-        Numbers of states of the variables, if all pairs of them are measured.
-
-    Examples
-    --------
-    >>> import pgmpy_dp as dp
-    >>> schema = dp.Schema({"age": list(range(8)), "job": list(range(12)), "smoke": ["yes", "no"]})
-    >>> outlook = dp.PairwiseMixture(epsilon=1.0, delta=1e-9).plan(schema, records=8000).outlook
-    >>> round(outlook.error, 3), round(outlook.least_epsilon(0.01), 1)
-    (0.017, 1.9)
-    >>> print(outlook.verdict)
-    Go: synthetic records would be closer than independent columns: the predicted mean error of pairs is ...
-    """
-
-    total: float
+    total: float  # number of records (of units): a public guess, or the estimate of a release
     guarantee: Guarantee
     tables: tuple[TableNoise, ...]
-    states: tuple[int, ...] | None = None
+    states: tuple[int, ...] | None = None  # numbers of states of the variables, if all pairs of them are measured
 
     @classmethod
     def of(cls, schema: Schema, deviations: Mapping[Clique, float], total: float, guarantee: Guarantee) -> Outlook:
@@ -204,18 +170,7 @@ class Outlook:
         return None if error is None else (error / FACTOR, min(error * FACTOR, 1.0))
 
     def least_epsilon(self, error: float) -> float:
-        """Predict the least epsilon at which pairs of synthetic records have at most this mean error.
-
-        Parameters
-        ----------
-        error : float
-            Mean total variation, in (0, 0.5].
-
-        Raises
-        ------
-        ValueError
-            If the error is out of range, or not all pairs are measured.
-        """
+        """Predict the least epsilon at which pairs of synthetic records have at most this mean error."""
         if self.states is None:
             raise ValueError("The error is predicted for tables of all pairs of variables, and these lack some.")
         if not 0.0 < error <= 0.5:

@@ -55,12 +55,6 @@ def with_details(
     """Add the finer histograms of the binned numbers in some tables, with equal shares of the privacy loss.
 
     The plan, and the cliques in it, hold what was learned from records for the schema and the cliques.
-
-    Examples
-    --------
-    >>> from pgmpy_dp.schema import Bins
-    >>> with_details(Schema({"age": Bins([0, 18, 65, 120])}), [("age",)], [0.97])
-    ((('age',), ('age in detail',)), [0.97, 0.03])
     """
     measured = {variable for clique in cliques for variable in clique}
     names = [name for name, detail in schema.details.items() if detail.variable in measured]
@@ -127,13 +121,7 @@ def _pairs(
 
 
 def drowned(noise: float | None, pure: bool = False) -> bool | None:
-    """Say whether noise of this level drowns pairs; None: they must tell. Without any, for no pairs, it does not.
-
-    Examples
-    --------
-    >>> [drowned(noise) for noise in (0.05, 0.2, 0.4)], drowned(0.2, pure=True)
-    ([False, None, True], True)
-    """
+    """Say whether noise of this level drowns pairs; None: they must tell. Without any, for no pairs, it does not."""
     if noise is None or noise < (_PURELY if pure else _CLEARLY):
         return False
     return True if pure or noise > _HARDLY else None
@@ -178,12 +166,6 @@ def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Cliq
 
     At most 500 are chosen, each with its share of the privacy loss, and none if they are less than a fifth of all
     triples. `deviation` is that of the noise in a single table that has the whole price.
-
-    Examples
-    --------
-    >>> schema = Schema({"age": ["young", "old"], "smoke": ["yes", "no"], "lung": ["yes", "no"]})
-    >>> clear_triples(schema, 500, 5.0), clear_triples(schema, 100, 5.0)
-    ({('age', 'smoke', 'lung'): 0.3}, {})
     """
     plain = [variable for variable in schema.variables if variable not in schema.structure.refined]
     if math.comb(len(plain), 3) > _MOST / _WORTH:
@@ -227,12 +209,6 @@ def plan_residuals(
 
     A pair's residuals cost ``(1 - 1 / n) (1 - 1 / m)`` of what its table costs with the same noise, where the variables
     have n and m states: a quarter if they have two.
-
-    Examples
-    --------
-    >>> scales = plan_residuals(Schema({"age": ["young", "old"], "smoke": ["yes", "no"], "lung": ["yes", "no"]}))
-    >>> [round(scale, 2) for scale in scales.values()]
-    [4.47, 2.24, 2.24, 2.24, 1.04, 1.04, 1.04]
     """
     varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
     cliques: list[Clique] = []
@@ -274,12 +250,6 @@ def plan_prediction(
     """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
 
     Triples show what two variables together say about the target. The choice depends only on the schema.
-
-    Examples
-    --------
-    >>> cliques, weights = plan_prediction(Schema({"age": ["young", "old"], "smoke": [0, 1], "lung": [0, 1]}), "lung")
-    >>> cliques[-1], round(weights[-1], 3)
-    (('age', 'smoke', 'lung'), 0.45)
     """
     cliques, weights = _pairs(schema, target, singles)
     pairs = set(map(frozenset, cliques))

@@ -188,12 +188,6 @@ def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ..
     Greedily from the maximal families: among all pairs of overlapping tables, the one whose union, with all tables
     inside it removed, lowers S most is replaced by it, until none lowers S. If this more than doubles the cells of the
     junction tree, unions are confined to cliques of the families' own junction tree.
-
-    Examples
-    --------
-    >>> schema = Schema(dict.fromkeys("abc", ["x", "y"]))
-    >>> merged_cliques(schema, [("a",), ("b", "a"), ("c", "b")])
-    (('b', 'a', 'c'),)
     """
     start = maximal(scopes)
     used = {variable for table in start for variable in table}

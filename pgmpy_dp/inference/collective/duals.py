@@ -142,16 +142,9 @@ _TO_THE_EDGE, _SHARPER = 0.9, 0.1
 
 @dataclass(frozen=True)
 class LinearMap:
-    """Linear function of some of the counts in an engine's layout.
+    """Linear function of some of the counts in an engine's layout."""
 
-    Attributes
-    ----------
-    places : ndarray of int
-        Places of the counts in the layout.
-    matrix : sparse array of shape (observations, places), or None for the identity
-    """
-
-    places: NDArray[np.int64]
+    places: NDArray[np.int64]  # places of the counts in the layout
     matrix: Any = None
 
     def apply(self, counts: Vector) -> Vector:

@@ -228,16 +228,10 @@ class ByRows:
 
     Arrays among the arguments of a method have an entry per row. Of the parts' answers, numbers are added, arrays
     combined along their last axis in the order of all rows, tuples entry by entry, and objects delegated to in turn.
-
-    Attributes
-    ----------
-    parts : tuple
-    rows : tuple of ndarray of int
-        Ascending indices of the rows of each part; together they are all rows.
     """
 
     parts: tuple[Any, ...]
-    rows: tuple[NDArray[np.int64], ...]
+    rows: tuple[NDArray[np.int64], ...]  # ascending indices of the rows of each part; together they are all rows
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -304,23 +298,12 @@ class LinearObservations:
 
     For noisy tables A is the identity. For noisy coefficients each row of A is a product of contrasts: noise is
     independent only on A n, and would be correlated on the counts themselves.
-
-    Attributes
-    ----------
-    cliques : tuple of tuples
-        The tables whose concatenated counts are n. Tables of several releases may repeat.
-    noise : LaplaceNoise, GaussianNoise or ByRows
-        y and the distribution of its noise, in records.
-    owners : ndarray of int, shape (observations,)
-        Index of each observation's table; -1 for a number of records that was observed separately.
-    matrix : sparse array of shape (observations, cells), or None for the identity
-        A.
     """
 
-    cliques: tuple[Scope, ...]
-    noise: Noise
+    cliques: tuple[Scope, ...]  # the tables whose concatenated counts are n. Tables of several releases may repeat
+    noise: Noise  # y and the distribution of its noise, in records
     owners: NDArray[np.int64]
-    matrix: Any
+    matrix: Any  # A
 
     @cached_property
     def _squares(self) -> Any:

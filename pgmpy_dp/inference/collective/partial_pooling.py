@@ -39,24 +39,12 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Borrowed:
-    """An effect in each part, as the others and its own measurement tell it.
+    """An effect in each part, as the others and its own measurement tell it."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (parts, ...)
-        Posterior means.
-    variance : ndarray of shape (parts,)
-        Posterior variance in a dimension.
-    drawn : ndarray of shape (parts,)
-        How much of it is due to the sampling of records, of all parts.
-    chance : ndarray of shape (parts,)
-        The variance of one record in a dimension.
-    """
-
-    values: Vector
-    variance: Vector
-    drawn: Vector
-    chance: Vector
+    values: Vector  # posterior means
+    variance: Vector  # posterior variance in a dimension
+    drawn: Vector  # how much of it is due to the sampling of records, of all parts
+    chance: Vector  # the variance of one record in a dimension
 
 
 def record_variance(main: Vector) -> Vector:
@@ -105,25 +93,7 @@ def _laws() -> Vector:
 
 
 class Effect:
-    """Measurements of one effect in each part, and how it differs along the links.
-
-    Parameters
-    ----------
-    values : ndarray of shape (parts, ...)
-    dimensions : int
-        The dimension of the space in which they vary.
-    noise : ndarray of shape (parts,)
-        The variance of their noise in a dimension, infinite in parts without a measurement; at least one has one.
-    totals : ndarray of shape (parts,)
-        Numbers of records, on whose sampling the values depend too.
-    differences : ndarray of shape (links, nodes)
-        `star` or `path`.
-    expected : ndarray of the shape of `values`
-        What is expected in each part: differences from it are borrowed.
-    chance : ndarray of shape (parts,), optional
-        The variance of one record's difference from what is expected, in a dimension; by default, for main effects,
-        that at their mean, in all parts.
-    """
+    """Measurements of one effect in each part, and how it differs along the links."""
 
     def __init__(
         self,

@@ -9,21 +9,7 @@ from pgmpy_dp._compiled import compiled
 
 @compiled
 def expected_rounded_loss(observed, scale, corner, counts, spread, points, weights):
-    """Sum E[sqrt((y - n f)^2 + corner) / scale] over the cells, f = exp(sqrt(v) t - v / 2), t standard normal.
-
-    Parameters
-    ----------
-    observed, scale, corner, counts, spread : ndarrays of shape (cells,)
-        y, the noise scale, the squared radius within which the loss is rounded, n and v.
-    points, weights : ndarrays
-        Quadrature for E g(t), where every point stands for itself and its negative.
-
-    Returns
-    -------
-    value : float
-    by_count, by_spread : ndarrays of shape (cells,)
-        Derivatives by n and by v.
-    """
+    """Sum E[sqrt((y - n f)^2 + corner) / scale] over the cells, f = exp(sqrt(v) t - v / 2), t standard normal."""
     cells = observed.shape[0]
     root, centre, up = np.sqrt(spread), np.exp(-spread / 2), np.empty(cells)
     loss, first, second = np.zeros(cells), np.zeros(cells), np.zeros(cells)

@@ -20,24 +20,12 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 
 @dataclass(frozen=True)
 class Minimum:
-    """Point where a minimisation stopped.
-
-    Attributes
-    ----------
-    point : ndarray
-    value : float
-    iterations : int
-    slope : float
-        Largest component of the gradient there.
-    finished : bool
-        False if the iterations ran out while the last ten still gained on average more than a hundred-thousandth
-        of the value, or of 1 per coordinate.
-    """
+    """Point where a minimisation stopped."""
 
     point: Vector
     value: float
     iterations: int
-    slope: float
+    slope: float  # largest component of the gradient there
     finished: bool
 
 
@@ -56,28 +44,6 @@ def minimise(
 
     It runs on one thread: vectors are too short for a second BLAS thread to pay, on a busy machine its waiting costs
     ten times the work, and with several threads sums could differ in the last bit.
-
-    Parameters
-    ----------
-    objective : callable
-        Function from a point to its value and gradient.
-    start : ndarray
-    max_iter : int
-    slope : float
-        Stop at this largest component of the (projected) gradient.
-    gain : float
-        Stop at this relative gain of an iteration.
-    memory : int
-        Pairs of steps and gradient changes kept.
-    scale : ndarray, optional
-        Unit of each coordinate: one over the square root of the Hessian's diagonal conditions best.
-    bounds : ndarray of shape (size, 2), optional
-        Cannot be given with `scale`.
-
-    Examples
-    --------
-    >>> minimise(lambda x: (float(x @ x), 2 * x), np.ones(2), 10).point.round(6).tolist()
-    [0.0, 0.0]
     """
     unit = np.ones_like(start) if scale is None else scale
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": slope, "ftol": gain, "maxcor": memory}

@@ -47,13 +47,7 @@ class Table(Generic[Number]):
 
 
 def pooled(tables: Sequence[Vector], precisions: Sequence[Any]) -> tuple[Vector, Any]:
-    """Average noisy tables of the same counts by precision (one over the noise variance); return the mean's too.
-
-    Examples
-    --------
-    >>> pooled([np.array([10.0, 20.0]), np.array([14.0, 26.0])], [3.0, 1.0])
-    (array([11. , 21.5]), 4.0)
-    """
+    """Average noisy tables of the same counts by precision (one over the noise variance); return the mean's too."""
     whole = sum(precisions)
     mean = sum(precision * table for precision, table in zip(precisions, tables, strict=True)) / whole
     return np.asarray(mean), whole
@@ -72,43 +66,14 @@ def thinned(
 
 
 def centred(table: NDArray[Any], first: int = 0) -> NDArray[Any]:
-    """Subtract means along every axis from `first` on: project on the tables that sum to 0 along each.
-
-    Examples
-    --------
-    >>> centred(np.array([[4.0, 1.0], [1.0, 4.0]]))
-    array([[ 1.5, -1.5],
-           [-1.5,  1.5]])
-    """
+    """Subtract means along every axis from `first` on: project on the tables that sum to 0 along each."""
     for axis in range(first, table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return table
 
 
 def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
-    """Find the nearest probability table, in Euclidean distance, to a table of any shape.
-
-    Parameters
-    ----------
-    values : array_like
-        Finite numbers, such as a noisy table divided by the number of records. All cells form one simplex.
-
-    Returns
-    -------
-    ndarray of float64
-        Same shape; non-negative with sum 1 up to rounding. Cells are often exactly zero.
-
-    Raises ValueError if the table is empty or a value is not finite.
-
-    Notes
-    -----
-    Duchi, Shalev-Shwartz, Singer and Chandra 2008, Figure 1; O(d log d) for d cells.
-
-    Examples
-    --------
-    >>> project_to_simplex([0.9, 0.4, -0.2]).round(3).tolist()
-    [0.75, 0.25, 0.0]
-    """
+    """Find the nearest probability table, in Euclidean distance, to a table of any shape."""
     table = np.asarray(values, dtype=np.float64)
     if table.size == 0 or not np.isfinite(table).all():
         raise ValueError("project_to_simplex: values must be a non-empty table of finite numbers.")
@@ -217,28 +182,7 @@ def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
 
 
 class Rows:
-    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents.
-
-    Parameters
-    ----------
-    families : Layout
-        Tables whose first axis is the node's own, all others its parents'.
-
-    Attributes
-    ----------
-    numbers : ndarray of int64, shape (families.size,)
-        The row of each cell, counted over all families.
-    shapes : sequence of tuples of int
-        Shapes of the families' tables.
-
-    Examples
-    --------
-    >>> rows = Rows(Layout.of({"a": 2, "b": 2}, [("a",), ("b", "a")]))
-    >>> rows.numbers.tolist()
-    [0, 0, 1, 2, 1, 2]
-    >>> rows.sums(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
-    [3.0, 3.0, 8.0, 10.0, 8.0, 10.0]
-    """
+    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents."""
 
     def __init__(self, families: Layout) -> None:
         numbers, count = [], 0

@@ -31,14 +31,7 @@ _MOST_CACHED = 2000  # plans of a distribution, and answers of a plan
 
 @dataclass(frozen=True, eq=False)
 class TreeDistribution:
-    """A `Distribution` by tables of log-potentials, whose junction trees are built once for each kind of question.
-
-    Attributes
-    ----------
-    families : bool
-        Whether the tables are those of a Bayesian network, each with the child first: answers then depend only on the
-        variables asked for or given and their ancestors, and records' probabilities need no normalisation.
-    """
+    """A `Distribution` by tables of log-potentials, whose junction trees are built once for each kind of question."""
 
     layout: Layout
     logs: Vector

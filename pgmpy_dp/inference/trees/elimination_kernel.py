@@ -11,27 +11,7 @@ MIN_FILL, WEIGHTED_MIN_FILL, MIN_WEIGHT = range(3)
 
 @compiled
 def eliminate(adjacent, cards, rule, factors, first):
-    """Eliminate nodes, each with the least cost among those that are left; the graph is overwritten.
-
-    Parameters
-    ----------
-    adjacent : ndarray of bool, shape (nodes, nodes)
-        What is left has the edges that elimination adds.
-    cards : ndarray of int64, shape (nodes,)
-    rule : int
-        The cost of a node: MIN_FILL, the number of edges that eliminating it adds; WEIGHTED_MIN_FILL, the sum over them
-        of the product of the two cardinalities; both break ties by the cells of the new table. MIN_WEIGHT is those
-        cells, with ties broken by the number of edges. The smaller node comes first among equals.
-    factors : ndarray of float64, shape (nodes,) or (0,)
-        They multiply each node's cost, plus a half.
-    first : ndarray of bool, shape (nodes,)
-        Nodes to eliminate; the others stay.
-
-    Returns
-    -------
-    ndarray of int64, ndarray of bool, float
-        The order; a row per node with the clique that it formed; and the cells of all maximal cliques.
-    """
+    """Eliminate nodes, each with the least cost among those that are left; the graph is overwritten."""
     nodes = cards.size
     left = first.copy()
     fill, weight, cells = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.empty(nodes)

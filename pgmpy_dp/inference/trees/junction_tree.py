@@ -386,13 +386,6 @@ def sample_counts(
     """Draw the tree's tables of counts of `count` independent records, without drawing the records.
 
     Each clique's counts given its separator's are multinomial: the cost does not grow with the number of records.
-
-    Examples
-    --------
-    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
-    >>> calibration = tree.calibrate(np.zeros(4))
-    >>> sample_counts(tree, calibration, 100, 3, np.random.default_rng(0))[0].sum(axis=(1, 2)).tolist()
-    [100, 100, 100]
     """
     cards = [tree.layout.cardinalities[variable] for variable in tree.variables]
     drawn: list[NDArray[np.int64]] = []
@@ -415,14 +408,7 @@ def sample_counts(
 def counted(
     cardinalities: Mapping[Variable, int], codes: NDArray[np.integer], scopes: Sequence[Scope], draws: int = 1
 ) -> NDArray[np.int64]:
-    """Count records in tables.
-
-    Examples
-    --------
-    >>> counted({"a": 2, "b": 2}, np.array([[0, 1], [0, 1], [1, 1], [0, 0]]), [("a", "b"), ("a",)], draws=2)
-    array([[0, 2, 0, 0, 2, 0],
-           [1, 0, 0, 1, 1, 1]])
-    """
+    """Count records in tables."""
     place = {variable: number for number, variable in enumerate(cardinalities)}
     first = np.repeat(np.arange(draws), len(codes) // draws)
     tables = []
@@ -441,23 +427,12 @@ class TiedTree:
 
     Its marginals are the means of the marginals of a group's cliques, which is what pooled records show. The derivative
     of log Z by the log-potentials of a group of k cliques is k times that.
-
-    Attributes
-    ----------
-    tree : JunctionTree
-        Its scopes are the cliques of all groups.
-    layout : Layout
-        One table per group.
-    source : ndarray of int, shape (tree.layout.size,)
-        For each cell of the tree's layout the cell of its group.
-    repeats : ndarray, shape (layout.size,)
-        k, the number of cliques in the group.
     """
 
-    tree: JunctionTree
-    layout: Layout
-    source: NDArray[np.int64]
-    repeats: Vector
+    tree: JunctionTree  # its scopes are the cliques of all groups
+    layout: Layout  # one table per group
+    source: NDArray[np.int64]  # for each cell of the tree's layout the cell of its group
+    repeats: Vector  # k, the number of cliques in the group
 
     @classmethod
     def build(
@@ -467,15 +442,7 @@ class TiedTree:
         names: Mapping[Variable, int],
         max_cells: float,
     ) -> TiedTree:
-        """Compile the tree.
-
-        Examples
-        --------
-        >>> cards, pairs = dict.fromkeys("abc", 2), [("a", "b"), ("b", "c")]
-        >>> tied = TiedTree.build(cards, {("now", "next"): pairs}, {"now": 2, "next": 2}, 1e6)
-        >>> tied.calibrate(np.log([2.0, 1, 1, 2])).marginals.round(3)
-        array([0.333, 0.167, 0.167, 0.333])
-        """
+        """Compile the tree."""
         layout = Layout.of(names, groups)
         tree = JunctionTree.build(
             cardinalities, [clique for group in groups.values() for clique in group], (), max_cells

@@ -25,13 +25,7 @@ _NOTE = "pgmpy_dp:schema"
 
 
 def escaped(text: str, allowed: Callable[[str], bool]) -> str:
-    """Percent-encode all characters that are not allowed, and the percent sign; an empty text becomes "%".
-
-    Examples
-    --------
-    >>> escaped("less than 5 %", str.isalnum)
-    'less%20than%205%20%25'
-    """
+    """Percent-encode all characters that are not allowed, and the percent sign; an empty text becomes "%"."""
     parts = (c if allowed(c) and c != "%" else "".join(f"%{byte:02X}" for byte in c.encode()) for c in text)
     return "".join(parts) or "%"
 
@@ -41,11 +35,6 @@ def identifier(text: str) -> str:
 
     Other characters are escaped with underscores in place of percent signs. Two names may become equal, which
     `escaped_schema` refuses.
-
-    Examples
-    --------
-    >>> identifier("smoke_now"), identifier("18_to_65"), identifier("<5")
-    ('smoke_now', 'x18_to_65', 'x_3C5')
     """
     plain = escaped(text, lambda c: c.isascii() and (c.isalnum() or c == "_")).replace("%", "_")
     return plain if plain[0].isalpha() else f"x{plain}"
