@@ -69,7 +69,7 @@ class Plan:
         Where earlier stages decide on later ones, it is what is foreseen for the guessed number of records.
         """
         if isinstance(self.mechanism, Residuals):
-            return self.quote.terms.deviations(self.schema)  # type: ignore[no-any-return]
+            return self.quote.terms.deviations(self.schema)
         if isinstance(self.mechanism, StagedTables):
             return self.mechanism.deviations(self.quote, self.public, self.records)
         return deviations(self.quote) if isinstance(self.mechanism, CountedTables) else {}
@@ -177,8 +177,7 @@ class Estimator:
 
     def _states(self, structure: Any) -> Mapping[str, Any] | Schema | None:
         """Return the declared states of the variables that records have."""
-        states: Mapping[str, Any] | Schema | None = self.state_names
-        return states
+        return self.state_names
 
     def _check_rules(self, structure: Any, schema: Schema) -> None:
         """Refuse a schema with rules that the fitted model would violate."""

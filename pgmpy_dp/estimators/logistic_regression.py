@@ -142,8 +142,7 @@ def expected_weight(squares: Vector) -> Vector:
 
 def fisher_weight(psi: Vector) -> Vector:
     """Compute the variance p (1 - p) of a response with log-odds psi."""
-    weight: Vector = expit(psi) * expit(-psi)
-    return weight
+    return expit(psi) * expit(-psi)
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,7 @@ class Gaussian:
     @property
     def second(self) -> Vector:
         """E[theta theta'], shape (k, d, d)."""
-        second: Vector = self.covariance + self.mean[:, :, None] * self.mean[:, None, :]
-        return second
+        return self.covariance + self.mean[:, :, None] * self.mean[:, None, :]
 
 
 class Average:
@@ -223,8 +221,7 @@ class Averages:
 def positive_part(matrices: Vector) -> Vector:
     """Set the negative eigenvalues of symmetric matrices to zero."""
     values, vectors = np.linalg.eigh(matrices)
-    positive: Vector = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return positive
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
 
 
 def _symmetric(matrices: Vector) -> Vector:
@@ -384,20 +381,17 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
 
     def predict_log_proba(self, X: Any) -> Vector:
         """Predict the logarithms of the probabilities."""
-        logs: Vector = np.log(self.predict_proba(X))
-        return logs
+        return np.log(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> Vector:
         """Return the log-odds of the second of two classes, shape (n,), or the log-probabilities of several classes."""
         logs = self.predict_log_proba(X)
-        scores: Vector = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
-        return scores
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class of each row."""
         check_is_fitted(self)
-        found: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        return found
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
 def _moments(rows: Vector, design: Design, posterior: Gaussian, fisher: bool) -> Moments:

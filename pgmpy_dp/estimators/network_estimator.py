@@ -192,7 +192,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
         >>> plan.guarantee.mechanism, {clique: round(noise, 2) for clique, noise in plan.noise.items()}
         ('laplace', {('lung', 'smoke'): 1.36})
         """
-        return self._planned(model, schema, records)  # type: ignore[attr-defined, no-any-return]
+        return self._planned(model, schema, records)  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False, repr=False)

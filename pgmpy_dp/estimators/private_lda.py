@@ -213,8 +213,7 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
             If counts are of the wrong kind.
         """
         gamma = self._topics().infer(self._public(counts))
-        shares: Matrix = gamma / gamma.sum(axis=1, keepdims=True)
-        return shares
+        return gamma / gamma.sum(axis=1, keepdims=True)
 
     def perplexity(self, counts: Any, total_documents: float | None = None) -> float:
         """Compute an upper bound of the perplexity per word of public, held-out documents.

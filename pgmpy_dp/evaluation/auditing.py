@@ -351,8 +351,7 @@ def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Cal
     weights = np.linalg.solve(covariance, parts[0].mean(axis=0) - parts[1].mean(axis=0))
 
     def score(matrix: Numbers) -> Numbers:
-        result: Numbers = (np.clip(matrix[:, columns], -_HUGE, _HUGE) - centre) / spread @ weights
-        return result
+        return (np.clip(matrix[:, columns], -_HUGE, _HUGE) - centre) / spread @ weights
 
     return score
 

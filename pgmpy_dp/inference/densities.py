@@ -205,8 +205,7 @@ class _Problem:
         inner = linear @ (covariance @ linear.T)
         spread = np.append(self.variances, np.full(len(linear) - self.shares.size, 1 / _PRECISION))
         inner[np.diag_indices_from(inner)] += spread + 1e-12 * np.trace(inner) / len(inner)
-        found: tuple[Vector, bool] = cho_factor(inner, lower=True, check_finite=False)
-        return found
+        return cho_factor(inner, lower=True, check_finite=False)
 
 
 def fit_density(

@@ -555,8 +555,7 @@ class Model(ABC):
 
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
         """Make an HTML page that answers queries about the model in a browser; see `pgmpy_dp.explore`."""
-        page: ExplorerPage | None = _late.public("explore")(self, path, title=title)
-        return page
+        return _late.public("explore")(self, path, title=title)
 
     @abstractmethod
     def save(self, filename: str | os.PathLike[str]) -> None:

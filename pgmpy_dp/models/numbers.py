@@ -60,8 +60,7 @@ class Shape:
         bounds, ends = self.density.bounds, self.density.bounds[self.density.starts]
         widths = np.diff(ends)
         top = int(np.where(self.spikes, -1.0, self.chances / widths).argmax())
-        found: Vector = np.arcsinh((bounds[1:] + bounds[:-1] - ends[top] - ends[top + 1]) / widths[top])
-        return found
+        return np.arcsinh((bounds[1:] + bounds[:-1] - ends[top] - ends[top + 1]) / widths[top])
 
     @cached_property
     def centres(self) -> tuple[Vector, Vector]:
@@ -126,8 +125,7 @@ class Shape:
     @property
     def drawn_means(self) -> Vector:
         """The mean of all numbers in each draw of the density."""
-        found: Vector = self.density.drawn @ (self.middles * self.chances[self.density.owners])
-        return found
+        return self.density.drawn @ (self.middles * self.chances[self.density.owners])
 
     def mean_ends(self, interval: float) -> tuple[float, float]:
         """Return the equal-tailed interval of the mean among the draws of the density."""
@@ -216,8 +214,7 @@ class Shape:
             edges, owners = self.density.bounds[self.density.starts], self.density.owners[cells]
             along = np.where(size > 2.0 * EDGE * np.diff(edges)[owners], along, 0.0)
             return np.minimum(low + size * along, np.nextafter(edges[owners + 1], -np.inf))
-        found: Vector = (low + np.floor(size * along)) / self.step
-        return found
+        return (low + np.floor(size * along)) / self.step
 
 
 def require_scale(variable: str, bins: Bins) -> None:

@@ -257,8 +257,7 @@ def _cells(column: Any, reader: Reader) -> NDArray[np.intp]:
     """Find the position of each cell's state, in bulk; MISSING where it is empty or says so, or UNDECLARED."""
     if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
         categories = pd.Series(column.cat.categories.tolist(), dtype=object)
-        found: NDArray[np.intp] = np.append(_cells(categories, reader), MISSING)[column.cat.codes.to_numpy()]
-        return found
+        return np.append(_cells(categories, reader), MISSING)[column.cat.codes.to_numpy()]
     places = positions(column, reader).astype(np.intp)
     if reader.bins is not None and (places == UNDECLARED).any():  # the names of bins
         places = np.where(places == UNDECLARED, positions(column, replace(reader, bins=None)), places)

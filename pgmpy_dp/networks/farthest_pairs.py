@@ -71,8 +71,7 @@ def measure_farthest(
 
     def asking() -> Asking[NoisyMarginals]:
         chosen: Sequence[Clique] = yield Choose(references, lambda _: references.keys())
-        measured: NoisyMarginals = yield Measure(chosen, shares(schema, chosen))
-        return measured
+        return (yield Measure(chosen, shares(schema, chosen)))
 
     label = f"choose and measure {steps[0].picks} of {len(references)} pairs"
     measured, _ = data.after(network, *releases).release(TablesInSteps(steps, epsilon, delta, asking, label))

@@ -148,8 +148,7 @@ class FittedNetwork(Fitted):
 
     @property
     def check(self) -> FitCheck | None:
-        known: FitCheck | None = vars(self).get("possible_check") or vars(self).get("quick_check")
-        return known
+        return vars(self).get("possible_check") or vars(self).get("quick_check")
 
     def tested(self) -> FitCheck:
         return self.possible_check or check_network(self.network, self.required_releases())

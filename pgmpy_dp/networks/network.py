@@ -212,8 +212,7 @@ class PrivateNetwork(Model):
 
     def _forget(self) -> FittedNetwork | None:
         """Remove the fit, and return it."""
-        fitted: FittedNetwork | None = vars(self).pop(FIT_KEY, None)
-        return fitted
+        return vars(self).pop(FIT_KEY, None)
 
     def _restore(self, fitted: FittedNetwork | None) -> None:
         vars(self).pop(FIT_KEY, None)

@@ -156,8 +156,7 @@ def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tu
 def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
     """Compute the variance of counts from the sampling of the records and from their estimated number."""
     share = counts / total
-    chance: Vector = np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
-    return chance
+    return np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
 
 
 def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
@@ -213,5 +212,4 @@ def _statistic(counts: Vector, variance: Vector) -> NDArray[np.float64]:
     shares = np.maximum(counts.sum(axis=-2, keepdims=True), 0.0)
     shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1.0)
     expected = sums * shares
-    found: NDArray[np.float64] = ((counts - expected) ** 2 / (variance + expected)).sum(axis=(-2, -1))
-    return found
+    return ((counts - expected) ** 2 / (variance + expected)).sum(axis=(-2, -1))

@@ -150,8 +150,7 @@ def agreed_total(releases: Sequence[Any]) -> tuple[float, float]:
 
 def sampling_variance(counts: Vector, total: float | Vector, squares: Vector | None = None) -> Vector:
     """Compute the sampling variance of expected counts, or of sums with these expected squares; at least 0.25."""
-    variance: Vector = np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
-    return variance
+    return np.maximum((counts if squares is None else squares) - counts**2 / total, 0.25)
 
 
 def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:

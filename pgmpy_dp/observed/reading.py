@@ -50,8 +50,7 @@ class MeanTables(IndependentTables):
 @singledispatch
 def observe(release: Any, variables: Sequence[str]) -> LinearObservations:
     """Return noisy linear observations of the marginals of these variables."""
-    found: LinearObservations = release.observations(variables)  # raises, with what it holds
-    return found
+    return release.observations(variables)  # raises, with what it holds
 
 
 @observe.register

@@ -228,5 +228,4 @@ class _NormalGamma:
     @staticmethod
     def _packed(full: Vector) -> Vector:
         one, other = np.triu_indices(full.shape[0])
-        packed: Vector = full[one, other] * np.where(one == other, 1.0, math.sqrt(2.0))
-        return packed
+        return full[one, other] * np.where(one == other, 1.0, math.sqrt(2.0))

@@ -195,8 +195,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     def inverse_transform(self, H: Any) -> Vector:
         """Compute probabilities of the observed variables given the hidden ones, shape (n, n_features)."""
         check_is_fitted(self)
-        found: Vector = expit(np.asarray(H, dtype=np.float64) @ self.components_ + self.intercept_)
-        return found
+        return expit(np.asarray(H, dtype=np.float64) @ self.components_ + self.intercept_)
 
     def score(self, X: Any, y: None = None) -> float:
         """Return a lower bound on the mean log-likelihood of public records, in nats; higher is better."""
@@ -214,8 +213,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         rng = np.random.default_rng(random_state)
         hidden = rng.random((n_samples, self.hidden_intercept_.size)) < expit(self.hidden_intercept_)
         chance = self.inverse_transform(hidden)
-        drawn: NDArray[np.uint8] = (rng.random(chance.shape) < chance).astype(np.uint8)
-        return drawn
+        return (rng.random(chance.shape) < chance).astype(np.uint8)
 
     def _source(self, structure: None, X: Any, public: Any) -> PrivateDataset:
         """Return the given data set, or create one from raw records; all variables must have two states."""

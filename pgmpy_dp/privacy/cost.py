@@ -349,7 +349,7 @@ def _protected(text: Any, limits: dict[str, Any]) -> Protects | str | None:
             return Protects(neighbours, text[4 : -len(change) - 1], **limits)
     if limits:
         raise ValueError("A cost states limits of a unit, and not which unit it protects.")
-    return text  # type: ignore[no-any-return]  # checked by the constructor
+    return text  # checked by the constructor
 
 
 def _exact(name: str, value: Any) -> Fraction:

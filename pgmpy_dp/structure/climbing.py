@@ -200,8 +200,7 @@ def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:
         for parent in parents[node]:
             ancestors[node] |= ancestors[parent]
     packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in ancestors), dtype=np.uint8)
-    reach: NDArray[np.bool_] = np.unpackbits(packed.reshape(count, size), axis=1, count=count, bitorder="little").T > 0
-    return reach
+    return np.unpackbits(packed.reshape(count, size), axis=1, count=count, bitorder="little").T > 0
 
 
 def _largest(gains: NDArray[np.float64]) -> tuple[int, int]:

@@ -165,8 +165,7 @@ class DrawnRecords:
             marks[np.arange(len(marks)), cells] = 1.0
             with one_thread():
                 counts += marks.T @ marks
-        shares: Vector = counts / self.codes.shape[1]
-        return shares
+        return counts / self.codes.shape[1]
 
     def log_likelihood(self, node: int, parents: Parents) -> float:
         """Return the mean over records of log P(node | parents), in nats, at the shares themselves."""
@@ -238,8 +237,7 @@ class Search:
             component = np.arange(len(self.variables))
             for first, second in [*self._edges(), *chosen]:
                 component[component == component[second]] = component[first]
-            separate: NDArray[np.bool_] = component[firsts] != component[seconds]
-            return separate
+            return component[firsts] != component[seconds]
 
         forest = nx.Graph((yield from self._choose(references, apart)))
         for part in sorted(map(sorted, nx.connected_components(forest))):
@@ -274,8 +272,7 @@ class Search:
             parents = grown(chosen)
             full = [len(own) >= self.max_indegree or own != before[node] for node, own in enumerate(parents)]
             open_to = self.knowledge.allowed & ~reachable(parents).T & ~np.array(full)
-            either: NDArray[np.bool_] = (open_to | open_to.T)[firsts, seconds]
-            return either
+            return (open_to | open_to.T)[firsts, seconds]
 
         self.parents = grown((yield from self._choose(references, fitting)))
         families = self._families()

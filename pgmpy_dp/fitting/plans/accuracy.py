@@ -214,8 +214,7 @@ def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits:
 
 def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
     """Return the variances of the tables' cells divided by their limits."""
-    ratios: Vector = (errors @ (1.0 / (precisions @ weights))) / limits
-    return ratios
+    return (errors @ (1.0 / (precisions @ weights))) / limits
 
 
 def _least_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:

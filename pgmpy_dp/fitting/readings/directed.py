@@ -80,8 +80,7 @@ class Problem:
         """Approximate the Hessian's diagonal in the logits: each cell has the precision of its own family's table."""
         rows, counts = np.exp(log_rows), self.total * marginals[self.free]
         curvature = (counts * (1 - rows)) ** 2 / (family_variance + counts)
-        steepness: Vector = curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
-        return steepness
+        return curvature + rows * (1 - rows) + 0.1 * self.pseudo + 1e-3
 
 
 def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Observed, max_iter: int) -> DirectedFit:

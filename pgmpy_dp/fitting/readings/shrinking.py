@@ -136,15 +136,13 @@ class _Shrinking:
 
     def _residual(self, calibration: Calibration) -> Vector:
         expected = self.total * self.problem.seen.apply(calibration.marginals)
-        residual: Vector = self.problem.observed.noise.observed - self.problem.observed.expected(expected)
-        return residual
+        return self.problem.observed.noise.observed - self.problem.observed.expected(expected)
 
     def _slope(self, calibration: Calibration) -> Vector:
         problem = self.problem
         pull = _pull(self._residual(calibration), self.scale, self.corner)
         direction = problem.seen.adjoint(self.total * problem.observed.to_counts(pull), problem.tree.layout.size)
-        slope: Vector = problem.tree.covariance_product(calibration, direction)[problem.free]
-        return slope
+        return problem.tree.covariance_product(calibration, direction)[problem.free]
 
     def _own(self, calibration: Calibration, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Estimate each family's counts from the tables that hold them: values, variances, and the noise's law.
@@ -183,8 +181,7 @@ class _Shrinking:
         learned_bases, expected = self.logs[:bases], math.log(_CONCENTRATION)
         self.centre = (float(learned_bases.sum()) / self.variance + expected) / (bases / self.variance + 1.0)
         self.variance = max(float(((learned_bases - self.centre) ** 2).mean()), _BASES)
-        learned: Vector = np.exp(np.clip(self.design @ self.logs, lowest, highest))
-        return learned
+        return np.exp(np.clip(self.design @ self.logs, lowest, highest))
 
 
 def _pull(residual: Vector, scale: Vector, corner: Vector) -> Vector:

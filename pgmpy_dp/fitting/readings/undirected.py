@@ -96,8 +96,7 @@ class _Bound:
         return self.tree.calibrate(self.potentials)
 
     def _to_potentials(self, by_cell: Vector) -> Vector:
-        summed: Vector = np.bincount(self.own, by_cell, self.free.size + 1)[:-1].astype(np.float64)
-        return summed
+        return np.bincount(self.own, by_cell, self.free.size + 1)[:-1].astype(np.float64)
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         size = self.free.size

@@ -36,8 +36,7 @@ class GaussianLoss:
     @property
     def information(self) -> Vector:
         """The Fisher information of each observation."""
-        information: Vector = 1.0 / self.variance
-        return information
+        return 1.0 / self.variance
 
     def allow(self, sampled: Vector) -> GaussianLoss:
         """Add variance to observations: they may deviate as far as a sample of records does."""
@@ -68,8 +67,7 @@ class RoundedLaplaceLoss:
 
     @property
     def information(self) -> Vector:
-        information: Vector = 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
-        return information
+        return 2.0 / (1 + _ROUNDING**2 + 0.8 * _ROUNDING) / self.variance
 
     def allow(self, sampled: Vector) -> RoundedLaplaceLoss:
         """Add variance: exp(-sqrt(r^2 + c) / s) has the variance s sqrt(c) for large c, and is then nearly normal.

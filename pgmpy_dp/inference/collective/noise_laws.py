@@ -48,8 +48,7 @@ class _OneLaw:
     @cached_property
     def scale(self) -> Vector:
         """The distribution's own parameter: b of Laplace noise, sigma of Gaussian noise."""
-        scale: Vector = np.sqrt(self.variance / self.unit)
-        return scale
+        return np.sqrt(self.variance / self.unit)
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Keep some rows, given by a mask or by indices, in their order."""
@@ -212,14 +211,12 @@ class SmoothedLaplaceNoise:
         """Compute erf(residual / (sqrt(2) spread)) / scale."""
         from scipy.special import erf
 
-        smoothed: Vector = erf((self.observed - counts) / (np.sqrt(2.0) * self.spread)) / self.scale
-        return smoothed
+        return erf((self.observed - counts) / (np.sqrt(2.0) * self.spread)) / self.scale
 
     def curvature(self, counts: Vector) -> Vector:
         """Compute minus the derivative of the gradient: sqrt(2 / pi) exp(-r^2 / (2 spread^2)) / (spread scale)."""
         standard = (self.observed - counts) / self.spread
-        curvature: Vector = np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
-        return curvature
+        return np.sqrt(2.0 / np.pi) * np.exp(-(standard**2) / 2) / (self.spread * self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,8 +318,7 @@ class LinearObservations:
         """Whether each observation combines several counts."""
         if self.matrix is None:
             return np.zeros(self.owners.size, dtype=bool)
-        several: NDArray[np.bool_] = np.diff(self.matrix.tocsr().indptr) > 1
-        return several
+        return np.diff(self.matrix.tocsr().indptr) > 1
 
     def expected(self, counts: Vector) -> Vector:
         """Compute A n."""

@@ -84,8 +84,7 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
     candidates = np.sort(shifted[shifted > -1.0])[::-1]
     thresholds = (np.cumsum(candidates) - 1.0) / np.arange(1, candidates.size + 1)
     support = np.flatnonzero(candidates > thresholds)[-1]
-    projected: NDArray[np.float64] = np.maximum(shifted - thresholds[support], 0.0)
-    return projected
+    return np.maximum(shifted - thresholds[support], 0.0)
 
 
 @dataclass(frozen=True)
@@ -196,8 +195,7 @@ class Rows:
 
     def totals(self, values: Vector) -> Vector:
         """Sum each row; shape (number of rows,)."""
-        totals: Vector = np.bincount(self.numbers, values, self._count).astype(np.float64)
-        return totals
+        return np.bincount(self.numbers, values, self._count).astype(np.float64)
 
     def sums(self, values: Vector) -> Vector:
         """Return each cell's row sum; shape of `values`."""
@@ -206,5 +204,4 @@ class Rows:
     def normalise(self, logs: Vector) -> Vector:
         """Return the logarithms of exp(logs) divided by its sum in each row; shape of `logs`."""
         shifted = logs - row_maxima(logs, self.numbers)[self.numbers]
-        normalised: Vector = shifted - np.log(self.sums(np.exp(shifted)))
-        return normalised
+        return shifted - np.log(self.sums(np.exp(shifted)))

@@ -72,8 +72,7 @@ class TreeDistribution:
                 last = np.moveaxis(table, scope.index(variable), -1)
                 logs += last[tuple(codes[other][records] for other in scope if other != variable)]
         most = logs.max(axis=1, keepdims=True)
-        chances: Vector = np.exp(logs - np.where(most > -np.inf, most, 0.0))
-        return chances
+        return np.exp(logs - np.where(most > -np.inf, most, 0.0))
 
     def log_probability(self, codes: Codes) -> Vector:
         whole = self._ancestral(codes)

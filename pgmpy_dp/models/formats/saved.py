@@ -60,8 +60,7 @@ def from_remark(content: bytes) -> Mapping[str, Any]:
     found = _REMARK.search(content)
     if found is None:
         return {}
-    read: Mapping[str, Any] = json.JSONDecoder().raw_decode(html.unescape(found[1].decode()))[0]
-    return read
+    return json.JSONDecoder().raw_decode(html.unescape(found[1].decode()))[0]
 
 
 def _names(guarantee: Guarantee) -> list[str]:

@@ -58,8 +58,7 @@ def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = ""
             _add(element, "GIVEN", names[parent])
         _add(element, "TABLE", " ".join(map(repr, numbers)))
     ElementTree.indent(root)
-    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return content
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
 def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
@@ -104,8 +103,7 @@ def to_xdsl(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") 
     extensions = ElementTree.SubElement(root, "extensions")
     ElementTree.SubElement(extensions, "pgmpy_dp", remark=remark).text = note_on(schema)
     ElementTree.indent(root)
-    content: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return content
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
 
 
 def from_xdsl(content: bytes) -> DiscreteBayesianNetwork:
