@@ -16,10 +16,22 @@ class NoNoise(SimulatedNoise):
         return counts
 
 
-class Noted:
-    """No noise, and what it was asked for; of a unit's rows, the first are counted."""
+class Silent:
+    """No noise; of a unit's rows, the first are counted."""
 
     private = False
+
+    def discrete_laplace(self, counts, scale):
+        return counts
+
+    discrete_gaussian = discrete_laplace
+
+    def keys(self, size):
+        return np.arange(size, dtype=np.uint64)
+
+
+class Noted(Silent):
+    """Keeps what it was asked for."""
 
     def __init__(self):
         self.seen = []
@@ -29,9 +41,6 @@ class Noted:
         return counts
 
     discrete_gaussian = discrete_laplace
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
 
 
 class NotedSums:

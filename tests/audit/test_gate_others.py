@@ -234,14 +234,6 @@ def test_classes_are_read_one_by_one(form):
     assert require_one_by_one(read, Y[form], examples)["read"] > 3
 
 
-@pytest.mark.parametrize(
-    "y", [pd.DataFrame({"no": ["yes"]}), {"no": 1}, {"no"}, "n", pl.DataFrame({"no": ["yes"]}), 1, None, [["no"]]]
-)
-def test_classes_that_are_no_column_are_refused(y):
-    classes = {"classes": ["no", "n"], "budget": dp.PrivacyBudget(1.0, 1e-6)}
-    assert isinstance(outcome(lambda: dp.PrivateFeatures([[1.0]], y, bounds=(0, 1), **classes)), str)
-
-
 # Numbers with bounds.
 
 BOUNDED = {

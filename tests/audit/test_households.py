@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Silent
 from trials import Noise
 
 import pgmpy_dp as dp
@@ -42,20 +43,6 @@ def tables(households):
 def opened(households, relation, max_persons, noise):
     schema = dp.HouseholdSchema(HOME, PERSON, "key", max_persons)
     return dp.PrivateHouseholds(*tables(households), schema, dp.PrivacyBudget(1e9, 1e-6), relation, noise)
-
-
-class Silent:
-    """No noise; persons drawn in the order in which they come."""
-
-    private = False
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
-
-    def discrete_laplace(self, counts, scale):
-        return counts
-
-    discrete_gaussian = discrete_laplace
 
 
 def released(households, relation, max_persons):

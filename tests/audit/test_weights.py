@@ -14,6 +14,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Silent
 from trials import Noise
 
 import pgmpy_dp as dp
@@ -28,20 +29,6 @@ ODD = [None, math.nan, -1.0, -math.inf, "8", True, Decimal("2.5"), Decimal("sNaN
 WEIGHTS = [0.0, 1.0, 8.0, 8.000001, 1e9, 10**400, math.inf, np.float32(3), np.int8(2), *ODD]
 RELATIONS = ("add_remove", "replace_one")
 BOUNDS = {"records": {}, "two rows": {"max_rows": 2}, "all rows": {"max_rows": None}}
-
-
-class Silent:
-    """No noise; of a person's rows the first are drawn."""
-
-    private = False
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
-
-    def discrete_laplace(self, counts, scale):
-        return counts
-
-    discrete_gaussian = discrete_laplace
 
 
 def opened(rows, relation, bound, noise):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
 import sys
-import threading
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import BudgetExceededError, SchemaError
@@ -30,27 +29,6 @@ RECORDS = pd.DataFrame(
     }
 )
 CLIQUES = [("a", "b"), ("c",)]
-
-
-class CountingNoise:
-    """Simulated noise that records its calls."""
-
-    private = False
-
-    def __init__(self, fail=False):
-        self.calls = []
-        self.source = SimulatedNoise(0)
-        self.fail = fail
-
-    def discrete_laplace(self, counts, scale):
-        self.calls.append(("laplace", scale))
-        if self.fail:
-            raise MemoryError
-        return self.source.discrete_laplace(counts, scale)
-
-    def discrete_gaussian(self, counts, scale):
-        self.calls.append(("gaussian", scale))
-        return self.source.discrete_gaussian(counts, scale)
 
 
 def dataset(epsilon=1.0, delta=0.0, neighbours="add_remove", noise=OPENDP_NOISE):
@@ -87,16 +65,6 @@ def test_gaussian_release():
     assert whole.budget.spent.epsilon == pytest.approx(0.3)
 
 
-def test_replacing_a_record_doubles_the_sensitivity_and_publishes_the_total():
-    data = dataset(10.0, 1e-6, neighbours="replace_one")
-    laplace = data.measure(CLIQUES, 1.0)
-    assert laplace.scales["c",] == 4.0
-    assert laplace.public_total == 100
-    gaussian = data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian")
-    assert gaussian.scales["c",] == pytest.approx((2 / rho_for(1.0, 1e-6)) ** 0.5)
-    assert sum(2 / (2 * Fraction(s) ** 2) for s in gaussian.scales.values()) <= Fraction(gaussian.guarantee.rho)
-
-
 @pytest.mark.parametrize("weights", [[3, 1], (0.3, 0.1), np.array([3.0, 1.0]), np.array([3, 1])])
 def test_weights_share_epsilon_or_rho(weights):
     data = dataset(2.0, 1e-6)
@@ -106,13 +74,6 @@ def test_weights_share_epsilon_or_rho(weights):
     assert sum(1 / Fraction(scale) for scale in scales.values()) <= Fraction(1, 2)
     scales = data.measure(CLIQUES, 0.5, delta=1e-6, mechanism="gaussian", weights=weights).scales
     assert scales["c",] / scales["a", "b"] == pytest.approx(3**0.5)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1 / 3, 1e-3])
-def test_three_tables_never_cost_more_than_the_charge(epsilon):
-    data = dataset(1.0)
-    noisy = data.measure([("a",), ("b",), ("c",)], epsilon)
-    assert sum(1 / Fraction(scale) for scale in noisy.scales.values()) <= Fraction(str(epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(2, 7), Fraction(1, 10), 1])
@@ -157,61 +118,13 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD, ids=str)
 def test_bad_arguments_are_refused_before_the_charge(bad):
-    noise = CountingNoise()
+    noise = Noted()
     data = dataset(10.0, 1e-3, noise=noise)
     with pytest.raises(ValueError) as caught:
         data.measure(**({"cliques": CLIQUES, "epsilon": 1.0} | bad))
     assert not isinstance(caught.value, BudgetExceededError)
-    assert noise.calls == []
+    assert noise.seen == []
     assert data.budget.history == ()
-
-
-@pytest.mark.parametrize("gaussian", [False, True])
-def test_a_refusal_draws_nothing_and_leaves_the_ledger_usable(gaussian):
-    noise = CountingNoise()
-    data = dataset(1.0, 1e-6 if gaussian else 0.0, noise=noise)
-    how = {"mechanism": "gaussian", "delta": 1e-6} if gaussian else {}
-    with pytest.raises(BudgetExceededError):
-        data.measure(CLIQUES, 1.1, **how)
-    assert noise.calls == []
-    assert data.budget.history == ()
-    data.measure(CLIQUES, 1.0, **how)
-    assert len(noise.calls) == 2
-
-
-def test_gaussian_on_a_pure_budget_is_refused():
-    noise = CountingNoise()
-    data = dataset(1.0, noise=noise)
-    with pytest.raises(ValueError, match="needs a delta"):
-        data.measure(CLIQUES, 0.5, delta=1e-6, mechanism="gaussian")
-    assert noise.calls == []
-
-
-def test_a_failure_after_the_charge_stays_charged():
-    data = dataset(1.0, noise=CountingNoise(fail=True))
-    with pytest.raises(MemoryError):
-        data.measure(CLIQUES, 0.4)
-    assert data.budget.spent.epsilon == 0.4
-
-
-def test_threads_cannot_overspend():
-    data = dataset(1.0)
-    start, releases = threading.Barrier(6), []
-
-    def measure():
-        start.wait()
-        for _ in range(5):
-            try:
-                releases.append(data.measure(CLIQUES, 0.1))
-            except BudgetExceededError:
-                continue
-
-    threads = [threading.Thread(target=measure) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(releases) == len(data.budget.history) == 10
 
 
 def test_without_opendp_nothing_is_charged(monkeypatch):
@@ -271,14 +184,3 @@ def test_no_records_are_fine():
     noisy = data.measure(CLIQUES, 1e5)
     assert noisy.public_total == 0
     assert (noisy.tables["a", "b"] == 0).all()
-
-
-def test_import_leaves_heavy_libraries_for_later():
-    code = "import sys, pgmpy_dp.data; print({'opendp', 'dp_accounting'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
-def test_pgmpys_estimators_are_told_what_to_do():
-    with pytest.raises(AttributeError, match=r"estimator=dp\.AutoMLE"):
-        dataset().copy()

@@ -1,14 +1,24 @@
-"""The loop that estimators share: its progress bar, and users who interrupt."""
+"""What estimators share that iterate over records: their bar, one charge for all steps, interruptions and refusals."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from noises import Interrupting, Scripted
+from pgmpy.models import DiscreteBayesianNetwork
+from scipy import sparse
+from sklearn.base import clone
 
+import pgmpy_dp as dp
 from pgmpy_dp.estimators import iterated
 
 PLAN = SimpleNamespace(steps=4, guarantee=SimpleNamespace(epsilon=0.75))
+SCHEMA = dp.Schema({name: [0, 1] for name in "abcd"})
 
 
 def steps(interrupted=None):
@@ -35,3 +45,134 @@ def test_an_interruption_keeps_the_finished_steps():
 def test_an_interruption_of_the_first_step_has_learned_nothing():
     with pytest.raises(KeyboardInterrupt):
         iterated.take_steps(PLAN, steps(interrupted=0), "PrivateSGD")
+
+
+def bits(count, seed):
+    return np.random.default_rng(seed).integers(0, 2, (count, 4))
+
+
+def discrete(count, seed, *others):
+    return dp.PrivateDataset(pd.DataFrame(bits(count, seed), columns=list("abcd")), SCHEMA, *others)
+
+
+def documents(count, seed, *others):
+    return dp.PrivateDocuments(sparse.csr_array(9 * bits(count, seed) + 1), list("abcd"), others[0], 40, *others[1:])
+
+
+def features(count, seed, budget, *others):
+    public = dict(zip(("neighbours", "noise"), others, strict=True))
+    records = bits(count, seed)
+    return dp.PrivateFeatures(records[:, 1:], records[:, 0], bounds=(0, 1), classes=[0, 1], budget=budget, **public)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator, the data that it takes, what it learns, and how many sums a step draws."""
+
+    kind: type
+    source: Any
+    learned: Any
+    options: dict
+    draws: int = 1
+    network: Any = None
+
+    def data(self, count=300, seed=1, budget=(2.0, 1e-5), neighbours="add_remove", noise=None):
+        noise = dp.SimulatedNoise(1) if noise is None else noise
+        return self.source(count, seed, dp.PrivacyBudget(*budget), neighbours, noise)
+
+    def fit(self, data, **plan):
+        estimator = self.kind(**{"epsilon": 0.5, "delta": 1e-6, "sampling_rate": 0.3, **self.options, **plan})
+        return estimator.fit(*([] if self.network is None else [self.network.copy()]), data)
+
+
+LATENT = DiscreteBayesianNetwork([("class", name) for name in "abcd"], latents={"class"})
+CASES = [
+    Case(
+        dp.PrivateVB,
+        discrete,
+        lambda fitted: [cpd.values.ravel() for cpd in fitted.parameters_],
+        {"state_names": {"class": ["one", "two"]}},
+        network=LATENT,
+    ),
+    Case(dp.PrivateLDA, documents, lambda fitted: [fitted.components_.ravel()], {"n_components": 2}),
+    Case(
+        dp.PrivateLogisticRegression,
+        features,
+        lambda fitted: [fitted.coef_[0], fitted.intercept_, fitted.covariance_.ravel()],
+        {},
+        draws=3,
+    ),
+    Case(
+        dp.papers.PrivateSigmoidBeliefNetwork,
+        discrete,
+        lambda fitted: [fitted.components_.ravel(), fitted.intercept_, fitted.hidden_intercept_],
+        {"n_components": 2},
+        draws=3,
+    ),
+]
+EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind.__name__)
+
+
+@EVERY
+@pytest.mark.parametrize("size", [{}, {"batch_size": 50, "sampling_rate": None}], ids=["rate", "batch"])
+def test_a_fit_is_one_block_of_the_ledger(case, size):
+    neighbours = "replace_one" if size else "add_remove"
+    data = case.data(neighbours=neighbours)
+    fitted = case.fit(data, steps=4, **size)
+    (charge,) = data.budget.history
+    assert (float(charge.epsilon), float(charge.delta), fitted.n_steps_) == (0.5, 1e-6, 4)
+    guarantee = fitted.guarantee_
+    assert (guarantee.epsilon, guarantee.delta, guarantee.neighbours) == (0.5, 1e-6, neighbours)
+    assert not hasattr(clone(fitted), "n_steps_")
+
+
+@EVERY
+def test_nothing_of_the_records_crosses_steps_but_the_noisy_sums(case):
+    """With the noisy sums fixed, what is learned is the same whatever the records are."""
+    fits = []
+    for seed, count in ((1, 300), (2, 500)):
+        noise = Scripted(5)
+        noise.keys = dp.SimulatedNoise(8).keys  # of draws that do not depend on their number
+        noise.coins = lambda rate, size: np.arange(size) % 5 == 0
+        fits.append(np.concatenate(case.learned(case.fit(case.data(count, seed, noise=noise), steps=5))))
+    assert (fits[0] == fits[1]).all()
+
+
+@EVERY
+def test_an_interrupted_fit_keeps_what_it_has_and_its_charge(case):
+    noise = Interrupting(1)
+    noise.at = 2 * case.draws + 1
+    data = case.data(500, noise=noise)
+    with pytest.warns(UserWarning, match=r"stopped after 2 of 8 steps.*all of epsilon=0\.5 is charged"):
+        fitted = case.fit(data, steps=8)
+    assert (fitted.n_steps_, data.budget.spent.epsilon, len(data.budget.history)) == (2, 0.5, 1)
+    assert all(np.isfinite(values).all() for values in case.learned(fitted))
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"epsilon": 2.5}, dp.BudgetExceededError, r"epsilon=2\.5.*A noise multiplier of \d"),
+        ({"epsilon": None}, ValueError, "needs an epsilon|costs privacy"),
+        ({"noise_multiplier": 0.1}, ValueError, "noise_multiplier"),
+        ({"delta": 0.0}, ValueError, "needs a delta"),
+        ({"delta": 1e-13, "steps": 10**6}, ValueError, "larger delta"),
+        ({"steps": 0}, ValueError, "steps"),
+        ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
+        ({"batch_size": 10}, ValueError, "private"),
+        ({"clip_norm": float("nan")}, ValueError, "clip_norm"),
+        ({"neighbours": "replace_one"}, ValueError, "neighbours"),
+    ],
+)
+def test_bad_input_charges_nothing(case, change, error, match):
+    data = case.data(100)
+    with pytest.raises(error, match=match):
+        case.fit(data, **change)
+    assert data.budget.history == ()
+
+
+@EVERY
+def test_a_batch_of_more_records_than_there_are_is_refused(case):
+    with pytest.raises(ValueError, match="all 100 records"):
+        case.fit(case.data(100, neighbours="replace_one"), sampling_rate=None, batch_size=101)

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import copy
 import hashlib
 import io
 import json
 import math
 import os
-import random
 import signal
 import stat
 import subprocess
@@ -221,15 +219,9 @@ def test_paths_that_are_no_files(tmp_path):
         NoisyMarginals.load(tmp_path)
 
 
-def test_errors_name_the_file(tmp_path):
-    (tmp_path / "mine.zip").write_bytes(b"hello")
-    with pytest.raises(ReleaseFormatError, match=r"mine\.zip: not a release file"):
-        NoisyMarginals.load(tmp_path / "mine.zip")
-
-
 @pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06" + bytes(18), b"hello" * 100, zipped({})])
 def test_files_that_are_no_release(content):
-    with pytest.raises(ReleaseFormatError, match="not a release"):
+    with pytest.raises(ReleaseFormatError, match=r"other\.zip: not a release"):
         loaded(content)
 
 
@@ -519,103 +511,11 @@ def test_a_variance_computed_elsewhere_may_differ_in_its_last_digits():
     assert release == RELEASE
 
 
-def test_damaged_bytes_are_refused_or_harmless():
-    # Every byte of contents is under the zip's checksum, so what still loads must be the release that was
-    # saved.
-    content, chance = zipped(saved()), random.Random(0)
-    for _ in range(2000):
-        damaged = bytearray(content)
-        for _ in range(chance.choice([1, 1, 1, 2, 8])):
-            place = chance.randrange(len(damaged))
-            match chance.randrange(5):
-                case 0:
-                    damaged[place] ^= 1 << chance.randrange(8)
-                case 1:
-                    damaged[place] = chance.choice([0, 255, 1, 80])
-                case 2:
-                    del damaged[place : place + chance.randrange(1, 50)]
-                case 3:
-                    damaged[place:place] = damaged[place : place + chance.randrange(1, 50)]
-                case 4:
-                    damaged = damaged[: max(place, 1)] + content[-22:]
-        try:
-            release = loaded(bytes(damaged))
-        except ReleaseFormatError:
-            continue
-        assert release == RELEASE
-
-
 def places(node, path=()):
     yield path
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, child in items:
         yield from places(child, (*path, key))
-
-
-def test_any_change_of_the_descriptor_is_refused_or_read():
-    values = [
-        None,
-        True,
-        0,
-        1,
-        -1,
-        2**70,
-        0.5,
-        1e308,
-        -0.0,
-        "",
-        "b",
-        "x" * 300,
-        "\ud800",
-        [],
-        {},
-        [[]],
-        {"a": []},
-    ]
-    values += ["inf", ["b"], [3], 10**400]
-    members, chance = saved(), random.Random(0)
-    original = json.loads(members[DESCRIPTOR])
-    spots = [path for path in places(original) if path]
-    for _ in range(1500):
-        descriptor = copy.deepcopy(original)
-        node, (*path, last) = descriptor, chance.choice(spots)
-        for key in path:
-            node = node[key]
-        if chance.random() < 0.2:
-            del node[last]
-        else:
-            node[last] = chance.choice(values)
-        try:
-            release = loaded(zipped(members | {DESCRIPTOR: json.dumps(descriptor).encode()}))
-        except ReleaseFormatError:
-            continue
-        assert isinstance(release, NoisyMarginals)
-
-
-def test_any_change_of_the_measurements_is_refused_or_read():
-    chance, alphabet = random.Random(0), b"0123456789,-+.eE\n\r #\x00nai"
-    content = saved()[MEASUREMENTS]
-    for _ in range(500):
-        changed = bytearray(content)
-        for _ in range(chance.choice([1, 1, 3])):
-            place = chance.randrange(len(changed))
-            changed[place : place + chance.randrange(2)] = bytes(chance.choices(alphabet, k=chance.randrange(1, 3)))
-        try:
-            release = loaded(rewritten(csv=lambda _, changed=changed: bytes(changed)))
-        except ReleaseFormatError:
-            continue
-        assert release.scales == RELEASE.scales
-        assert release.variances == RELEASE.variances
-
-
-def test_large_release_is_read_quickly(tmp_path):
-    schema = Schema({"a": range(600), "b": range(500)})
-    table = np.random.default_rng(0).integers(-100, 1000, (600, 500))
-    release = NoisyMarginals(schema, {("a", "b"): table}, {("a", "b"): 10.0}, GUARANTEE)
-    start = time.process_time()
-    release.save(tmp_path / "large.zip")
-    assert NoisyMarginals.load(tmp_path / "large.zip") == release
-    assert time.process_time() - start < 10
 
 
 def many(monkeypatch, tmp_path):

@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import contrasts
@@ -19,7 +20,6 @@ from pgmpy_dp.release.contrasts import _replacement_bound, residual_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
 SCALES = {(): 9.0, ("a",): 4.0, ("b",): 7.0, ("c",): 5.0, ("b", "a"): 3.0, ("b", "c"): 6.0, ("d", "c"): 5.0}
-CELLS = list(itertools.product(*SCHEMA.states.values()))
 RELATIONS = ("add_remove", "replace_one")
 DELTA = 1e-6
 
@@ -42,38 +42,6 @@ def dataset(source, neighbours="add_remove", noise=None, epsilon=1e9):
     return dp.PrivateDataset(source, SCHEMA, budget, neighbours=neighbours, noise=noise or dp.SimulatedNoise(1))
 
 
-class Recorder:
-    """Adds nothing, and keeps what it was handed."""
-
-    private = True
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_gaussian(self, counts, scale):
-        self.seen.append(counts / scale)
-        return counts
-
-
-def worst_change(neighbours):
-    """The largest squared change of what noise of standard deviation 1 is added to, and the releases' guarantee."""
-    seen = []
-    for cell in CELLS:
-        recorder = Recorder()
-        noisy = dataset(frame([cell]), neighbours, recorder).measure_residuals(SCALES, delta=DELTA)
-        seen.append(np.concatenate(recorder.seen))
-    none = np.zeros_like(seen[0])
-    pairs = itertools.combinations(seen, 2) if neighbours == "replace_one" else ((one, none) for one in seen)
-    return max(float(((one - other) ** 2).sum()) for one, other in pairs), noisy.guarantee
-
-
-@pytest.mark.parametrize("neighbours", RELATIONS)
-def test_no_record_changes_more_than_is_paid_for(neighbours):
-    worst, guarantee = worst_change(neighbours)
-    assert worst <= 2 * guarantee.rho
-    assert worst >= 2 * guarantee.rho * (1 - 1e-8)
-
-
 @pytest.mark.parametrize("neighbours", RELATIONS)
 def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
     """The worst change is over all pairs of records of every cell, and every cell of the finer histogram."""
@@ -83,10 +51,10 @@ def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
     scales = {(): 9.0, ("n",): 4.0, ("a",): 7.0, ("a", "n"): 3.0, ("n in detail",): 5.0}
     seen = []
     for cell in cells:
-        recorder, frame = Recorder(), pd.DataFrame([cell], columns=["n", "a"]).astype({"a": "str"})
-        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e9, 1e-3), neighbours, noise=recorder)
+        noise, frame = Noted(), pd.DataFrame([cell], columns=["n", "a"]).astype({"a": "str"})
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e9, 1e-3), neighbours, noise=noise)
         noisy = data.measure_residuals(scales, delta=DELTA)
-        seen.append(np.concatenate(recorder.seen))
+        seen.append(np.concatenate([np.array(counts) / float(scale) for counts, scale in noise.seen]))
     pairs = itertools.combinations(seen, 2) if neighbours == "replace_one" else ((one, 0.0) for one in seen)
     worst = max(float(((one - other) ** 2).sum()) for one, other in pairs)
     assert worst <= 2 * noisy.guarantee.rho
@@ -107,25 +75,6 @@ def test_scales_are_found_for_a_price():
     assert noisy.scales["a",] / noisy.scales["a", "b"] == pytest.approx(4.0 / 3.0)
     least = coefficients.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
     assert 0.7 * (1 - 1e-4) < least <= 0.7
-
-
-def without_lengths(schema, subset, scale):
-    """A planted error: contrasts are longer than 1, and their noise is not."""
-    return np.full([schema.cardinality(v) - 1 for v in subset], scale)
-
-
-@pytest.mark.parametrize("neighbours", RELATIONS)
-@pytest.mark.parametrize(
-    ("room", "name", "wrong"),
-    [
-        (contrasts, "coefficient_scales", without_lengths),
-        (coefficients, "residual_sensitivity", lambda *given: residual_sensitivity(*given) / 2),
-    ],
-)
-def test_planted_errors_are_caught(neighbours, room, name, wrong, monkeypatch):
-    monkeypatch.setattr(room, name, wrong)
-    with pytest.raises(AssertionError):
-        test_no_record_changes_more_than_is_paid_for(neighbours)
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
