@@ -1,7 +1,5 @@
 """Networks and records that several tests share."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The examples of ARCHITECTURE.md run as they stand, and what they add passes what the package's own parts pass."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

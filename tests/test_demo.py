@@ -1,7 +1,5 @@
 """The demonstration, as a user runs it."""
 
-from __future__ import annotations
-
 import pytest
 from click.testing import CliRunner
 

@@ -1,7 +1,5 @@
 """The pages of the documentation: their code runs, their links lead somewhere, and no public name is missing."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The numbers of the guide for several holders are computed from its tables: an edited number is found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

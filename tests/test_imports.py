@@ -3,8 +3,6 @@
 A room that imports its names when they are first used lists them in __init__.pyi, which is read for it.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

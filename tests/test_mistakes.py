@@ -1,7 +1,5 @@
 """Deliberate mistakes: each gets one line that names the thing and the way out, and nothing is charged."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -150,6 +148,10 @@ COMMANDS = [
     (f"{QUERY.split(' --')[0]} --mean race", "ask for its states by --target, or name the release"),
     ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
     (f"{QUERY} --evidence age=5", "has no state '5'; it has '"),
+    (f"{QUERY} --evidence age=5 --evidence age=6", "'age' twice"),
+    (f"{QUERY} --evidence age", "VARIABLE=STATE"),
+    ("ledger shw ledger.json", "Did you mean 'show'?"),
+    (f"{RELEASE} --sampling-rat 1", "--sampling-rate"),
     (f"{QUERY} --interval 0.9", "fitted.bif carries no release, from which bounds are drawn"),
     (f"{QUERY} --of records", "--of is for bounds: add --interval"),
     (f"{QUERY} --release release.zip", "--release is for bounds: add --interval"),

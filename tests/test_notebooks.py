@@ -1,7 +1,5 @@
 """What a notebook shows of each thing."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

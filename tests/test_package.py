@@ -1,7 +1,5 @@
 """What importing the package brings with it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a plot is handed in a frame's place is named, with where such a frame is found."""
 
-from __future__ import annotations
-
 import io
 import sys
 import warnings
@@ -20,14 +18,7 @@ from pgmpy_dp.schema import Schema
 GRAPH = nx.DiGraph([("smoke", "lung")])
 
 
-@pytest.mark.parametrize(
-    ("plot", "source"),
-    [
-        (plot_bounds, "query"),
-        (plot_edges, "edges_"),
-        (plot_pairs, "compare"),
-    ],
-)
+@pytest.mark.parametrize(("plot", "source"), [(plot_bounds, "query"), (plot_edges, "edges_"), (plot_pairs, "compare")])
 @pytest.mark.parametrize(("handed", "error"), [(GRAPH, TypeError), (pd.DataFrame({"odds": [0.5]}), ValueError)])
 def test_what_is_no_such_frame_is_refused(plot, source, handed, error):
     with pytest.raises(error, match=source):

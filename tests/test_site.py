@@ -1,7 +1,5 @@
 """The built site, in the folder SITE: no page scrolls sideways on a desktop or a phone, and no box is cut."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

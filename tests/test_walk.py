@@ -1,7 +1,5 @@
 """A walk from a raw CSV file, as a spreadsheet of many countries writes it, to synthetic records of the same types."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -3,8 +3,6 @@
 A test with an argument `mechanism` or `fit` runs for each of them. A new one is one entry of MECHANISMS or FITS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -382,11 +380,7 @@ def _fits(relation):
     yield "PrivateMLE in stages", lambda e: dp.PrivateMLE(e, allocation=two_stages(relation)), {}
     yield "AutoMLE", dp.AutoMLE, {}
     yield "CollectiveEM", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {}
-    yield (
-        "CollectiveEM undirected",
-        lambda e: dp.CollectiveEM(epsilon=e, max_iter=20),
-        {"network": markov},
-    )
+    yield ("CollectiveEM undirected", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {"network": markov})
     yield "NaiveMLE", lambda e: dp.papers.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
     yield "PrivateBayesianEstimator", lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e), {}
     yield (

@@ -1,7 +1,5 @@
 """The gate that the tests go through, and how it may refuse."""
 
-from __future__ import annotations
-
 import traceback
 import warnings
 from collections.abc import Callable

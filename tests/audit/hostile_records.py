@@ -3,8 +3,6 @@
 A table is drawn as columns of plain values of one kind each; :mod:`tests.audit.writers` makes frames and files of them.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass
@@ -88,10 +86,7 @@ STATES: dict[str, list[Any]] = {  # of variables, by the kinds of values that th
     "boolean": [[True, False]],
     "mixed": [["x", 1, 0.5], [True, 2, "1"], ["True", True, 0]],
     "binned": [dp.Bins([0, 1, 18, 65]), dp.Bins([-math.inf, 0, math.inf]), dp.Bins([0, 2**53, 1e18])],
-    "dates": [
-        dp.DateBins(["1970-01-01", "year", "2021-06-01"]),
-        dp.DateBins(["-inf", "2024-02-29", "2024-03-01"]),
-    ],
+    "dates": [dp.DateBins(["1970-01-01", "year", "2021-06-01"]), dp.DateBins(["-inf", "2024-02-29", "2024-03-01"])],
     "days": [["1970-01-01", "2020-01-01", "x"]],
 }
 FITTING = {"text": ["text", "text", "integer", "binned", "boolean"], "boolean": ["boolean"], "decimal": ["binned"]}

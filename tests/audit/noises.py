@@ -1,7 +1,5 @@
 """Sources of noise for tests: none, what a test wants, or an interruption; some keep what they were asked for."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A session of Spark for tests of records."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

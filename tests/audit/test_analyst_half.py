@@ -6,8 +6,6 @@ error with its progress bars, exceptions, reprs, attributes, saved files. So mus
 release.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

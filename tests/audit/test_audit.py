@@ -7,8 +7,6 @@ about fifty in the default run and a hundred and thirty in the slow one. An audi
 below 1e-4; one that does is repeated with twice the trials, so that a run does not fail by chance.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The audit as a tool: its bound holds as often as it says, and it reads any output."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -4,8 +4,6 @@ is paid for by the noise's scale. Whole calls are made, so encoding, bounding, s
 Draws from posteriors add no noise; tests/data/test_posterior.py has their exact odds.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

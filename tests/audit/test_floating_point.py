@@ -1,8 +1,6 @@
 """The attack of Mironov (2012) on the lattice of floating-point noise: it tells inputs apart where noise comes from
 numpy, and has nothing to hold on to in a release: counts are integers, and all other numbers lie on public grids."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

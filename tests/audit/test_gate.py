@@ -12,8 +12,6 @@ The quick run takes some hundreds of drawn sets of records, `pytest -m slow` twe
 tests/audit/test_gate_findings.py.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 import zlib

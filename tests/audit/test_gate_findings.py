@@ -1,7 +1,5 @@
 """What attacks on the gate have found, one by one: cases in which a record once decided how others were read."""
 
-from __future__ import annotations
-
 import csv
 import math
 import random

@@ -3,8 +3,6 @@
 All together are refused, or read as each is alone in the same form; see tests/audit/test_gate.py.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import warnings

@@ -4,8 +4,6 @@ Python, pandas and engines have no times of some integers, and raise where they 
 decided that none was read.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone

@@ -6,8 +6,6 @@ hostile JSON under a correct hash, and measurements of hostile text under a corr
 hundreds of them, `pytest -m slow` fifty thousand.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import io

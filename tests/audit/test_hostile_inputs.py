@@ -1,8 +1,6 @@
 """Other files that a user opens (ledgers, schemas, networks, records): whatever they hold, they are read or refused by
 name, in bounded time and memory, and nothing is written."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

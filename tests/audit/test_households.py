@@ -5,8 +5,6 @@ held equal; and by audits of the real noise, which must catch bounds that are no
 probability 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

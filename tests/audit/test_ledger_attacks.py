@@ -1,8 +1,6 @@
 """The ledger under attack: threads, processes and forked copies spend no more than there is, failures stay charged,
 and losses of different kinds are not added up."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The audit refutes a correct measurement with probability at most FALSE_ALARM; wh
 certain.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

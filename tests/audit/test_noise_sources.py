@@ -4,8 +4,6 @@ Every place that draws with numpy, the standard library or scipy is in ALLOWED, 
 on it. Aliases are resolved: `from numpy import random as r`, `import numpy as n`, `getattr(numpy, "random")`.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Nothing is charged and then lost: whatever fails by public facts fails before the charge, or says that it stays."""
 
-from __future__ import annotations
-
 import math
 import random
 

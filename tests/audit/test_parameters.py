@@ -3,8 +3,6 @@
 All public estimators are walked, so that a new one is covered.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 

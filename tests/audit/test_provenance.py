@@ -5,8 +5,6 @@ nothing else. Each column takes that network somewhere. What is stated at the en
 cost: none is forgotten, none is counted twice.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json

@@ -3,8 +3,6 @@
 All public classes with a `fit` or with a method that takes records are walked, so that a new one is covered.
 """
 
-from __future__ import annotations
-
 import inspect
 
 import numpy as np

@@ -4,8 +4,6 @@ The walk follows every reference that Python's garbage collector knows, the base
 does not enter modules, classes and the globals of functions. It is repeated on what pickles bring back.
 """
 
-from __future__ import annotations
-
 import copyreg
 import gc
 import pickle

@@ -4,8 +4,6 @@ The sensitivity of a sum of integers rests on it: a last digit that changes with
 by BLAS, may take another record's contribution across a step of the grid.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

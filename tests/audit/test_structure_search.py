@@ -5,8 +5,6 @@ of the likelihood ratio of all tables, which is known for Gaussian noise, and th
 refutes a correct search with probability at most FALSE_ALARM; what each planted bug shows is all but certain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -113,11 +111,7 @@ def test_a_search_keeps_its_claim(pair):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "bug",
-    [
-        {"method": LastStepIsFree},
-        {"tampered": reference_from_the_records},
-        {"tampered": candidates_from_the_records},
-    ],
+    [{"method": LastStepIsFree}, {"tampered": reference_from_the_records}, {"tampered": candidates_from_the_records}],
     ids=["last step is free", "reference from the records", "candidates from the records"],
 )
 def test_planted_bugs_in_a_search_are_caught(bug, pair):
@@ -137,10 +131,7 @@ def chosen_and_measured(data, method=TablesInSteps):
     """Nine tenths of epsilon choose one of two tables, and a tenth measures it."""
 
     def asking() -> Generator:
-        near, far = (
-            np.array([[1, 1], [1, 1]]),
-            np.array([[2, 1], [1, 1]]),
-        )  # one more record: off or there
+        near, far = (np.array([[1, 1], [1, 1]]), np.array([[2, 1], [1, 1]]))  # one more record: off or there
         (chosen,) = yield Choose({("a", "b"): near, ("b", "c"): far}, lambda _: [("a", "b"), ("b", "c")])
         measured = yield Measure([chosen], [1.0])
         return measured

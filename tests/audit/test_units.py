@@ -5,8 +5,6 @@ equal; and by audits of the real noise, which must catch a bound that is not kep
 probability 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Errors about records name the variable or the file; values of records are neither in them nor hang on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -4,8 +4,6 @@ By brute force over neighbours whose record in question has any of some weights,
 and by an audit that must catch weights that are not clipped, whose false alarm has probability 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

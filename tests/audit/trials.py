@@ -1,7 +1,5 @@
 """What very many trials of an audit draw from and are charged to."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from secrets import token_hex

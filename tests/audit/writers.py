@@ -4,8 +4,6 @@ A form types all records once; what one record is alone is the same frame cut do
 not the writers' own reading of values that is tested.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import encodings.aliases
@@ -190,6 +188,24 @@ def taken(frame: Any, chosen: Sequence[int]) -> Any:
     if isinstance(frame, list):
         return [frame[0], *(frame[1 + row] for row in chosen)]
     return frame.take(chosen) if hasattr(frame, "take") else frame[chosen]
+
+
+def every_form(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """These records in every common form, by its name."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    frame.to_csv(folder / "records.csv", index=False)
+    pyarrow.parquet.write_table(table, folder / "records.parquet")
+    return {
+        "pandas": frame,
+        "objects": frame.astype(object),
+        "categories": frame.astype("category"),
+        "Arrow": table,
+        "Polars": pl.from_arrow(table),
+        "lazy": pl.from_arrow(table).lazy(),
+        "DuckDB": duckdb.connect().from_arrow(table),
+        "Parquet": folder / "records.parquet",
+        "CSV": folder / "records.csv",
+    }
 
 
 # Writers: of a typed frame, what the gate is handed.

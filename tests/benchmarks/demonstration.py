@@ -8,8 +8,6 @@ their bounds, and the means of the bounds' width and of the error. Seeds that ar
 runs are in docs/pictures/demonstration.csv.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from pathlib import Path

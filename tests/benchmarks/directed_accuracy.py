@@ -10,8 +10,6 @@ Rows that --out has of other runs are kept. Beside each divergence is the probab
 that in truth have less than .002 given the parents.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -9,8 +9,6 @@ calls loads the network). Printed are the largest difference of each door from `
 outside its bounds. A network whose test of fit fails answers otherwise than its CPDs: `eliminated` says how far.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -11,8 +11,6 @@ uniform distribution. The noise is simulated. Prints pairs of the mixture over t
 samples.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import itertools

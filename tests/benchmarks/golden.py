@@ -9,8 +9,6 @@ their whole face, and their files are read back. Numbers are kept as hexadecimal
 Chains amplify rounding: compare only what one machine wrote.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

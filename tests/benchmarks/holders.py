@@ -26,8 +26,6 @@ or more, for 10,000 records drawn from networks of five sites whose CPDs differ 
 before they are normalised.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import warnings

@@ -15,8 +15,6 @@ with the noise that this takes; and of records drawn again with replacement, hou
 levels it says which pairs are not closer than with persons dealt at random.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import time

@@ -4,8 +4,6 @@ python tests/benchmarks/interval_coverage.py [--networks asia,alarm] [--epsilons
     [--first 0] [--engine posterior,percentile,basic] [--mechanism laplace]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -7,8 +7,6 @@ of each is held out. Prints a table, means of ten fits, and writes a figure.
     python tests/benchmarks/logistic_regression.py [figure.png]
 """
 
-from __future__ import annotations
-
 import sys
 
 import matplotlib.pyplot as plt

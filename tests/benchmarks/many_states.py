@@ -5,8 +5,6 @@
 Prints seconds of the fit and of as many synthetic records, peak memory, and total variation distances to the records.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

@@ -8,8 +8,6 @@ is the resident set, which counts the libraries' code. The second pair of column
 where it is installed, and a plain installation has none.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

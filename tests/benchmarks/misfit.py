@@ -12,8 +12,6 @@ python tests/benchmarks/misfit.py [--networks asia,sachs] [--epsilons 0.1,1,10] 
     [--missing 0.05]
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 

@@ -10,8 +10,6 @@ of variables given: coverage over all states of all questions, coverage and mean
 or the model have 2 % or more, and in brackets mean width over mean error (4.1 for a normal error of known spread).
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -9,8 +9,6 @@ nats (the network's own first), and seconds of the processor; medians over the s
 records themselves: their distance is what sampling alone makes.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import time

@@ -3,8 +3,6 @@
 python tests/benchmarks/networks.py [--plot cells.png] [network ...]
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.resources
 import json

@@ -23,8 +23,6 @@ heaps        of numbers at the lower edges of their bins (all, half, none), with
 tails        of RAND's visits (11 or more: a bin without an end); relative, and those of as many synthetic records
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import warnings

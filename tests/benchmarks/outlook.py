@@ -13,8 +13,6 @@ formula is fitted to the rows, and each table is predicted by what was fitted to
 figure beside --out.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import itertools

@@ -3,8 +3,6 @@
 python tests/benchmarks/peers.py [case ...]
 """
 
-from __future__ import annotations
-
 import math
 import os
 import sys

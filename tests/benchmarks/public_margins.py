@@ -8,8 +8,6 @@ over pairs of variables without and with them: for all pairs, and for those that
 table, which have to gain by inference.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

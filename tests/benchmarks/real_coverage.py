@@ -19,8 +19,6 @@ within the bounds, with the least and the greatest of any release, the mean widt
 the value; in brackets the same of the draws of the posterior alone, which take the structure for right.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import warnings

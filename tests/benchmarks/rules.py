@@ -3,8 +3,6 @@
 python tests/benchmarks/rules.py [members]
 """
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

@@ -19,8 +19,6 @@ cover 90 % (above 1: they are too narrow), and the share of states whose bounds 
 the population. Prints means over releases, and over one and two given variables.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import warnings

@@ -6,8 +6,6 @@ Wanted at 1e7 rows: frames in memory, once encoded, within 1.5 times numpy's bin
 hand-written SQL; a Parquet file below 300 MB above what the process holds before.
 """
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 python tests/benchmarks/speed.py
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -17,8 +17,6 @@ With --real, records are those of the census (FOLDER; see synthesis.py) and of R
 60 questions with evidence a state, and whether the test of fit fails, beside the mixture and a network by hand.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import time

@@ -10,8 +10,6 @@ how well it is predicted on the test records by what was learned from synthetic 
 the training records.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import itertools

@@ -17,8 +17,6 @@ and its peak memory; or the reason why it has no records, such as --limit second
 authors' defaults. Seeds are those of their generators, and not of noise that comes from OpenDP (dpmm, OpenDP).
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import itertools

@@ -9,8 +9,6 @@ regresses `y` in each on the others, and combines the coefficients. The naive in
 records as there were, for real.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import time

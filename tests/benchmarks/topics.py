@@ -9,8 +9,6 @@ Documents are simulated from 50 topics. --sklearn adds scikit-learn's online alg
 ratio of times.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

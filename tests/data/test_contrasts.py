@@ -1,7 +1,5 @@
 """Coefficients: what a record moves is paid for exactly, and what cannot be drawn is refused unpaid."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The wall."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys
@@ -21,12 +19,7 @@ from pgmpy_dp.schema import Schema
 
 SCHEMA = Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [True, False]})
 RECORDS = pd.DataFrame(
-    {
-        "a": ["x", "y", "y", "x"] * 25,
-        "b": [0, 1, 1, 2] * 25,
-        "c": [True, False, True, True] * 25,
-        "id": range(100),
-    }
+    {"a": ["x", "y", "y", "x"] * 25, "b": [0, 1, 1, 2] * 25, "c": [True, False, True, True] * 25, "id": range(100)}
 )
 CLIQUES = [("a", "b"), ("c",)]
 

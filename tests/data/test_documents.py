@@ -1,7 +1,5 @@
 """Private documents: resampling, sensitivity by brute force, refusals."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Real-valued records behind the wall: encoding, refusals, the ledger."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

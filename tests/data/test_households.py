@@ -1,7 +1,5 @@
 """Households behind the wall; tests/audit/test_households.py has their sensitivity."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle
@@ -73,10 +71,7 @@ def test_households_stay_where_they_are():
 
 @pytest.mark.parametrize(
     ("options", "error", "match"),
-    [
-        ({"neighbours": "swap"}, ValueError, "neighbours"),
-        ({"noise": dp.SimulatedNoise}, TypeError, "noise"),
-    ],
+    [({"neighbours": "swap"}, ValueError, "neighbours"), ({"noise": dp.SimulatedNoise}, TypeError, "noise")],
 )
 def test_bad_input(options, error, match):
     with pytest.raises(error, match=match):

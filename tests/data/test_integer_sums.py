@@ -1,7 +1,5 @@
 """Sums of moments: sensitivity by brute force, values, noise, refusals."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

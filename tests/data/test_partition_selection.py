@@ -1,7 +1,5 @@
 """States that are not public: which are discovered, at what price, and from which sources."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle
@@ -16,6 +14,7 @@ import polars
 import pytest
 from mpmath import mp, mpf
 from opendp.mod import enable_features
+from writers import every_form
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
@@ -117,26 +116,17 @@ TEXTS = dp.Schema({"place": []}, missing={"place": "unknown"}, other={"place": "
 
 def sources(folder):
     frame = people(PLACES)
-    yield "object", frame.astype({"place": object})
-    yield "category", frame.astype({"place": "category"})
-    yield "polars", polars.DataFrame({"place": PLACES, "who": frame["who"].to_list()})
-    yield (
-        "polars categorical",
-        polars.DataFrame({"place": PLACES, "who": frame["who"].to_list()}).cast({"place": polars.Categorical}),
-    )
-    yield "arrow", polars.DataFrame({"place": PLACES, "who": frame["who"].to_list()}).to_arrow()
-    yield "lazy", polars.LazyFrame({"place": PLACES, "who": frame["who"].to_list()})
-    frame.to_csv(folder / "records.csv", index=False)
-    yield "csv", folder / "records.csv"
     (folder / "parts").mkdir()
     for number in range(3):
         frame[number::3].to_parquet(folder / "parts" / f"{number}.parquet", index=False)
-    yield "parquet", folder / "parts"
+    forms = every_form(frame, folder)
+    categorical = forms["Polars"].cast({"place": polars.Categorical})
+    return forms | {"Polars categorical": categorical, "folder": folder / "parts"}
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "who", "max_rows": 2}])
 def test_every_source_gives_the_same_states(tmp_path, unit):
-    for name, source in sources(tmp_path):
+    for name, source in sources(tmp_path).items():
         data = dp.PrivateDataset(source, TEXTS, PrivacyBudget(20.0, 0.01), noise=SimulatedNoise(0), **unit)
         found = data.discover_states("place", 20.0, delta=1e-4)
         assert found.states == ("007", "Bonn, am Rhein", "Ulm", "true"), name

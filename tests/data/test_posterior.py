@@ -1,7 +1,5 @@
 """Posterior draws: the distribution, its privacy by exact density ratios, the charge."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import secrets
@@ -205,10 +203,7 @@ def test_truncations_are_the_published_ones():
 
 
 def test_an_epsilon_below_what_floats_may_be_off_by_is_refused():
-    tempered = (
-        lambda e: tempering([2, 3, 1], 0.1, e, "replace_one"),
-        lambda e: papers.tempering([2, 3, 1], 0.1, e),
-    )
+    tempered = (lambda e: tempering([2, 3, 1], 0.1, e, "replace_one"), lambda e: papers.tempering([2, 3, 1], 0.1, e))
     truncated = (
         lambda e: truncation([2, 3, 1], e, "replace_one"),
         lambda e: papers.truncation([2, 3, 1], e, "replace_one"),

@@ -1,7 +1,5 @@
 """Bins at private quantiles."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import numpy as np

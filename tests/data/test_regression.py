@@ -1,7 +1,5 @@
 """Regressions: what a record moves is paid for, and what a price needs is asked for before anything is charged."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

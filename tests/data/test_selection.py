@@ -1,7 +1,5 @@
 """Choosing tables: scores by brute force over neighbours, exact odds, and bugs that these must catch."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Weights of splits, against interpolation by numpy."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import logsumexp
 

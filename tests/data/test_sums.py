@@ -1,7 +1,5 @@
 """Plans of noisy sums: sensitivity by brute force, distribution, ledger, refusals."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Tables: over all neighbours of small data, what a unit moves is paid for by the noise, in exact fractions."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from dataclasses import replace
@@ -47,10 +45,7 @@ UNITS = {
         {"unit": "person", "max_rows": 2},
         [[CELLS[0]], [CELLS[0]] * 5, [CELLS[11]] * 2, [CELLS[0], CELLS[11]], [CELLS[3], CELLS[8]]],
     ),
-    "weight one": (
-        {"unit": "person"},
-        [[CELLS[0]], [CELLS[0]] * 5, [CELLS[11]] * 3, [CELLS[0], CELLS[11], CELLS[5]]],
-    ),
+    "weight one": ({"unit": "person"}, [[CELLS[0]], [CELLS[0]] * 5, [CELLS[11]] * 3, [CELLS[0], CELLS[11], CELLS[5]]]),
 }
 
 

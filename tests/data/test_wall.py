@@ -1,7 +1,5 @@
 """The wall stamps what it hands out with its cost and all that shaped it; in several answers each cost counts once."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """AutoMLE reads a release by inference as far as the network explains it, else family by family."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import groupby
 

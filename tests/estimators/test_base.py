@@ -1,7 +1,5 @@
 """One face for every estimator: epsilon and delta, copies, refusals, and the manners of scikit-learn and pgmpy."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings
@@ -500,21 +498,13 @@ NETWORK = dp.PrivateBayesianNetwork([("a", "b")])
 @pytest.mark.parametrize(
     ("mistake", "error", "words"),
     [
-        (
-            lambda: NETWORK.fit("records.csv"),
-            ValueError,
-            "costs privacy: give the estimator an epsilon and ",
-        ),
+        (lambda: NETWORK.fit("records.csv"), ValueError, "costs privacy: give the estimator an epsilon and "),
         (lambda: NETWORK.fit(RECORDS), ValueError, "costs privacy: give the estimator an epsilon and states, AutoMLE"),
         (lambda: NETWORK.fit("release.zip"), ValueError, "read the release by NoisyMarginals.load"),
         (lambda: NETWORK.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
         (lambda: MARKOV.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
         (lambda: NETWORK.fit(RECORDS, dp.AutoMLE), TypeError, r"give an instance, AutoMLE\(\)"),
-        (
-            lambda: NETWORK.fit(RECORDS, DiscreteMLE),
-            TypeError,
-            r"is DiscreteMLE, .*AutoMLE\(\).*NotPrivateMLE",
-        ),
+        (lambda: NETWORK.fit(RECORDS, DiscreteMLE), TypeError, r"is DiscreteMLE, .*AutoMLE\(\).*NotPrivateMLE"),
         (lambda: NETWORK.fit(RECORDS, 1.0), TypeError, r"estimator is float, .*AutoMLE\(\)"),
         (lambda: dp.AutoMLE(1.0).release_, NotFittedError, "This AutoMLE is not fitted yet, and fit sets release_"),
         (lambda: dp.PairwiseMixture(1.0).network_, AttributeError, "This PairwiseMixture is not fitted yet"),

@@ -1,7 +1,5 @@
 """PrivateMLE, CollectiveEM and AutoMLE on Bayesian networks, as a pgmpy user meets them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -138,8 +136,7 @@ def test_bad_input_is_refused_before_anything_is_charged(estimator, small):
         network.fit(records, estimator=estimator(epsilon=1.0))
     with pytest.raises(dp.SchemaError, match="'site'"):
         network.fit(
-            records,
-            estimator=estimator(epsilon=1.0, state_names={"smoke": ["yes", "no"], "lung": ["yes", "no"]}),
+            records, estimator=estimator(epsilon=1.0, state_names={"smoke": ["yes", "no"], "lung": ["yes", "no"]})
         )
     with pytest.raises(dp.SchemaError, match="'site'"):
         network.fit(records.drop(columns="site"), estimator=estimator(epsilon=1.0, state_names=schema))

@@ -1,7 +1,5 @@
 """A fit that did not converge says so, and one that did says nothing."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What estimators share that iterate over records: their bar, one charge for all steps, interruptions and refusals."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Private logistic regression: the limit of no noise, coverage, several classes, the ledger, refusals."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

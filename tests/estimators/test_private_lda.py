@@ -1,7 +1,5 @@
 """Private topic model: recovery, the ledger, the paper's epsilon, interruptions, refusals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

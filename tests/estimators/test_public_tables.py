@@ -1,7 +1,5 @@
 """Public tables enter fits as observations, at no cost: closer answers, and a warning where they contradict."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laskey sensitivities against enumeration and finite differences."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

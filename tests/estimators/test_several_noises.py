@@ -1,7 +1,5 @@
 """Releases of the same records with noise of several kinds are fitted together, each by its own likelihood."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fits of a union: a model with its variable tells the holders apart, one without it describes all records together."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx as nx

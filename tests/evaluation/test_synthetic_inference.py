@@ -1,7 +1,5 @@
 """Estimates from synthetic data sets: the rules by hand, and what the data sets are drawn from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Captions say what rows say: other rows, another sentence; and kept results are of the experiments as they are."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

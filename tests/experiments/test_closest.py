@@ -1,7 +1,5 @@
 """Least squares between noisy counts and the marginals of a distribution, against non-negative least squares."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every number on the page of the papers is computed from the kept results: an edited number is found."""
 
-from __future__ import annotations
-
 import math
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """What the comparison with peers measures: divergences, and fits in processes of their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

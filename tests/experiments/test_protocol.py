@@ -1,7 +1,5 @@
 """The graphs of the papers' experiments."""
 
-from __future__ import annotations
-
 import networkx as nx
 import pytest
 

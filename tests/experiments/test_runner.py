@@ -1,7 +1,5 @@
 """The runner of the experiments: rows kept, trials not repeated, figures and captions written; and the catalogue."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The grid search that says it is not private."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The page that answers: in a real browser it gives what `query` gives, and hostile names do nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 A file once written is never written again: what a version wrote, all later ones must read. New kinds get new names.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

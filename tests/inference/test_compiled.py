@@ -1,7 +1,5 @@
 """Kernels are compiled once a machine, for no problem in particular, wherever the package lies."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

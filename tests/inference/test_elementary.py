@@ -1,7 +1,5 @@
 """Exponentials and logarithms on vector registers are the library's, to the last digits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pgmpy_dp.inference.posterior.trajectories import LEAST, exponentials, log1p

@@ -1,7 +1,5 @@
 """Documents' topics: the compiled updates against plain numpy in log space, and against scikit-learn."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

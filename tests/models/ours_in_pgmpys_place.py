@@ -5,8 +5,6 @@ pgmpy's bounds on their errors are two standard deviations. Example networks com
 pgmpy's wheel, in place of a download.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where a network's structure is wrong, its bounds follow the release: on made-up records and on real ones."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

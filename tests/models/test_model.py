@@ -1,7 +1,7 @@
 """Every fitted model answers the same calls in the same sense, takes the same values, and refuses the same mistakes."""
 
-from __future__ import annotations
-
+import copy
+import pickle
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -180,18 +180,22 @@ def test_bounds_are_for_the_population_and_hold_the_narrower_ones_of_the_records
             with pytest.raises(ValueError, match="no bounds and no test of fit"):
                 ask()
         return
-    default = case.model.query([case.asked], {case.known: NUMBER}, interval=0.9)
-    population = case.model.query([case.asked], {case.known: NUMBER}, interval=0.9, target="population")
-    records = case.model.query([case.asked], {case.known: NUMBER}, interval=0.9, target="records")
-    pd.testing.assert_frame_equal(default, population)
-    for frame in (population, records):
-        assert (frame["lower"] >= 0).all()
-        assert (frame["lower"] <= frame["value"]).all()
-        assert (frame["value"] <= frame["upper"]).all()
-        assert (frame["upper"] <= 1).all()
-    assert (population["upper"] - population["lower"]).sum() > (records["upper"] - records["lower"]).sum()
-    mean = case.model.expectation(numbers(case), {case.known: NUMBER}, interval=0.9)
-    assert mean.loc[case.asked, "lower"] <= mean.loc[case.asked, "value"] <= mean.loc[case.asked, "upper"]
+    for given in ({}, {case.known: NUMBER}):
+        population, records, narrow = (
+            case.model.query([case.asked], given, interval=interval, target=target)
+            for interval, target in ((0.9, "population"), (0.9, "records"), (0.5, "population"))
+        )
+        pd.testing.assert_frame_equal(case.model.query([case.asked], given, interval=0.9), population)
+        means = [case.model.expectation(numbers(case), given, 0.9, target) for target in ("population", "records")]
+        for outer, inner in ((population, records), (population, narrow), means):
+            assert (outer["lower"] <= inner["lower"]).all()
+            assert (inner["lower"] <= inner["value"]).all()
+            assert (inner["value"] <= inner["upper"]).all()
+            assert (inner["upper"] <= outer["upper"]).all()
+            np.testing.assert_allclose(outer["value"], inner["value"])
+        assert population["value"].sum() == pytest.approx(1)
+        assert 0 <= population["lower"].min() <= population["upper"].max() <= 1
+        assert (population["upper"] - population["lower"]).sum() > (records["upper"] - records["lower"]).sum()
     state, sure = case.model.map_probability([case.asked], {case.known: NUMBER})
     assert state[case.asked] == population["value"].idxmax()
     assert 0 <= sure <= 1
@@ -203,6 +207,10 @@ def test_draws_repeat(case):
     held = case.model.draws_
     assert case.model.draws_ is held
     before = case.model.query([case.asked], interval=0.9)
+    for twin in (copy.deepcopy(case.model), pickle.loads(pickle.dumps(case.model))):
+        pd.testing.assert_frame_equal(twin.query([case.asked], interval=0.9), before)
+        twin.sample_draws(case.draws, seed=1)
+        assert not twin.query([case.asked], interval=0.9).equals(before)
     case.model.sample_draws(case.draws, seed=0)
     pd.testing.assert_frame_equal(case.model.query([case.asked], interval=0.9), before)
 

@@ -1,7 +1,5 @@
 """Numbers within bins have the shape that the counts of all bins tell."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

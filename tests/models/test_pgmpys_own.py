@@ -1,7 +1,5 @@
 """pgmpy's own tests of networks and inference run against our classes; where they differ, the reason is here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -29,7 +27,7 @@ DIFFERENCES = {
         "TestBayesianNetworkFitPredict::test_predict_stochastic": HIDDEN,
     },
     "test_models/test_DiscreteMarkovNetwork.py": {
-        "TestMarkovNetworkMethods::test_bayesian_model": "to_bayesian_model gives a network of pgmpy's own class",
+        "TestMarkovNetworkMethods::test_bayesian_model": "to_bayesian_model gives a network of pgmpy's own class"
     },
     "test_inference/test_Inference.py": {},
     "test_inference/test_elimination_order.py": {},

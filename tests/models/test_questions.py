@@ -1,7 +1,5 @@
 """Predictions of every model are exact, and have pgmpy's manners on all of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Answers without bounds are refused by the size of their tables, before anything is multiplied."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,9 +1,5 @@
 """Bounds of answers: what they cover, what they come from, what they refuse."""
 
-from __future__ import annotations
-
-import copy
-import pickle
 import warnings
 from dataclasses import replace
 
@@ -209,47 +205,7 @@ def test_posterior_mean(markov):
         network.fit([releases[0], records(4)], estimator=dp.PosteriorMean())
 
 
-def test_posterior_mean_of_a_data_set_spends_its_budget():
-    data = dp.PrivateDataset(records(0), SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
-    network = dp.PrivateBayesianNetwork(EDGES).fit(data, estimator=dp.PosteriorMean(epsilon=0.4, draws=20))
-    assert data.budget.spent.epsilon == 0.4
-    assert network.check_model()
-
-
-def test_bounds_widen_with_interval_and_target(network):
-    wide, narrow = answers(network, interval=0.95), answers(network, interval=0.5)
-    assert (wide["upper"] >= narrow["upper"]).all()
-    assert (wide["lower"] <= narrow["lower"]).all()
-    assert width(answers(network, target="records")) < width(answers(network))
-
-
-def test_bounds_for_the_population_hold_those_for_the_records(network):
-    """Also given rare evidence, of which the few records' own answer scatters more than the network's is uncertain."""
-    numbers = {"d": {"x": 0.0, "y": 1.0, "z": 3.0}}
-    for given in ({}, {"a": "x"}, {"a": "x", "b": "z"}):
-        wide, narrow = (network.query(["d"], given, 0.9, target) for target in ("population", "records"))
-        means = [network.expectation(numbers, given, 0.9, target) for target in ("population", "records")]
-        for outer, inner in ((wide, narrow), means):
-            assert (outer["lower"] <= inner["lower"]).all()
-            assert (outer["upper"] >= inner["upper"]).all()
-            assert (outer["value"] == inner["value"]).all()
-
-
-def test_values_are_means_and_lie_within_their_bounds(network):
-    for asked, given in ((["d", "a"], {"b": "z"}), (["b"], {}), (["c"], {"a": "x", "d": "z"})):
-        for target in ("records", "population"):
-            frame = network.query(asked, given, interval=0.5, target=target)
-            assert frame["value"].sum() == pytest.approx(1.0)
-            assert (frame["lower"] <= frame["value"]).all()
-            assert (frame["value"] <= frame["upper"]).all()
-            assert ((frame["lower"] >= 0) & (frame["upper"] <= 1)).all()
-    frame = network.query(["d", "a"], {"b": "z"}, interval=0.9)
-    fitted = network.query(["d", "a"], {"b": "z"})
-    assert frame["value"].to_numpy() == pytest.approx(fitted.values.ravel(), abs=0.01)
-    assert frame.loc[("y", "x"), "value"] == pytest.approx(fitted.get_value(d="y", a="x"), abs=0.01)
-
-
-@pytest.mark.parametrize("interval", [0, 1, 1.5, True, "0.9"])
+@pytest.mark.parametrize("interval", [0, 1, -0.1, 90, True, "0.9", float("nan")])
 def test_what_is_no_share_is_refused_as_an_interval(network, interval):
     for ask in (
         lambda: network.query(["c"], interval=interval),
@@ -287,17 +243,6 @@ def test_probability_of_the_most_probable_state(network):
     wanted = STATES["d"].index(pair["d"]) * 2 + STATES["a"].index(pair["a"])
     assert sure == np.mean(tables.reshape(len(tables), -1).argmax(axis=1) == wanted)
     assert network.map_probability(["a", "b"])[1] > 0.5
-
-
-def test_draws_are_kept_and_repeatable(network):
-    assert network.draws_ is network.draws_
-    assert len(network.draws_.totals) == 100
-    again = bayesian(released())
-    assert np.array_equal(again.draws_.population, network.draws_.population)
-    for twin in (copy.deepcopy(network), pickle.loads(pickle.dumps(network)), network.copy()):
-        assert answers(twin).equals(answers(network))
-    refit = network.copy().fit(released(9))
-    assert "_posterior" not in vars(refit)
 
 
 def test_evidence_that_the_noise_hides():
@@ -391,12 +336,6 @@ def unseen_parents():
     return data.measure([("child", "parent")], epsilon=1.0)
 
 
-@pytest.mark.parametrize("interval", [0, 1, -0.1, 90, True, float("nan")])
-def test_interval_is_a_share(network, interval):
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        network.query(["a"], interval=interval)
-
-
 def test_what_is_refused(network):
     with pytest.raises(ValueError, match="one of 'population', 'records'"):
         network.query(["a"], interval=0.9, target="both")
@@ -425,19 +364,6 @@ def test_what_is_refused(network):
         other.attach_release(released(0), released(0, neighbours="replace_one"))
 
 
-def test_saved_markov_network_needs_its_release(tmp_path):
-    release = released()
-    network = dp.PrivateMarkovNetwork([*EDGES, ("a", "b")]).fit(release)
-    network.save(tmp_path / "network.json")
-    loaded = dp.PrivateMarkovNetwork.load(tmp_path / "network.json")
-    with pytest.raises(ValueError, match="attach_release"):
-        loaded.query(["a"], interval=0.9)
-    loaded.attach_release(release)
-    for one in (loaded, network):
-        one.sample_draws(20)
-    assert answers(loaded).equals(answers(network))
-
-
 def test_coverage_study():
     frame = coverage_study(TRUTH, 1.0, records=2000, sets=2, queries=5)
     assert frame.index.tolist() == [(t, k) for t in ("population", "records") for k in ("node", "family", "query")]
@@ -464,17 +390,7 @@ def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
         )
 
 
-def test_names_say_the_format(network, tmp_path):
-    """Not BIF in a file called .json, nor JSON in one called .bif."""
-    with pytest.raises(ValueError, match=r"its name says \.json, and filetype says \.bif"):
-        network.save(tmp_path / "network.json", filetype="bif")
-    with pytest.raises(ValueError, match=r"unknown format; end the name in one of \.bif.*\.net"):
-        network.save(tmp_path / "network.pkl")
-    markov = dp.PrivateMarkovNetwork.of(network.to_markov_model())
-    with pytest.raises(ValueError, match=r"save this Markov network as \.json or \.uai"):
-        markov.save(tmp_path / "network.bif")
-    with pytest.raises(TypeError, match=r"\['c'\]"):
-        network.query("c")
+def test_means_and_quantiles_are_of_lists_of_numbers(network):
     for call in (network.expectation, lambda name: network.quantiles(variables=name)):
         with pytest.raises(TypeError, match=r"\['c'\]"):
             call("c")
@@ -482,7 +398,6 @@ def test_names_say_the_format(network, tmp_path):
         network.expectation(["c"])
     with pytest.raises(ValueError, match="level is 1"):
         network.quantiles([1])
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_releases_with_noise_of_several_kinds_need_the_posterior():

@@ -1,7 +1,5 @@
 """`dp.VariableElimination` gives conditional distributions on every model, where pgmpy's does not normalise."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

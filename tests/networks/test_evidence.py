@@ -1,7 +1,5 @@
 """Evidence may be what a cell of the records would be: a number in a bin, or a text that says that it is missing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The pairs that are farthest from a network are chosen and measured: missing edges show, and right networks pass."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

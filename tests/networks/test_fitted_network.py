@@ -1,7 +1,5 @@
 """Guarantees follow the parameters of a network, and bounds the network that was fitted, whatever method changes it."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import pickle

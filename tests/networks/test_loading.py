@@ -1,7 +1,5 @@
 """A network's file may carry its releases: then nothing else is needed, and nothing is lost."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

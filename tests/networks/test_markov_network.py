@@ -1,7 +1,5 @@
 """PrivateMarkovNetwork: fit, query, MAP, simulate, likelihood, save and load."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

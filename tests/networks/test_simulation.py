@@ -1,7 +1,5 @@
 """Synthetic records have the network's distribution, and pgmpy's conventions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Networks with tied parameters: one table for a group of edges or nodes."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

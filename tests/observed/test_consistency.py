@@ -1,7 +1,5 @@
 """Mutual consistency: equations (16) to (18)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

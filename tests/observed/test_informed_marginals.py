@@ -1,7 +1,5 @@
 """Tables that are published elsewhere join a release: read by names and states, at no cost, and kept in files."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

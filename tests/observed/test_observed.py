@@ -1,7 +1,5 @@
 """What one or several releases say of a model's tables, and how far a model is from it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

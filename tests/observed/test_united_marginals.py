@@ -1,7 +1,5 @@
 """Unions: releases of different records become one release with a public variable more, and promise what holds."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

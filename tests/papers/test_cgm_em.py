@@ -1,7 +1,5 @@
 """CGM-EM and NLBP against independent dense code on joint tables."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

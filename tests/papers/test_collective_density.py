@@ -1,7 +1,5 @@
 """h(n), the density of collective graphical models and Proposition 5 of Bernstein et al. (2017), by brute force."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The error bounds of Theorems 4.1 and 4.2."""
 
-from __future__ import annotations
-
 import functools
 import operator
 

@@ -1,7 +1,5 @@
 """Private linear regression: the dense conjugate posterior, the norm of a record, coverage, the ledger, refusals."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

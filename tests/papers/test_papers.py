@@ -1,7 +1,5 @@
 """What the papers print, beside what it is compared with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

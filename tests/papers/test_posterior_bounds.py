@@ -1,7 +1,5 @@
 """Utility bounds against what they bound."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

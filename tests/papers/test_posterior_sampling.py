@@ -1,7 +1,5 @@
 """PosteriorSampler and ExponentialMAP as a pgmpy user meets them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """PrivateBayesianEstimator, and releases of coefficients in the other estimators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Private gradient ascent for Markov networks."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

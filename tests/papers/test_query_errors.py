@@ -1,7 +1,5 @@
 """Errors of answers against enumeration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pgmpy.factors.discrete import TabularCPD
@@ -9,13 +7,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.papers import (
-    conditional_errors,
-    inference_error_bounds,
-    map_agreement,
-    marginal_errors,
-    parameter_errors,
-)
+from pgmpy_dp.papers import conditional_errors, inference_error_bounds, map_agreement, marginal_errors, parameter_errors
 
 
 def network(seed, parents):

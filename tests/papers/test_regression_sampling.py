@@ -1,7 +1,5 @@
 """LinearPosteriorSampler as a pgmpy user meets it."""
 
-from __future__ import annotations
-
 import gc
 import math
 import pickle

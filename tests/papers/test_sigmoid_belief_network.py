@@ -1,7 +1,5 @@
 """Private sigmoid belief networks: the E-step by brute force, recovery, the ledger, refusals."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

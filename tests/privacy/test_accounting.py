@@ -1,7 +1,5 @@
 """Renyi curves and their conversion."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
@@ -23,16 +21,7 @@ from pgmpy_dp.privacy.accounting import (
 )
 from pgmpy_dp.privacy.cost import Pure, Zcdp
 
-PLANS = [
-    (1.0, 1e-6),
-    (0.01, 1e-9),
-    (0.1, 1e-5),
-    (0.5, 1e-12),
-    (5.0, 1e-6),
-    (50.0, 1e-3),
-    (1e-4, 1e-9),
-    (1.0, 0.1),
-]
+PLANS = [(1.0, 1e-6), (0.01, 1e-9), (0.1, 1e-5), (0.5, 1e-12), (5.0, 1e-6), (50.0, 1e-3), (1e-4, 1e-9), (1.0, 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +124,7 @@ def test_a_curve_that_is_none_is_refused(bad):
 @pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), float("inf"), True, "1", None])
 def test_bad_epsilons_are_refused(epsilon):
     rho_for(1.0, 1e-6)  # True equals the 1.0 of a cache
-    for function in (
-        lambda: rho_for(epsilon, 1e-6),
-        lambda: pure_curve(epsilon),
-        lambda: zcdp_curve(epsilon),
-    ):
+    for function in (lambda: rho_for(epsilon, 1e-6), lambda: pure_curve(epsilon), lambda: zcdp_curve(epsilon)):
         with pytest.raises(ValueError, match=r"epsilon|rho"):
             function()
 

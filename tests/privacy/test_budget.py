@@ -1,7 +1,5 @@
 """The ledger."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -124,10 +122,7 @@ def test_what_remains_after_a_gaussian_can_be_asked_for():
     assert budget.remaining.epsilon < 0.05
 
 
-@given(
-    st.lists(st.tuples(st.booleans(), st.floats(0.01, 0.6)), min_size=1, max_size=12),
-    st.sampled_from([1e-9, 1e-5]),
-)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0.01, 0.6)), min_size=1, max_size=12), st.sampled_from([1e-9, 1e-5]))
 @settings(max_examples=40, deadline=None)
 def test_every_accepted_history_has_a_certificate(plan, delta):
     """The rule, from the history alone: a pure sum, then one order fixed by what the pure charges left."""

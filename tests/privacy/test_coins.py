@@ -1,7 +1,5 @@
 """Coins and categorical draws from uniform integers. Each test raises a false alarm with probability below 1e-6."""
 
-from __future__ import annotations
-
 import math
 import random
 import secrets

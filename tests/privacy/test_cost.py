@@ -1,7 +1,5 @@
 """A cost is an entry of a ledger, a part of a guarantee, and provenance: the same value, read back exactly."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A guarantee is a set of costs: each counts once, those of one ledger add up, and of several the largest count."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The ledger file: one budget for many processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

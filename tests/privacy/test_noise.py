@@ -3,8 +3,6 @@
 Each distribution test raises a false alarm with probability below 1e-8, the file below 1e-6 a run.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import warnings
@@ -201,12 +199,7 @@ def renyi_over_order(one, other):
     return max(logsumexp(a * one + (1 - a) * other) / (a - 1) / a for a in ORDERS)
 
 
-@given(
-    st.lists(st.integers(-30, 30), min_size=2, max_size=6),
-    st.data(),
-    st.integers(1, 5),
-    st.floats(0.001, 2.0),
-)
+@given(st.lists(st.integers(-30, 30), min_size=2, max_size=6), st.data(), st.integers(1, 5), st.floats(0.001, 2.0))
 @settings(max_examples=200, deadline=None)
 def test_no_neighbouring_scores_cost_more_than_rho(scores, data, sensitivity, rho):
     moved = [score + data.draw(st.integers(-sensitivity, sensitivity)) for score in scores]

@@ -1,7 +1,5 @@
 """The cost of a regression drawn from its truncated posterior, against all neighbours of small data."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What is rounded is rounded to the side that promises less: in fractions, or to many digits, without a tolerance."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Prices of plans of Gaussian sums over random samples, and the coins."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction
@@ -57,8 +55,7 @@ def theorem_9(sigma: float, delta: float, steps: int, rate: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("sigma", "golden"),
-    [(1.24, 2.382594), (1.24 / math.sqrt(2), 4.231543), (1.0, 3.318), (2.0, 1.359)],
+    ("sigma", "golden"), [(1.24, 2.382594), (1.24 / math.sqrt(2), 4.231543), (1.0, 3.318), (2.0, 1.359)]
 )
 def test_moments_accountant_of_the_topic_model(sigma, golden):
     """2.382594 is the epsilon 2.38 of the paper; 4.231543 is what holds, as its sensitivity lacks a sqrt(2)."""

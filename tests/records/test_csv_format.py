@@ -1,7 +1,5 @@
 """How CSV files are written is declared in the schema, in Python, in its file and on the command line."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import tempfile

@@ -1,7 +1,5 @@
 """CSV files are split by the grammar of RFC 4180, whatever the sizes of the blocks in which they are read."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

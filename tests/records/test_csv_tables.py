@@ -1,7 +1,5 @@
 """The tables of distinct texts, by which the fields of a CSV file are read, at all sizes."""
 
-from __future__ import annotations
-
 import pytest
 
 import pgmpy_dp as dp

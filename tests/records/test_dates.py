@@ -1,7 +1,5 @@
 """Dates are numbers of days behind their face: every source gives the same, and so does every way to write one."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, tzinfo
 
 import duckdb
@@ -11,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from writers import every_form
 
 import pgmpy_dp as dp
 from pgmpy_dp.records import open_records
@@ -101,21 +100,8 @@ def test_texts_in_a_form_are_the_same_from_every_source(form, tmp_path):
     texts = [*FORMS[form].split(), None, FORMS[form].split()[0]]
     bins = dp.DateBins(["2024-01-01", "month", "2024-03-01"], format=form)
     schema = dp.Schema({"day": bins}, missing={"day": "none"}, other={"day": "other"})
-    arrow = pa.table({"day": pa.array(texts)})
-    pyarrow.parquet.write_table(arrow, tmp_path / "texts.parquet")
-    arrow.to_pandas().to_csv(tmp_path / "texts.csv", index=False)
-    sources = {
-        "pandas": arrow.to_pandas(),
-        "objects": arrow.to_pandas().astype(object),
-        "categories": arrow.to_pandas().astype("category"),
-        "Arrow": arrow,
-        "dictionary": pa.table({"day": arrow["day"].dictionary_encode()}),
-        "Polars": pl.from_arrow(arrow),
-        "lazy": pl.from_arrow(arrow).lazy(),
-        "DuckDB": duckdb.connect().sql("SELECT * FROM arrow"),
-        "Parquet": tmp_path / "texts.parquet",
-        "CSV": tmp_path / "texts.csv",
-    }
+    sources = every_form(pd.DataFrame({"day": texts}), tmp_path)
+    sources["dictionary"] = pa.table({"day": sources["Arrow"]["day"].dictionary_encode()})
     expected = [{"2024-01": 2, "2024-02": 1, "none": 1, "other": 3}]
     assert {name: _counts(source, schema) for name, source in sources.items()} == dict.fromkeys(sources, expected)
 
@@ -125,16 +111,7 @@ def test_numbers_whose_digits_are_dates_are_the_same_from_every_source(tmp_path)
     schema = dp.Schema({"day": bins}, missing={"day": "none"}, other={"day": "other"})
     frame = pd.DataFrame({"day": [1022024.0, 31012024.0, 31022024.0, -1.0, 1.5, np.nan, 10.0**12]})
     whole = frame[frame["day"] % 1 == 0].astype("Int64")
-    frame.to_parquet(tmp_path / "floats.parquet")
-    frame.to_csv(tmp_path / "floats.csv", index=False)
-    sources = {
-        "floats": frame,
-        "objects": frame.astype(object),
-        "Arrow": pa.Table.from_pandas(frame),
-        "Polars": pl.from_pandas(frame).lazy(),
-        "Parquet": tmp_path / "floats.parquet",
-        "CSV": tmp_path / "floats.csv",
-    }
+    sources = every_form(frame, tmp_path)
     expected = [{"2024-01": 1, "2024-02": 1, "none": 1, "other": 4}]
     assert {name: _counts(source, schema) for name, source in sources.items()} == dict.fromkeys(sources, expected)
     for integers in (whole, whole.astype(object), pa.Table.from_pandas(whole), pl.from_pandas(whole)):

@@ -1,7 +1,5 @@
 """Finer histograms of binned numbers: what they count, how they are released and declared."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

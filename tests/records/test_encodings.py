@@ -3,8 +3,6 @@
 An encoding is UTF-8, UTF-16 or UTF-32, or writes one byte a character; all others are refused where they are declared.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import csv

@@ -1,7 +1,5 @@
 """Two tables and their key: read alike from every source, joined by the key, refused without a word of records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

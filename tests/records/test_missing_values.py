@@ -3,8 +3,8 @@
 import pickle
 
 import pandas as pd
-import polars
 import pytest
+from writers import every_form
 
 import pgmpy_dp as dp
 
@@ -16,24 +16,12 @@ SCHEMA = dp.Schema(
 FRAME = pd.DataFrame({"work": ["private", "?", "NA", "state", None], "age": ["?", "?", "?", "?", None]}, dtype=object)
 
 
-def sources(folder):
-    yield FRAME
-    yield FRAME.astype("string")
-    yield FRAME.astype("category")
-    yield polars.DataFrame({name: FRAME[name].to_list() for name in FRAME})
-    yield polars.DataFrame({name: FRAME[name].to_list() for name in FRAME}).to_arrow()
-    for name, write in (("records.csv", FRAME.to_csv), ("records.parquet", FRAME.to_parquet)):
-        write(folder / name, index=False)
-        yield folder / name
-
-
-@pytest.mark.parametrize("number", range(7))
-def test_texts_that_say_missing_are_missing_in_every_source(tmp_path, number):
-    source = list(sources(tmp_path))[number]
-    data = dp.PrivateDataset(source, SCHEMA, dp.PrivacyBudget(200.0), noise=dp.SimulatedNoise(0))
-    release = data.measure([("work",), ("age",)], 200.0)
-    assert release.tables["work",].tolist() == [1, 1, 3]
-    assert release.tables["age",].tolist() == [0, 0, 5]
+def test_texts_that_say_missing_are_missing_in_every_source(tmp_path):
+    for name, source in every_form(FRAME, tmp_path).items():
+        data = dp.PrivateDataset(source, SCHEMA, dp.PrivacyBudget(200.0), noise=dp.SimulatedNoise(0))
+        release = data.measure([("work",), ("age",)], 200.0)
+        assert release.tables["work",].tolist() == [1, 1, 3], name
+        assert release.tables["age",].tolist() == [0, 0, 5], name
 
 
 def test_they_are_among_numbers_too():

@@ -1,7 +1,5 @@
 """Numbers with bounds behind the wall."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import warnings

@@ -1,7 +1,5 @@
 """Pairs counted by one product are the tables counted one by one."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The files of a Parquet folder are read each by its own names, places and types; rows of a unit may be in several."""
 
-from __future__ import annotations
-
 import os
 from decimal import Decimal
 from itertools import product

@@ -1,9 +1,6 @@
 """Records in all their forms give the same counts."""
 
-from __future__ import annotations
-
 import importlib
-import math
 import os
 import sys
 from decimal import Decimal
@@ -66,6 +63,10 @@ def records(count=500):
 def library(name):
     """A library that reads records; where it is not installed the test is skipped, but not in CI."""
     return importlib.import_module(name) if "CI" in os.environ else pytest.importorskip(name)
+
+
+def pandas(frame, folder):
+    return frame
 
 
 def polars_eager(frame, folder):
@@ -224,7 +225,7 @@ def test_all_sources_give_identical_counts(form, tmp_path):
     assert none.size == none.counts([("text", "age")])["text", "age"].sum() == 0
 
 
-@pytest.mark.parametrize("form", [polars_lazy, duckdb, dask])
+@pytest.mark.parametrize("form", [pandas, polars_eager, arrow, polars_lazy, duckdb, dask])
 @pytest.mark.parametrize(
     ("values", "states"),
     [
@@ -234,16 +235,18 @@ def test_all_sources_give_identical_counts(form, tmp_path):
         ([1, 0], [True, False]),
         ([1.0, 1.5], [1, 2]),
         ([2**53 + 1], [float(2**53)]),
+        (["a", "c"], ["a", "b"]),
         (["17"], Bins([0, 18, 120])),
         ([True], Bins([0, 18, 120])),
+        ([18, 121], Bins([0, 18, 120])),
         ([-0.001, 3.0], Bins([0, 18, 120])),
         ([pd.Timestamp("2020-01-01")], ["2020-01-02"]),
     ],
 )
-def test_lazy_values_must_agree_in_kind(form, values, states, tmp_path):
-    with pytest.raises(SchemaError, match="'v' has values in the records that are not among") as caught:
+def test_values_outside_the_declaration_are_refused_without_showing_them(form, values, states, tmp_path):
+    with pytest.raises(SchemaError, match=r"^Variable 'v' has values in the records that are not among") as caught:
         open_records(form(pd.DataFrame({"v": values, "text": "x"}), tmp_path), Schema({"v": states}), ["v"])
-    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("form", [polars_lazy, duckdb, dask])
@@ -263,33 +266,6 @@ def test_decimals_and_long_integers_are_numbers_to_bins():
     frames.append(duckdb.sql("SELECT unnest([17, 18, NULL, 66, 3])::HUGEINT AS v"))
     for frame in frames:
         assert open_records(frame, schema, ["v"]).counts([("v",)])["v",].tolist() == [2, 1, 1, 1]
-
-
-STRANGE = ["x", "", "12", True, None, float("nan"), math.inf, -math.inf, 10**400, -1, 0.5, Decimal("NaN"), Decimal(7)]
-STRANGE += [pd.NaT, pd.Timestamp("2020-01-01"), b"x", (1, 2), [1], {}, 2 + 0j, np.float32("nan"), np.int8(3)]
-
-
-@pytest.mark.parametrize("states", [Bins([0, 10, 20]), [5, 15], [5.0, 15.0], ["5", "15"], [True, False]], ids=str)
-@pytest.mark.parametrize("strange", STRANGE, ids=repr)
-def test_a_strange_record_is_counted_once_and_moves_no_other(strange, states, tmp_path):
-    """Sensitivity: where one record is counted must not depend on another, whatever that holds."""
-    schema = Schema({"v": states}, missing={"v": "none"}, other={"v": "other"})
-    before = [5, 15, "5", True, 15.0, 5, None] * 3
-    frames = [pd.DataFrame({"v": pd.Series(values, dtype=object)}) for values in (before, [*before, strange])]
-    for frame in frames:
-        frame.to_csv(tmp_path / f"{len(frame)}.csv", index=False)
-    for one, other in (frames, [tmp_path / f"{len(frame)}.csv" for frame in frames]):
-        first, then = (open_records(r, schema, ["v"]).counts([("v",)])["v",] for r in (one, other))
-        assert sorted(then - first) == [0] * (first.size - 1) + [1]
-
-
-def test_nan_is_missing_in_lazy_frames():
-    polars = library("polars")
-    frame = polars.LazyFrame({"v": [1.0, float("nan"), None], "b": [float("nan"), 1.0, None]})
-    schema = Schema({"v": [1], "b": Bins([0, np.inf])}, missing={"v": "none", "b": "none"})
-    tables = open_records(frame, schema, ["v", "b"]).counts([("v",), ("b",)])
-    assert tables["v",].tolist() == [1, 2]
-    assert tables["b",].tolist() == [1, 2]
 
 
 def spark_with_nan(kind):
@@ -340,10 +316,7 @@ def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
 )
 @pytest.mark.parametrize(
     "ask",
-    [
-        lambda data: data.measure([("v",)], 0.5),
-        lambda data: data.discover_states("w", 0.5, delta=1e-6),
-    ],
+    [lambda data: data.measure([("v",)], 0.5), lambda data: data.discover_states("w", 0.5, delta=1e-6)],
     ids=["tables", "values"],
 )
 def test_other_rows_than_were_opened_are_refused_before_the_charge(change, unit, ask):
@@ -428,18 +401,6 @@ def test_csv_files(tmp_path, monkeypatch):
     short.write_text("w,v\n1,1\n2\n")
     with pytest.raises(SchemaError, match="more or fewer fields than the header"):
         open_records(short, Schema({"v": [1, 2]}), ["v"])
-
-
-@pytest.mark.parametrize("columns", ["v", "v,w"])
-@pytest.mark.parametrize("value", ["x", "", "  ", '""', "y", '" "', "\t"])
-def test_every_line_of_a_csv_file_is_a_record(value, columns, tmp_path):
-    """Of a file with one column, a line with nothing in it too: under "replace_one" the total is public."""
-    schema = Schema({"v": ["x", "none", "other"]}, missing={"v": "none"}, other={"v": "other"})
-    path = tmp_path / "records.csv"
-    for rows in (["x", value, "x"], ["x", "x", value], [value, "x", "x"], [value] * 3):
-        path.write_text("\n".join([columns, *(row + columns[1:] for row in rows), ""]))
-        assert open_records(path, schema, ["v"]).size == 3
-        assert open_records(path, schema, ["v"]).counts([("v",)])["v",].sum() == 3
 
 
 @pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2\n", "1,2,3\n", "1,2\n\n"])
@@ -588,13 +549,6 @@ def test_a_position_that_a_narrow_type_does_not_hold():
         assert table.nonzero()[0].tolist() == [3, 120]
     table = open_records(np.array([[-1], [3]], np.int8), schema, ["v"]).counts([("v",)])["v",]
     assert table.nonzero()[0].tolist() == [3, 300]
-
-
-def test_columns_with_one_name_are_refused_where_it_is_asked_for():
-    with pytest.raises(SchemaError, match="more than one"):
-        open_records(pd.DataFrame([[1, 1]], columns=["v", "v"]), Schema({"v": [1]}), ["v"])
-    elsewhere = pd.DataFrame([[1, 2, 3]], columns=["v", "w", "w"])
-    assert open_records(elsewhere, Schema({"v": [1]}), ["v"]).counts([("v",)])["v",].tolist() == [1]
 
 
 def test_other_forms_are_refused(tmp_path):

@@ -1,8 +1,5 @@
 """Units of privacy with several rows."""
 
-from __future__ import annotations
-
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -16,7 +13,7 @@ from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, table_sensitivity
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.units import Unit, labels_of, sampled_rows
+from pgmpy_dp.records.units import Unit, labels_of
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema
 
@@ -82,23 +79,6 @@ def test_units_are_told_apart_exactly():
     frame = frame.with_columns(person=polars.Series([1, 2]).cast(polars.Time))  # nanoseconds, which Python cuts off
     for times in (frame, frame.lazy(), frame.to_arrow()):
         assert open_records(times, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
-
-
-@pytest.mark.parametrize("form", ["pandas", "polars", "lazy", "arrow", "arrow-backed", "duckdb"])
-def test_texts_that_differ_at_their_end_are_two_people(form):
-    polars = pytest.importorskip("polars")
-    pyarrow = pytest.importorskip("pyarrow")
-    duckdb = pytest.importorskip("duckdb")
-    table = pyarrow.table({"a": ["x", "y"], "b": [0, 0], "person": ["p", "p\0"]})
-    made = {
-        "pandas": table.to_pandas,
-        "polars": lambda: polars.from_arrow(table),
-        "lazy": lambda: polars.from_arrow(table).lazy(),
-        "arrow": lambda: table,
-        "arrow-backed": lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
-        "duckdb": lambda: duckdb.from_arrow(table),
-    }[form]()
-    assert open_records(made, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
 
 
 def test_ids_of_odd_types_are_read_by_their_values():
@@ -239,13 +219,3 @@ def test_mechanisms_for_single_records_are_refused_for_units():
     with pytest.raises(ValueError, match="single records"):
         data.measure_coefficients([("a", "b")], 0.5)
     assert data.budget.history == ()
-
-
-def test_charges_do_not_depend_on_the_bound():
-    data = dataset("add_remove", 3)
-    data.measure(CLIQUES, 0.5)
-    assert data.budget.history[0].epsilon == Fraction(1, 2)
-
-
-def test_sampled_rows_of_no_rows():
-    assert sampled_rows(np.zeros(0, dtype=np.int64), Unit("u", 1, random_keys)).tolist() == []

@@ -1,7 +1,5 @@
 """Cells and ids are compared one by one: whether two are the same depends on no other, of any kind."""
 
-from __future__ import annotations
-
 import datetime
 import random
 from decimal import Decimal

@@ -1,14 +1,11 @@
 """Survey weights are read alike from every source."""
 
-from __future__ import annotations
-
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from writers import every_form
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
@@ -25,22 +22,12 @@ COUNTED = {"x": 4.5, "y": 4.0}  # of at most 4 each
 
 
 def _sources(folder):
-    FRAME.to_csv(folder / "records.csv", index=False)
     FRAME.to_csv(folder / "commas.csv", index=False, sep=";", decimal=",")
-    FRAME.to_parquet(folder / "records.parquet")
-    arrow = pa.Table.from_pandas(FRAME)
-    return {
-        "pandas": FRAME,
-        "objects": FRAME.astype(object),
-        "categories": FRAME.astype({"w": "category"}),
+    forms = every_form(FRAME, folder)
+    decimals = pa.array(FRAME["w"], from_pandas=True).cast(pa.decimal128(9, 2))
+    return forms | {
         "nullable": FRAME.convert_dtypes(),
-        "Arrow": arrow,
-        "decimals": arrow.set_column(1, "w", pa.array(FRAME["w"], from_pandas=True).cast(pa.decimal128(9, 2))),
-        "Polars": pl.from_arrow(arrow),
-        "lazy": pl.from_arrow(arrow).lazy(),
-        "DuckDB": duckdb.connect().sql("SELECT * FROM arrow"),
-        "Parquet": folder / "records.parquet",
-        "CSV": folder / "records.csv",
+        "decimals": forms["Arrow"].set_column(1, "w", decimals),
         "commas": CsvFile(folder / "commas.csv", ";", decimal=","),
     }
 

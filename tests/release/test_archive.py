@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -136,11 +134,7 @@ def test_the_file_says_what_it_holds():
     contents = descriptor["pgmpy_dp:release"]
     assert Schema.from_dict(contents["schema"]) == SCHEMA
     assert contents["guarantee"]["private"] is True
-    assert contents["cliques"][0] == {
-        "variables": ["b", "größe"],
-        "shape": [3, 3],
-        "scale": 20.000000000000004,
-    }
+    assert contents["cliques"][0] == {"variables": ["b", "größe"], "shape": [3, 3], "scale": 20.000000000000004}
     assert b"seed" not in members[DESCRIPTOR]
 
 

@@ -1,7 +1,5 @@
 """Fourier releases: agreement, non-negativity, the noise, the file."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

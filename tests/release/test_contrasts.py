@@ -1,7 +1,5 @@
 """Contrasts, and the sensitivity of Fourier coefficients by brute force over all neighbours."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,13 +10,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.contrasts import integer_coefficients, smallest_holders
 from pgmpy_dp.papers import printed_sensitivity
-from pgmpy_dp.release.contrasts import (
-    Contrasts,
-    coefficient_weights,
-    contrasts,
-    downward_closure,
-    fourier_sensitivity,
-)
+from pgmpy_dp.release.contrasts import Contrasts, coefficient_weights, contrasts, downward_closure, fourier_sensitivity
 
 
 def helmert(states):

@@ -1,7 +1,5 @@
 """Draws of networks: their file, and what of it is believed."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

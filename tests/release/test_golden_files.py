@@ -1,7 +1,5 @@
 """Files that earlier versions wrote are read back with their exact values; `tests/golden/make.py` wrote them."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

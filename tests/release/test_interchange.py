@@ -1,7 +1,5 @@
 """Releases go to mbi and come back, from OpenDP's contingency tables too."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

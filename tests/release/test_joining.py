@@ -1,7 +1,5 @@
 """Releases of the same records are joined: the promise adds up, the noise goes down, and nothing is understated."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -75,10 +73,7 @@ def test_tables_are_copied_and_read_only():
         ({"guarantee": REPLACE, "public_total": True}, "whole number"),
         ({"scales": SCALES | {("b",): 1.9}}, r"costs epsilon=0\.776"),
         ({"scales": SCALES | {("b",): 5e-324}}, "costs epsilon=inf"),
-        (
-            {"guarantee": REPLACE, "public_total": 33, "scales": SCALES | {("b",): 1.9}},
-            r"costs epsilon=1\.55",
-        ),
+        ({"guarantee": REPLACE, "public_total": 33, "scales": SCALES | {("b",): 1.9}}, r"costs epsilon=1\.55"),
         ({"guarantee": PERSONS}, r"costs epsilon=2\.25"),
         (
             {"guarantee": Guarantee.of(0.75, neighbours="replace_one", unit="person", max_rows=3), "public_total": 33},

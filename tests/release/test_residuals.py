@@ -1,7 +1,5 @@
 """Residuals: what a record changes, by brute force; noise of tables as claimed; the file; fits."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -1,7 +1,5 @@
 """The page about a release: right numbers, honest words, and nothing that a hostile name could do."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

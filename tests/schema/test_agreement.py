@@ -1,7 +1,5 @@
 """Schemas of several holders agree on the common refinement, or it is said what to declare."""
 
-from __future__ import annotations
-
 import pytest
 
 import pgmpy_dp as dp

@@ -1,7 +1,5 @@
 """Bins cut numbers at public edges, and hold a number each."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bins of dates are cut at days, months, quarters and years."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, datetime
 

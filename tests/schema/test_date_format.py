@@ -1,7 +1,5 @@
 """Dates are read in the form that is declared, and in no other."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Data dictionaries are read to the letter: what they say of a variable is public, and decides what its cells mean."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

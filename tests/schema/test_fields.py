@@ -1,7 +1,5 @@
 """A schema is written as a Table Schema, and read from those of others."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -66,12 +64,7 @@ def test_file_round_trip(tmp_path):
 
 def test_a_stand_in_of_another_type_stays_out_of_the_column():
     (field,) = Schema({"n": [0, 1]}, missing={"n": "unknown"}).to_dict()["fields"]
-    assert field == {
-        "name": "n",
-        "type": "integer",
-        "constraints": {"enum": [0, 1]},
-        "pgmpy_dp:missing": "unknown",
-    }
+    assert field == {"name": "n", "type": "integer", "constraints": {"enum": [0, 1]}, "pgmpy_dp:missing": "unknown"}
 
 
 def test_where_other_values_are_mapped_nothing_constrains_the_column():
@@ -163,16 +156,7 @@ def test_wrong_table_schemas_are_refused(field, message):
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"[]",
-        b"\xff",
-        b'{"fields": 1}',
-        b'{"fields": []}',
-        b"[" * 100_000,
-        b'{"a": NaN}',
-        b'{"a": 1, "a": 2}',
-    ],
+    [b"", b"[]", b"\xff", b'{"fields": 1}', b'{"fields": []}', b"[" * 100_000, b'{"a": NaN}', b'{"a": 1, "a": 2}'],
 )
 def test_files_that_are_no_table_schema_are_refused(tmp_path, content):
     path = tmp_path / "schema.json"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import gzip
 import math
@@ -83,14 +81,7 @@ def test_wrong_declarations_are_refused(variables):
 
 def test_numpy_scalars_become_python_ones():
     schema = Schema({np.str_("a"): np.array([1, 2]), "b": np.array(["x", "y"]), "c": [np.bool_(False), np.True_]})
-    assert [type(state) for states in schema.states.values() for state in states] == [
-        int,
-        int,
-        str,
-        str,
-        bool,
-        bool,
-    ]
+    assert [type(state) for states in schema.states.values() for state in states] == [int, int, str, str, bool, bool]
     assert type(schema.variables[0]) is str
 
 
@@ -115,14 +106,7 @@ def test_equality_and_hash_follow_content_and_type(schema):
     same = Schema({v: schema.bins.get(v, s) for v, s in schema.states.items()}, missing=schema.missing)
     assert same == schema
     assert hash(same) == hash(schema)
-    others = [
-        {"a": [0, 1]},
-        {"a": [1, 0]},
-        {"a": [False, True]},
-        {"a": [0.0, 1.0]},
-        {"a": ["0", "1"]},
-        {"b": [0, 1]},
-    ]
+    others = [{"a": [0, 1]}, {"a": [1, 0]}, {"a": [False, True]}, {"a": [0.0, 1.0]}, {"a": ["0", "1"]}, {"b": [0, 1]}]
     assert len({Schema(other) for other in others}) == len(others)
     assert Schema({"a": [0, 1]}) != Schema({"a": [0, 1]}, missing={"a": 0})
     assert Schema({"a": [0], "b": [0]}) != Schema({"b": [0], "a": [0]})

@@ -1,7 +1,5 @@
 """Climbing against all graphs of a few nodes, and what is known against what is found."""
 
-from __future__ import annotations
-
 import itertools
 
 import networkx as nx

@@ -1,7 +1,5 @@
 """A whole search: what it finds, what it charges, and what an expert's knowledge does to it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

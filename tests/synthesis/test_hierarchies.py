@@ -1,16 +1,14 @@
 """Columns of many states: a public hierarchy, or rare states merged; answers and records have the fine states again."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 from click.testing import CliRunner
 from pgmpy.inference import VariableElimination
+from writers import every_form
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
@@ -199,16 +197,8 @@ def test_every_source_gives_the_coarser_state_of_each_record(tmp_path, unit):
     frame = records(300).assign(who=np.arange(300) // 2)
     given = frame.assign(region=frame["place"].map(GROUPS))
     plain = dp.Schema(STATES)
-    frame.to_csv(tmp_path / "records.csv", index=False)
-    frame.to_parquet(tmp_path / "records.parquet", index=False)
     wrong = frame.assign(region="r0")  # a column of that name is not read
-    for source in (
-        frame,
-        wrong,
-        tmp_path / "records.csv",
-        tmp_path / "records.parquet",
-        polars.from_pandas(frame).lazy(),
-    ):
+    for source in (wrong, *every_form(frame, tmp_path).values()):
         tables = []
         for records_, schema in ((source, SCHEMA), (given, plain)):
             data = dp.PrivateDataset(records_, schema, dp.PrivacyBudget(400.0), noise=dp.SimulatedNoise(0), **unit)

@@ -1,7 +1,5 @@
 """Households and persons, fitted and drawn: both levels agree, keys are valid, and pairs across levels are kept."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """A raw CSV file with every difficulty at once goes in at the command line; synthetic records of its form come out."""
 
-from __future__ import annotations
-
 import csv
 import json
 

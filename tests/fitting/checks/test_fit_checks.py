@@ -1,7 +1,5 @@
 """A release is held against a network: the law of its misfit, and what is said where the network is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import warnings
@@ -57,11 +55,7 @@ def measured(network, seed, epsilon=1.0, records=2000, mechanism="laplace", chec
 
 @pytest.mark.parametrize(
     ("mechanism", "epsilon"),
-    [
-        pytest.param("laplace", 0.1, marks=pytest.mark.slow),
-        ("laplace", 10.0),
-        ("gaussian", 1.0),
-    ],
+    [pytest.param("laplace", 0.1, marks=pytest.mark.slow), ("laplace", 10.0), ("gaussian", 1.0)],
 )
 def test_a_right_network_fails_as_rarely_as_it_should(mechanism, epsilon, monkeypatch):
     """Where no tree holds all tables, the law is of records drawn: fewer than there are, or as many at epsilon 10."""

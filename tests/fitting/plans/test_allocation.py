@@ -1,7 +1,5 @@
 """Allocations of the budget over the families of a Bayesian network."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

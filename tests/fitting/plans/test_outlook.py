@@ -1,7 +1,5 @@
 """What noise leaves of a guessed number of records, before anything is paid, and of a release after it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

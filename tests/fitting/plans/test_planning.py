@@ -1,7 +1,5 @@
 """What is measured, and the solver of the table fit."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
 
 import networkx as nx

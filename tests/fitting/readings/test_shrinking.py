@@ -1,7 +1,5 @@
 """AutoMLE shrinks what noise hides as far as the rows of a CPD are sparse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pgmpy.models import DiscreteBayesianNetwork

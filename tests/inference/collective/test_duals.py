@@ -1,20 +1,11 @@
 """Counts behind noisy counts: the dual, belief propagation, and the noise densities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from pgmpy_dp.inference import (
-    NLBP,
-    FactorGraph,
-    GaussianNoise,
-    JunctionTree,
-    LaplaceNoise,
-    counts_by_dual,
-)
+from pgmpy_dp.inference import NLBP, FactorGraph, GaussianNoise, JunctionTree, LaplaceNoise, counts_by_dual
 from pgmpy_dp.inference.collective.noise_laws import end_to_end
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
 

@@ -1,7 +1,5 @@
 """The dual for noisy sums of counts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Partial pooling: the posterior given one deviation, its coverage when deviations are learned, and periods."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

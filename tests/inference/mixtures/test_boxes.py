@@ -1,7 +1,5 @@
 """Evidence on any variables is answered if the rules allow it, and refused if they do not: against all records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

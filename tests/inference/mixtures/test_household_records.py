@@ -1,7 +1,5 @@
 """Persons change places between households: what is counted on the way is what a count from the start gives."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

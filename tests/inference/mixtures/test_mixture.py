@@ -1,7 +1,5 @@
 """Answers of a mixture against its whole joint table."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A variable that follows from a finer one is routed: no table of all states of both is made, from fit to records."""
 
-from __future__ import annotations
-
 import tracemalloc
 from contextlib import contextmanager
 

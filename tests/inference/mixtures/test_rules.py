@@ -1,7 +1,5 @@
 """Mixtures under rules: answers by brute force over the whole joint table, and what no component may have."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

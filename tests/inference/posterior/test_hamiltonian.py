@@ -1,7 +1,5 @@
 """Posterior draws of log-potentials: the density's gradient, and the draws against quadrature."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import sparse

@@ -1,7 +1,5 @@
 """Posterior means of rows behind noise, against integrals over the simplex, and concentrations that rows tell."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp

@@ -1,7 +1,5 @@
 """Concentrations of Dirichlet rows, drawn with the rest."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import gammaln

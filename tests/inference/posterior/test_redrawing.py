@@ -1,7 +1,5 @@
 """A single move of a chain: the law of what is drawn, and the chance with which it is taken."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Where a minimisation stopped, and whether it might have gone on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

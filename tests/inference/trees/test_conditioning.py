@@ -1,7 +1,5 @@
 """The most probable states against the full joint table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

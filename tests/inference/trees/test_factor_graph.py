@@ -1,7 +1,5 @@
 """Loopy belief propagation: exact on forests, close on short cycles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

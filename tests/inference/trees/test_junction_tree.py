@@ -1,7 +1,5 @@
 """The junction tree against the full joint table."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

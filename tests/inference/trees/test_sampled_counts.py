@@ -1,7 +1,5 @@
 """Counts of simulated records are drawn without the records, with the same law."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.stats import chi2, kstest
 

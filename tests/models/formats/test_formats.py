@@ -1,7 +1,5 @@
 """Networks as files: what comes back, here and in pgmpy's own readers."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import tracemalloc
@@ -299,12 +297,7 @@ def test_damaged_files_are_named(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     save_network(hostile_network(), path)
     content = path.read_bytes()
-    for wrong in (
-        b"",
-        b"\xff\xfe",
-        b"hello",
-        content[: len(content) // 2],
-    ):
+    for wrong in (b"", b"\xff\xfe", b"hello", content[: len(content) // 2]):
         path.write_bytes(wrong)
         with pytest.raises(dp.ReleaseFormatError, match=rf"a\{suffix}"):
             load_network(path)

@@ -1,7 +1,5 @@
 """BIF files of other programs, and files made to waste the reader's time and memory."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 from pathlib import Path

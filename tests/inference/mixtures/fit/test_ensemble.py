@@ -1,7 +1,5 @@
 """Fits of mixtures: gradients, what noisy tables say together, and what comes back."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import subprocess
