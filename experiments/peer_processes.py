@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmpy_dp.inference.tables.table import Vector
 
-_MOST_BYTES = 8 * 2**30
+_MAX_BYTES = 8 * 2**30
 
 # The process sets its own limits: a hook between fork and exec would fork a process that runs JAX threads.
 _LIMITS = """
@@ -149,7 +149,7 @@ def run(library: str, problem: Path, *arguments: str, longest: int | None = None
     RuntimeError
         If the process fails or reaches a limit.
     """
-    limits = "" if longest is None else _LIMITS.format(longest=longest, most_bytes=_MOST_BYTES)
+    limits = "" if longest is None else _LIMITS.format(longest=longest, most_bytes=_MAX_BYTES)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryDirectory() as folder:
         fit = Path(folder) / "fit.npz"
         command = [sys.executable, "-W", "ignore", "-c", limits + _START + _PROGRAMS[library] + _END]

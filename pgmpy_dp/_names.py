@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-_LONGEST, _MOST = 100, 2000  # comparing names takes time of the square of their length
+_LONGEST, _MAX = 100, 2000  # comparing names takes time of the square of their length
 
 
 def closest(name: Any, known: Iterable[Any]) -> str | None:
@@ -19,7 +19,7 @@ def closest(name: Any, known: Iterable[Any]) -> str | None:
     """
     if not isinstance(name, str) or len(name) > _LONGEST:
         return None
-    names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST][:_MOST]
+    names = [own for own in known if isinstance(own, str) and len(own) <= _LONGEST][:_MAX]
     same = (own for own in names if own.casefold() == name.casefold())  # in another case
     return next(same, None) or next(iter(get_close_matches(name, names, n=1)), None)
 

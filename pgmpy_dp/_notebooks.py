@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], most: int = 20) -> str:
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], maximum: int = 20) -> str:
     """Write a table; rows beyond the most are counted.
 
     Examples
@@ -17,9 +17,9 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], 
     rows = list(rows)
     cells = "".join(
         f"<tr>{''.join(f'<td>{cell if isinstance(cell, Html) else escape(str(cell))}</td>' for cell in row)}</tr>"
-        for row in rows[:most]
+        for row in rows[:maximum]
     )
-    more = f"<p>and {len(rows) - most} more</p>" if len(rows) > most else ""
+    more = f"<p>and {len(rows) - maximum} more</p>" if len(rows) > maximum else ""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     return f"<p>{escape(caption)}</p><table><tr>{head}</tr>{cells}</table>{more}"
 
@@ -32,7 +32,7 @@ class Html(str):
 
 def bar(lower: float, value: float, upper: float, scale: float = 1.0, width: int = 160) -> Html:
     """Draw an interval with its value on a line from 0 to the scale."""
-    left, middle, right = (width * min(max(place / scale, 0.0), 1.0) for place in (lower, value, upper))
+    left, middle, right = (width * min(max(position / scale, 0.0), 1.0) for position in (lower, value, upper))
     return Html(
         f'<svg width="{width}" height="14" role="img" aria-label="{value:.3g}, from {lower:.3g} to {upper:.3g}">'
         f'<line x1="0" y1="7" x2="{width}" y2="7" stroke="#ccc"/>'

@@ -133,8 +133,8 @@ def truth(records: pd.DataFrame, variable: str, evidence: Mapping[str, str]) -> 
     """Return the records' own answer, which is not private."""
     clique = (variable, *evidence)
     table = exact_marginals(records, SCHEMA, [clique]).tables[clique]
-    place: tuple[Any, ...] = (slice(None), *(SCHEMA.states[name].index(state) for name, state in evidence.items()))
-    counts = table[place]
+    position: tuple[Any, ...] = (slice(None), *(SCHEMA.states[name].index(state) for name, state in evidence.items()))
+    counts = table[position]
     shares: NDArray[np.float64] = counts / counts.sum()
     return shares
 
@@ -142,11 +142,11 @@ def truth(records: pd.DataFrame, variable: str, evidence: Mapping[str, str]) -> 
 def _answered(
     variable: str, evidence: Mapping[str, str], network: PrivateBayesianNetwork, records: pd.DataFrame
 ) -> str:
-    found = network.query([variable], evidence, INTERVAL)
+    result = network.query([variable], evidence, INTERVAL)
     heads = ("records *", "private", "lower", "upper")
     lines = [f"{_question(variable, evidence)}\n{'':14}" + "".join(f"{head:>15}" for head in heads)]
-    bounds = found[["value", "lower", "upper"]].to_numpy()
-    for state, own, row in zip(found.index, truth(records, variable, evidence), bounds, strict=True):
+    bounds = result[["value", "lower", "upper"]].to_numpy()
+    for state, own, row in zip(result.index, truth(records, variable, evidence), bounds, strict=True):
         lines.append(f"    {state:<10}" + "".join(f"{value:>15.3f}" for value in (own, *row)))
     return "\n".join(lines) + "\n"
 

@@ -227,8 +227,8 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
     graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
     if not graph:
         raise ValueError("There is no edge or variable to draw: give variables.")
-    found = zip(edges["parent"], edges["child"], strict=True)
-    drawing = draw(graph, edges=dict(zip(found, edges["verdict"], strict=True)))
+    result = zip(edges["parent"], edges["child"], strict=True)
+    drawing = draw(graph, edges=dict(zip(result, edges["verdict"], strict=True)))
     figure, axes = _page(drawing)
     for line in drawing.lines:
         axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
@@ -281,11 +281,11 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
     if not small:
         raise ValueError(f"comparison has no table of one or two variables to draw: hand over the frame {source}.")
     variables = list(dict.fromkeys(v for clique in sorted(small, key=len) for v in clique))
-    place = {variable: number for number, variable in enumerate(variables)}
+    position = {variable: number for number, variable in enumerate(variables)}
     cells = np.full((len(variables), len(variables)), np.nan)
     for clique, value in comparison[column].items():
         if isinstance(clique, tuple) and len(clique) <= 2:
-            first, last = place[clique[0]], place[clique[-1]]
+            first, last = position[clique[0]], position[clique[-1]]
             cells[first, last] = cells[last, first] = value
     shown = list(map(_plain, variables))
     side, names = max(1.8, 0.3 * len(variables)), 0.07 * max(map(len, shown))

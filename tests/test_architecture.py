@@ -124,9 +124,9 @@ def largest_change(exact, neighbours):
     return max(abs(exact[one] - exact[other]) for one, other in neighbours)
 
 
-def bags(most):
+def bags(maximum):
     """All tables of at most so many rows, whatever their order."""
-    return [bag for size in range(most + 1) for bag in itertools.combinations_with_replacement(ROWS, size)]
+    return [bag for size in range(maximum + 1) for bag in itertools.combinations_with_replacement(ROWS, size)]
 
 
 @pytest.mark.parametrize("relation", BOTH)

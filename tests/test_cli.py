@@ -138,10 +138,10 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     call = ["sample", "fitted.zip", "--seed", 1, "--out", "drawn.csv", "--force"]
     drawn = json.loads(run(*call, "--json"))
     assert drawn["rows"] == len(pd.read_csv("drawn.csv"))
-    told = run(*call)
-    assert told.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
-    assert "\nCaution: most of the release is noise" in told
-    assert "Note: Caution" not in told + run("query", "fitted.zip", "--target", "lung")
+    outputs = run(*call)
+    assert outputs.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
+    assert "\nCaution: most of the release is noise" in outputs
+    assert "Note: Caution" not in outputs + run("query", "fitted.zip", "--target", "lung")
 
 
 def test_dates_are_written_as_the_records_write_them(tmp_path, monkeypatch):
@@ -707,8 +707,8 @@ def test_a_graph_from_records(asia):
     assert not list(asia.glob("found*"))
     assert "single records" in refused(*call, *files, "--unit", "asia", "--max-rows", 2, "--repeat", 2)
     assert "An edge names 'smok'" in refused(*call, *files, "--forbid", "smok->lung")
-    told = run(*call, *files, "--forbid", "asia->smoke", "--require", "smoke->lung", "--json")
-    made = json.loads(told, parse_constant=lambda name: pytest.fail(name))
+    outputs = run(*call, *files, "--forbid", "asia->smoke", "--require", "smoke->lung", "--json")
+    made = json.loads(outputs, parse_constant=lambda name: pytest.fail(name))
     assert made["ledger"]["remaining"]["epsilon"] < 3
     assert made["files"] == ["edges.txt", "found.bif", "found.zip", "graph.png"]
     lines = (asia / "edges.txt").read_text().splitlines()
@@ -734,10 +734,10 @@ def test_a_fitted_network_is_probed(asia):
     assert "carries no release" in refused(*call, "--model", "fitted.bif", "--out", "probed.zip")
     assert "such files end in .zip" in refused(*call, "--model", "fitted.zip", "--out", "probed.bif")
     assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
-    told = json.loads(run(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1, "--json"))
-    assert set(told["measured"][0]) == {"either", "xray"}
-    assert (told["guarantee"]["epsilon"], told["ledger"]["remaining"]["epsilon"]) == (5.0, 1.0)
-    assert told["check"]["fails"]
+    outputs = json.loads(run(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1, "--json"))
+    assert set(outputs["measured"][0]) == {"either", "xray"}
+    assert (outputs["guarantee"]["epsilon"], outputs["ledger"]["remaining"]["epsilon"]) == (5.0, 1.0)
+    assert outputs["check"]["fails"]
     assert "the network fails" in run("check", "probed.zip")
     run("report", "probed.zip", "--out", "report.html")
     assert "5.0" in Path("report.html").read_text()
@@ -838,9 +838,9 @@ def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia)
             assert f"With 8,000 records. {verdict}" in run(*asked, "--records", 8000)
         assert "needs a public guess" in run(*asked, "--error", 0.1, code=2)
     found = json.loads(run(*asked, "--records", 8000, "--error", 0.1, "--json"))
-    (least,) = found["outlook"]["least_epsilon"]
-    assert least["epsilon"] > 0.003
-    assert found["outlook"]["pairs"]["error"] > least["error"] == 0.1
+    (minimum,) = found["outlook"]["least_epsilon"]
+    assert minimum["epsilon"] > 0.003
+    assert found["outlook"]["pairs"]["error"] > minimum["error"] == 0.1
     assert "The costliest table takes" in release("--dry-run", "--records", 50)
     assert "leave it out" in refused(
         *call[:1], "--model", "asia.json", *pairs[:2], "--epsilon", 1, "--records", 50, "--error", 0.1
@@ -856,8 +856,8 @@ def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records
     for guess in ((), ("--records", 40)):
         tables = json.loads(run(*call, *guess, "--dry-run", "--json"))["tables"]
         noise[guess] = {tuple(table["variables"]): table["noise"] for table in tables}
-    few, most = noise["--records", 40], noise[()]
-    assert all((few[clique] < most[clique]) == (len(clique) == 1) for clique in most)
+    few, maximum = noise["--records", 40], noise[()]
+    assert all((few[clique] < maximum[clique]) == (len(clique) == 1) for clique in maximum)
     run(*call, "--records", 40, "--no-ledger", "--out", "synthetic.csv", "--release", "release.zip")
     paid = dp.NoisyMarginals.load("release.zip").variances
     assert paid == pytest.approx({clique: deviation**2 for clique, deviation in few.items()}, rel=1e-4)
@@ -865,20 +865,20 @@ def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records
 
 def test_every_command_says_that_most_of_a_release_is_noise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    told = "most of the release is noise: "
+    outputs = "most of the release is noise: "
     dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]}).save("schema.json")
     Path("edges.txt").write_text("smoke -> lung\n")
     pd.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes"] * 100}).to_csv("records.csv", index=False)
     call = ["records.csv", "--schema", "schema.json", "--no-ledger", "--epsilon"]
     released = ["--model", "edges.txt", "--out"]
     said = run("release", *call, 0.001, *released, "r.zip") + run("fit", "r.zip", *released, "fitted.zip")
-    assert said.count(told) == 2
+    assert said.count(outputs) == 2
     for command in ("inspect r.zip", "query fitted.zip --target lung", "sample fitted.zip --rows 5 --out s.csv"):
-        assert told in run(*command.split())
+        assert outputs in run(*command.split())
     for command in ("check fitted.zip", "report fitted.zip --out report.html"):
-        assert told in run(*command.split())
-    assert told in run("synthesize", *call, 0.001, "--delta", 1e-6, "--rows", 9, "--stages", 1, "--out", "made.csv")
-    assert told not in run("release", *call, 1, *released, "clear.zip")
+        assert outputs in run(*command.split())
+    assert outputs in run("synthesize", *call, 0.001, "--delta", 1e-6, "--rows", 9, "--stages", 1, "--out", "made.csv")
+    assert outputs not in run("release", *call, 1, *released, "clear.zip")
 
 
 def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):
@@ -1064,12 +1064,12 @@ def test_variables_that_no_edge_names_are_left_out_and_named(visits):
     call = ["release", "visits.csv", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 50, "--no-ledger"]
     call += ["--missing", "smoke=no", "--other", "smoke=no"]
     (visits / "edges.txt").write_text("age\n")
-    told = (
+    outputs = (
         "Left out, since no edge names them: 'smoke'. In a list of edges, a line with its name alone keeps a variable."
     )
-    assert told in run(*call, "--out", "age.zip")
-    assert told in run(*call, "--dry-run")
-    assert told in run("plan", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1)
+    assert outputs in run(*call, "--out", "age.zip")
+    assert outputs in run(*call, "--dry-run")
+    assert outputs in run("plan", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1)
     (visits / "edges.txt").write_text("age\nsmoke\n")
     assert "Left out" not in run(*call, "--out", "both.zip")
     assert "Left out" not in run("fit", "both.zip", "--model", "edges.txt", "--out", "both.json")

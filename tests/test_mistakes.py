@@ -314,7 +314,7 @@ PYTHON_ALONE = re.compile(
 )
 
 
-def told():
+def outputs():
     """The texts of all errors and warnings that commands reach, with the words that stand for values left out."""
     package = Path(dp.__file__).parent
     for path in package.rglob("*.py"):
@@ -342,7 +342,7 @@ def test_a_message_that_names_a_call_of_python_has_words_for_the_command_line():
 
 def texts_told():
     """Yield each message with stand-ins for what is filled in."""
-    for place, text in told():
+    for place, text in outputs():
         if isinstance(text, ast.Constant | ast.JoinedStr):
             parts = text.values if isinstance(text, ast.JoinedStr) else [text]
             yield place, "".join(_part(part) for part in parts)

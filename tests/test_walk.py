@@ -51,8 +51,8 @@ def test_from_a_raw_file_to_synthetic_records_that_pandas_reads_alike(tmp_path):
     spent = ("--schema", schema, "--epsilon", 3, "--delta", 1e-7, "--weights", "weight", "--largest-weight", 12.5)
     assert "records" in _run("synthesize", files["raw.csv"], *spent, "--dry-run", "--records", 2000)
     written = ("--out", out, "--model", model, "--release", release)
-    told = _run("synthesize", files["raw.csv"], *spent, "--ledger", ledger, *written, "--rows", 5000)
-    assert "of survey weight at most 12.5" in told
+    outputs = _run("synthesize", files["raw.csv"], *spent, "--ledger", ledger, *written, "--rows", 5000)
+    assert "of survey weight at most 12.5" in outputs
     assert "Sum of all weights: about" in _run("inspect", release)
 
     read, dated = {}, {**TABLE, "parse_dates": ["admitted", "left"]}

@@ -18,7 +18,7 @@ from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records.memory import require_summable
 
 # Documents resampled at a time, and the largest count of one word in a document.
-_DOCUMENTS, _MOST = 4096, 2**24
+_DOCUMENTS, _MAX = 4096, 2**24
 
 
 class PrivateDocuments(Wall):
@@ -125,10 +125,10 @@ def checked_counts(counts: Any) -> sparse.csr_array:
     refusal = SchemaError(
         "Counts of words must be whole numbers, not negative, and at most 2**24 for one word of a document."
     )
-    if not ((entries.data >= -_MOST) & (entries.data <= _MOST)).all():  # entries of the same word can then be added
+    if not ((entries.data >= -_MAX) & (entries.data <= _MAX)).all():  # entries of the same word can then be added
         raise refusal
     rows = canonical_rows(entries, np.float64 if entries.data.dtype.kind == "f" else np.int64)
-    if not ((rows.data >= 0) & (rows.data <= _MOST) & (rows.data == np.floor(rows.data))).all():
+    if not ((rows.data >= 0) & (rows.data <= _MAX) & (rows.data == np.floor(rows.data))).all():
         raise refusal
     rows = rows.astype(np.int64)
     rows.eliminate_zeros()
@@ -171,9 +171,9 @@ def _resampled(part: sparse.csr_array, length: int, keys: Callable[[int], NDArra
     words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
     entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
     drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)
-    found = sparse.csr_array((drawn, part.indices, part.indptr), shape=part.shape)
-    found.eliminate_zeros()
-    return found
+    result = sparse.csr_array((drawn, part.indices, part.indptr), shape=part.shape)
+    result.eliminate_zeros()
+    return result
 
 
 def _checked_words(vocabulary: Any) -> tuple[str, ...]:

@@ -402,12 +402,12 @@ def joined(data: Any) -> Any:
         if not isinstance(part, Release):
             raise TypeError(f"A list may hold releases only, got {type(part).__name__}.")
     refuse_repeated(data)
-    found: dict[Any, Any] = {}
-    for place, part in enumerate(data):
+    results: dict[Any, Any] = {}
+    for position, part in enumerate(data):
         tables = isinstance(part, (NoisyMarginals, InformedMarginals)) and part.guarantee.sampling_rate == 1
-        kind = part.guarantee.mechanism if tables else place
-        found[kind] = found[kind] + part if kind in found else part
-    return next(iter(found.values())) if len(found) == 1 else list(found.values())
+        kind = part.guarantee.mechanism if tables else position
+        results[kind] = results[kind] + part if kind in results else part
+    return next(iter(results.values())) if len(results) == 1 else list(results.values())
 
 
 def together(data: Any) -> Any:

@@ -23,7 +23,7 @@ from pgmpy_dp.schema import Schema
 Learned = TypeVar("Learned")
 
 # Constraints of learning rates: they stay in (0, 1] and do not decrease too fast for later steps to count.
-DELAY, FORGETTING = number(least=1.0), number(above=0.0, most=1.0)
+DELAY, FORGETTING = number(minimum=1.0), number(above=0.0, maximum=1.0)
 
 
 @dataclass(eq=False, repr=False)

@@ -102,8 +102,8 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
             self._check_release(release, [node for node in self._variables(structure) if node in release.schema.states])
         self._check_rules(structure, agreed_schema(data, self._variables(structure)))
         joint_guarantee(data)  # refuses guarantees that differ, before the fit
-        place = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
-        return tuple(informed(release, public if number == place else None) for number, release in enumerate(data))
+        position = next((number for number, release in enumerate(data) if isinstance(release, ReleasedTables)), 0)
+        return tuple(informed(release, public if number == position else None) for number, release in enumerate(data))
 
     def _check_rules(self, structure: Any, schema: Schema) -> None:
         if isinstance(structure, Tying):
@@ -133,14 +133,14 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         if isinstance(engine, TiedTree):
             engine, potentials = engine.tree, engine.expand(potentials)
         scopes = engine.layout.scopes if scopes is None else scopes
-        places = engine.layout.places(scopes)
+        positions = engine.layout.places(scopes)
         if schema.rules:
             potentials = potentials.copy()
-            potentials[places] += forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
+            potentials[positions] += forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
         calibration = engine.calibrate(potentials)
         self._warn_unless(calibration.converged, "Loopy belief propagation")
         layout = Layout.of(engine.layout.cardinalities, scopes)
-        return markov_factors(layout, potentials[places], calibration.log_partition, schema.states)
+        return markov_factors(layout, potentials[positions], calibration.log_partition, schema.states)
 
     def _fitted_factors(self, markov: MarkovFit, schema: Schema) -> list[DiscreteFactor]:
         self._warn_unless(markov.fit.finished)
@@ -204,7 +204,7 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        number(most=0.9)("check", self.check)
+        number(maximum=0.9)("check", self.check)
 
 
 def tied_or(network: Any, estimator: Any) -> Structure:

@@ -66,7 +66,7 @@ class NotPrivateMLE(NetworkEstimator):
     _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "regularization": number(least=0.0),
+        "regularization": number(minimum=0.0),
         "inference": choice(*INFERENCE),
         "max_iter": whole(1),
         "tolerance": exact_positive,

@@ -136,8 +136,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "n_components": whole(1),
         "clip_norm": optional(checked_norm),
-        "doc_topic_prior": optional(number(least=1e-6, most=1e6)),
-        "topic_word_prior": optional(number(least=1e-6, most=1e6)),
+        "doc_topic_prior": optional(number(minimum=1e-6, maximum=1e6)),
+        "topic_word_prior": optional(number(minimum=1e-6, maximum=1e6)),
         "learning_offset": DELAY,
         "learning_decay": FORGETTING,
     }

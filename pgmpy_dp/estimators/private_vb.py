@@ -256,10 +256,10 @@ class Completion:
         with sum 1, hence of norm at most 1.
         """
         codes = np.asarray(records, dtype=np.int64)
-        places = [self._places(part, codes) for part in self._parts]
-        posterior = self._posterior(places, codes.shape[0], log_rows)
+        positions = [self._places(part, codes) for part in self._parts]
+        posterior = self._posterior(positions, codes.shape[0], log_rows)
         values = [np.ones((codes.shape[0], 1)) if part.scope < 0 else posterior[part.scope] for part in self._parts]
-        indices = np.concatenate(places, axis=1)
+        indices = np.concatenate(positions, axis=1)
         ends = np.arange(codes.shape[0] + 1) * indices.shape[1]
         shape = (codes.shape[0], self.layout.size)
         return sparse.csr_array((np.concatenate(values, axis=1).ravel(), indices.ravel(), ends), shape=shape)
@@ -267,14 +267,14 @@ class Completion:
     def log_likelihood(self, records: NDArray[np.integer], log_rows: Vector) -> Vector:
         """Compute the log-probability of each record, if `log_rows` are logarithms of normalised CPDs."""
         codes = np.asarray(records, dtype=np.int64)
-        places = [self._places(part, codes) for part in self._parts]
+        positions = [self._places(part, codes) for part in self._parts]
         constant = np.zeros(codes.shape[0])
-        for part, place in zip(self._parts, places, strict=True):
+        for part, position in zip(self._parts, positions, strict=True):
             if part.scope < 0:
-                constant += log_rows[place[:, 0]]
+                constant += log_rows[position[:, 0]]
         if self._tree is None:
             return constant
-        potentials = self._potentials(self._tree, places, codes.shape[0], log_rows)
+        potentials = self._potentials(self._tree, positions, codes.shape[0], log_rows)
         constant += [self._tree.calibrate(row).log_partition for row in potentials]
         return constant
 
@@ -289,10 +289,10 @@ class Completion:
         self, tree: JunctionTree, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector
     ) -> Vector:
         potentials = np.zeros((count, tree.layout.size))
-        for part, place in zip(self._parts, places, strict=True):
+        for part, position in zip(self._parts, places, strict=True):
             if part.scope >= 0:
                 start = tree.layout.offsets[part.scope]
-                potentials[:, start : start + part.cells.size] += log_rows[place]
+                potentials[:, start : start + part.cells.size] += log_rows[position]
         return potentials
 
     def _posterior(self, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector) -> list[Vector]:

@@ -192,7 +192,7 @@ class _Draws:
     def matrix(self, structure: tuple[Any, ...], side: int, part: slice) -> Numbers:
         """Return the numbers of the outputs of one structure, one row each."""
         pairs = zip(self.structures[side][part], self.numbers[side][part], strict=True)
-        rows = [numbers for found, numbers in pairs if found == structure]
+        rows = [numbers for result, numbers in pairs if result == structure]
         return np.array(rows) if rows else np.empty((0, self.observer.read(self.examples[structure])[1].size))
 
     def hits(self, event: _Event, side: int, part: slice) -> int:
@@ -240,10 +240,10 @@ def _number_events(
     if not varying.size:
         return
     columns = varying[np.argsort([-_separation(whole[0][:, c], whole[1][:, c]) for c in varying])][:_COLUMNS]
-    _, places = draws.observer.places(draws.examples[structure])
+    _, positions = draws.observer.places(draws.examples[structure])
     category = is_category(structure)
     for column in columns:
-        place = places[column]
+        position = positions[column]
 
         def value(matrix: Numbers, column: int = column) -> Numbers:
             return matrix[:, column]
@@ -251,14 +251,14 @@ def _number_events(
         def named(number: float, column: int = column) -> str:
             return (draws.observer.category(number) if category[column] else None) or f"{number:.6g}"
 
-        yield from _ranges(place, value, whole, size, level, delta, structure, named, ordered=not category[column])
+        yield from _ranges(position, value, whole, size, level, delta, structure, named, ordered=not category[column])
         numbers = pooled[np.isfinite(pooled[:, column]), column]
         if (numbers % 1.0 != 0.0).any():
 
             def finest(matrix: Numbers, column: int = column) -> Numbers:
                 return _finest_bit(matrix[:, column])
 
-            name = f"exponent of the lowest binary digit of {place}"
+            name = f"exponent of the lowest binary digit of {position}"
             yield from _ranges(name, finest, whole, size, level, delta, structure)
     if min(map(len, learning)) >= 10 and min(map(len, choosing)) > 0:
         for name, score in (
@@ -309,8 +309,8 @@ def _best(
     high: Numbers | None = None,
 ) -> _Event:
     """Choose the candidate with the largest bound, given its counts under both inputs."""
-    pairs, place = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
-    bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[place.ravel()] for side in (0, 1)]
+    pairs, position = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
+    bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[position.ravel()] for side in (0, 1)]
     side = int(np.argmax([bound.max() for bound in bounds]))
     best = int(np.argmax(bounds[side]))
     return _Event(
@@ -373,8 +373,8 @@ def _likelihood_ratio(samples: Sequence[Numbers], columns: NDArray[np.int64]) ->
             terms.append((int(column), pooled, np.log(expected[0]) - np.log(expected[1])))
 
     def score(matrix: Numbers) -> Numbers:
-        found = [logs[np.searchsorted(edges, matrix[:, column])] for column, edges, logs in terms]
-        return np.asarray(np.sum(found, axis=0))
+        results = [logs[np.searchsorted(edges, matrix[:, column])] for column, edges, logs in terms]
+        return np.asarray(np.sum(results, axis=0))
 
     return score
 
@@ -384,14 +384,14 @@ def _structure_words(draws: _Draws, structure: tuple[Any, ...], common: Sequence
     others = [other for other in common if other != structure]
     if not others:
         return "any output of the common structure"
-    places, _ = draws.observer.places(draws.examples[structure])
+    positions, _ = draws.observer.places(draws.examples[structure])
     other = others[0]
     first = next((i for i, (own, its) in enumerate(zip(structure, other, strict=False)) if own != its), None)
     if first is None:
         return f"structure of {len(structure)} parts"
     entry = structure[first]
     difference = " ".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
-    return f"structure: {places[first] or 'output'} has {difference}"
+    return f"structure: {positions[first] or 'output'} has {difference}"
 
 
 @dataclass
@@ -402,15 +402,15 @@ class Observer:
 
     def read(self, output: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
         """Return the structure of an output (keys, lengths, types) and its numbers, in a fixed order."""
-        found = _Found(self.categories)
-        found.walk(output, "")
-        return tuple(found.structure), np.array(found.numbers, dtype=np.float64)
+        result = _Found(self.categories)
+        result.walk(output, "")
+        return tuple(result.structure), np.array(result.numbers, dtype=np.float64)
 
     def places(self, output: Any) -> tuple[list[str], list[str]]:
         """Return the places of the entries of an output's structure, and of its numbers."""
-        found = _Found(self.categories, named=True)
-        found.walk(output, "")
-        return found.structure_places, found.number_places
+        result = _Found(self.categories, named=True)
+        result.walk(output, "")
+        return result.structure_places, result.number_places
 
     def category(self, number: float) -> str | None:
         """Return the text or other value that a number encodes."""

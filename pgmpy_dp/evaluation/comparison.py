@@ -123,10 +123,10 @@ def compare(
 
 def _counted(records: Any, schema: Schema, cliques: Sequence[Clique]) -> NoisyMarginals:
     """Count records; refuse an empty set."""
-    found = exact_marginals(records, labelled(records, schema), cliques)
-    if not any(table.any() for table in found.tables.values()):
+    result = exact_marginals(records, labelled(records, schema), cliques)
+    if not any(table.any() for table in result.tables.values()):
         raise ValueError("There are no records to compare: one side has none.")
-    return found
+    return result
 
 
 def kl_divergence(true: Network, fitted: Network) -> float:

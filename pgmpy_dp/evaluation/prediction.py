@@ -171,9 +171,9 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
             "boosting": HistGradientBoostingClassifier(early_stopping=False, random_state=0),
         }.items():
             with threadpool_limits(1):  # boosting's threads wait for each other longer than they work
-                found = (model if np.ptp(states) else DummyClassifier()).fit(features, states)
+                result = (model if np.ptp(states) else DummyClassifier()).fit(features, states)
                 probabilities = np.zeros((len(truth), schema.cardinality(target)))
-                probabilities[:, found.classes_] = found.predict_proba(asked)
+                probabilities[:, result.classes_] = result.predict_proba(asked)
             rows[name, source] = {
                 "accuracy": float((probabilities.argmax(axis=1) == truth).mean()),
                 "area": _area(truth, probabilities),

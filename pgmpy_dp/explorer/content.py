@@ -39,11 +39,11 @@ class Packed:
     def add(self, values: ArrayLike, dtype: DTypeLike) -> dict[str, Any]:
         """Append an array, flat; return what the page reads as this array: its type, place in bytes and length."""
         array = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<")).ravel()
-        place = {"packed": [_NAMES[array.dtype.str[1:]], self.size, array.size]}
+        position = {"packed": [_NAMES[array.dtype.str[1:]], self.size, array.size]}
         content = array.tobytes() + bytes(-array.nbytes % _ALIGNED)
         self.parts.append(content)
         self.size += len(content)
-        return place
+        return position
 
     def text(self) -> str:
         """Write all arrays, deflated, in base 64."""
@@ -59,19 +59,19 @@ def shape_content(shape: Shape, packed: Packed) -> dict[str, Any]:
         "knots": knots.tolist(),
         "centres": packed.add(centres[knots], np.float64),
         "logs": packed.add(np.log(np.maximum(shape.chances[knots], 1e-12)), np.float64),
-        "most": shape.most_leaning.tolist(),
+        "most": shape.max_tilt.tolist(),
         "owners": packed.add(density.owners, np.int32),
         "offsets": packed.add(offsets, np.float64),
         "middles": packed.add(shape.middles, np.float64),
         "ends": [packed.add(ends, np.float64) for ends in shape.ends],
         "rows": [packed.add(density.shares, np.float64), *(packed.add(row, np.float32) for row in density.drawn)],
-        "guess": shape.untold,
+        "guess": shape.unidentified,
     }
 
 
 # Remainders of logarithms in steps that have 16 bits: answers are means over many components, whose errors are smaller.
-_STEP, _MOST_STEPS = 2.0**-30, 2**15 - 1
-_MOST_RUNS = 64  # of components that differ by factors
+_STEP, _MAX_STEPS = 2.0**-30, 2**15 - 1
+_MAX_RUNS = 64  # of components that differ by factors
 
 
 def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed, interval: float) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
     A variable's states are in groups, of which each has one, unless the variable refines a coarser one: they are then
     that one's states, and have shares within them. Every cell of the variable's block is in a group too.
     """
-    places = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
+    positions = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
     variables = []
     for variable, states in mixture.cardinalities.items():
         coarse, groups, shares = variable, np.arange(states), np.ones(states)
@@ -107,7 +107,7 @@ def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
             coarse, groups, shares = within.parent, within.shares.tocsc().indices, within.shares.tocsc().data
         size = mixture.cardinalities[coarse]
         following = mixture.children[coarse].shares.indices if coarse in mixture.children else np.arange(size)
-        number, axis = places[mixture.root(coarse)]
+        number, axis = positions[mixture.root(coarse)]
         cells = np.indices(mixture.tables[number].shape[1:])[axis].ravel()
         variables.append(
             {
@@ -132,19 +132,19 @@ def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
     cells, shape = table[0].size, table.shape[1:]
     flat = table.reshape(len(table), cells)
     logs = np.log(np.where(flat > 0, flat, 1.0))
-    starts, found = [0], [_factors(flat, logs, shape)]
-    while (end := starts[-1] + len(found[-1])) < len(table) and len(starts) < _MOST_RUNS:
+    starts, results = [0], [_factors(flat, logs, shape)]
+    while (end := starts[-1] + len(results[-1])) < len(table) and len(starts) < _MAX_RUNS:
         starts.append(end)
-        found.append(_factors(flat[end:], logs[end:], shape))
+        results.append(_factors(flat[end:], logs[end:], shape))
     if end < len(table):
         return {"cells": cells, "plain": packed.add(flat, np.float64 if exactly else np.float32)}
-    effects = np.concatenate(found)
+    effects = np.concatenate(results)
     base = np.where(flat[starts] > 0, logs[starts], -np.inf)
     held: dict[str, Any] = {"cells": cells, "shape": shape, "starts": starts, "base": packed.add(base, np.float64)}
     held["effects"] = packed.add(effects, np.float32)
     if exactly:
-        near = np.repeat(logs[starts], list(map(len, found)), axis=0) + _spread(effects, shape)
-        rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0).astype(np.int32) + _MOST_STEPS
+        near = np.repeat(logs[starts], list(map(len, results)), axis=0) + _spread(effects, shape)
+        rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0).astype(np.int32) + _MAX_STEPS
         held["rest"] = [packed.add(rest & 255, np.uint8), packed.add(rest >> 8, np.uint8)]
     return held
 
@@ -159,7 +159,7 @@ def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
         np.put_along_axis(states, _places(shape).T, 1.0, axis=1)
         effects = apart @ states @ np.linalg.pinv(states[held].T @ states[held], rcond=1e-10, hermitian=True)
     effects = effects.astype(np.float32).astype(np.float64)
-    near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MOST_STEPS * _STEP
+    near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MAX_STEPS * _STEP
     fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)
     return np.asarray(effects[: len(fits) if fits.all() else fits.argmin()])
 
@@ -176,8 +176,8 @@ def _places(shape: Sequence[int]) -> NDArray[np.intp]:
 
 
 # Most cells of a tree times the networks that are calibrated for an answer: above, a click takes more than a second.
-_MOST_WORK = 60_000_000
-_MOST_CELLS = 4_000_000
+_MAX_WORK = 60_000_000
+_MAX_CELLS = 4_000_000
 
 
 def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
     wide = maximal([*tree_of.layout.scopes, *(posterior.layout.scopes if posterior else ())])
     scopes = [*alone, *(scope for scope in wide if len(scope) > 1)]
     try:
-        tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=min(_MOST_CELLS, _MOST_WORK / networks))
+        tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=min(_MAX_CELLS, _MAX_WORK / networks))
     except TreeTooLargeError as error:
         raise TreeTooLargeError(
             f"The network is too large for a page: {error}: "
@@ -228,9 +228,11 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
 
     `states` is the schema of the tables, in whose order their states are, `schema` that of the layout.
     """
-    found = np.zeros((layout.size, len(logs)))
-    for place, scope in enumerate(own.scopes):
-        table = np.moveaxis(logs[:, own.offsets[place] : own.offsets[place + 1]].reshape(-1, *own.shapes[place]), 0, -1)
+    result = np.zeros((layout.size, len(logs)))
+    for position, scope in enumerate(own.scopes):
+        table = np.moveaxis(
+            logs[:, own.offsets[position] : own.offsets[position + 1]].reshape(-1, *own.shapes[position]), 0, -1
+        )
         table = _in_order(table, scope, states, schema)
         holder = min(
             (number for number, wider in enumerate(layout.scopes) if set(scope) <= set(wider)),
@@ -239,9 +241,9 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
         wider = layout.scopes[holder]
         table = table.transpose(*sorted(range(len(scope)), key=lambda axis: wider.index(scope[axis])), len(scope))
         shape = [size if variable in scope else 1 for variable, size in zip(wider, layout.shapes[holder], strict=True)]
-        cells = found[layout.offsets[holder] : layout.offsets[holder + 1]].reshape(*layout.shapes[holder], len(logs))
+        cells = result[layout.offsets[holder] : layout.offsets[holder + 1]].reshape(*layout.shapes[holder], len(logs))
         cells += table.reshape(*shape, len(logs))
-    return found
+    return result
 
 
 def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schema) -> Vector:
@@ -257,17 +259,17 @@ def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, A
     numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, held.schema
 
     def effect(scope: Clique) -> dict[str, Any]:
-        found = held.effect(scope)
+        result = held.effect(scope)
 
         def table(values: Vector) -> Any:
             return packed.add(_turned(values, scope, states, schema), np.float32)
 
         return {
             "scope": sorted(numbers[variable] for variable in scope),
-            "expected": table(found.expected),
-            "ratio": table(found.ratio),
-            "freedom": table(found.freedom),
-            "variance": float((found.noise * found.expected**2).flat[0]),
+            "expected": table(result.expected),
+            "ratio": table(result.ratio),
+            "freedom": table(result.freedom),
+            "variance": float((result.noise * result.expected**2).flat[0]),
             "weights": held.weights(scope).tolist(),
         }
 
@@ -280,7 +282,7 @@ def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, A
         "higher": deviations.HIGHER,
         "inside": held.inside.new.tolist(),
         "outside": None if held.outside is None else held.outside.tolist(),
-        "told": held.told,
+        "told": held.informative,
         "families": [[numbers[variable] for variable in scope] for scope in held.scopes],
         "effects": [effect(scope) for scope in held.measured()],
     }

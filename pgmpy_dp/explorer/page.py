@@ -29,16 +29,16 @@ from pgmpy_dp.models.fitted import Fitted
 from pgmpy_dp.models.mixtures.mixture_network import FittedMixture
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.networks.fitted_network import FittedNetwork
-from pgmpy_dp.report.network_drawing import HEIGHT, MOST_NODES, WIDTH, Box, draw
+from pgmpy_dp.report.network_drawing import HEIGHT, MAX_NODES, WIDTH, Box, draw
 from pgmpy_dp.report.page import promise as promised
 from pgmpy_dp.schema import DateBins, DateFormat, Schema, State
 
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
 
-_MOST_EDGES = 1.5  # strongest dependencies per variable
-_LEAST = 0.001  # nats of mutual information
-_MOST_CELLS = 4_000_000
+_MAX_EDGES = 1.5  # strongest dependencies per variable
+_MIN = 0.001  # nats of mutual information
+_MAX_CELLS = 4_000_000
 _FRAME = """<details id="graph">
 <summary>Drawing of the {name}</summary>
 <div class="scroll" tabindex="0" role="region" aria-label="Drawing of the variables">
@@ -53,7 +53,7 @@ _FRAME = """<details id="graph">
 
 def drawing(model: Any, schema: Schema) -> str:
     """Write the graph as HTML whose boxes have the numbers of variables; nothing if there are too many to draw."""
-    if len(schema.variables) > MOST_NODES:
+    if len(schema.variables) > MAX_NODES:
         return ""
     if hasattr(model, "edges"):
         graph, name = nx.DiGraph() if hasattr(model, "get_parents") else nx.Graph(), "network"
@@ -61,11 +61,11 @@ def drawing(model: Any, schema: Schema) -> str:
         graph.add_edges_from(model.edges())
     else:
         graph, name = _strongest(model, schema), "strongest dependencies"
-    found = draw(graph)
-    arrow = ' marker-end="url(#arrow)"' if found.directed else ""
-    shapes = [f'<path class="edge" d="{line.path}"{arrow}/>' for line in found.lines]
-    shapes += [_box(box, schema.variables.index(box.name)) for box in found.boxes]
-    parts = {"name": name, "width": found.width, "height": found.height, "shapes": "\n".join(shapes)}
+    result = draw(graph)
+    arrow = ' marker-end="url(#arrow)"' if result.directed else ""
+    shapes = [f'<path class="edge" d="{line.path}"{arrow}/>' for line in result.lines]
+    shapes += [_box(box, schema.variables.index(box.name)) for box in result.boxes]
+    parts = {"name": name, "width": result.width, "height": result.height, "shapes": "\n".join(shapes)}
     return _FRAME.format(**parts)
 
 
@@ -83,13 +83,13 @@ def _strongest(model: Any, schema: Schema) -> nx.Graph:
     whole: nx.Graph = nx.Graph()
     whole.add_nodes_from(schema.variables)
     for pair in combinations(schema.variables, 2):
-        if schema.cells(pair) <= _MOST_CELLS:
+        if schema.cells(pair) <= _MAX_CELLS:
             strength = mutual_information(model.marginal(pair))
-            if strength > _LEAST:
+            if strength > _MIN:
                 whole.add_edge(*pair, weight=strength)
     graph = nx.maximum_spanning_tree(whole)
     others = sorted((edge for edge in whole.edges(data="weight") if not graph.has_edge(*edge[:2])), key=lambda e: -e[2])
-    room = int(_MOST_EDGES * len(schema.variables)) - graph.number_of_edges()
+    room = int(_MAX_EDGES * len(schema.variables)) - graph.number_of_edges()
     graph.add_edges_from((one, other) for one, other, _ in others[: max(room, 0)])
     return graph
 
@@ -181,7 +181,7 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
     # In one pass: names and titles may hold what looks like a placeholder.
-    return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda found: parts[found[1]], _source("page.html")))
+    return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html")))
 
 
 def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any]:
@@ -256,18 +256,18 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
     elif not guarantee.private:
         notices.append(_paragraph("Not private: nothing is promised about the records behind this page."))
     if guarantee is not None:
-        told = _paragraph(f"Everything on this page follows from that release. Formally: {guarantee}.")
-        told = (promised(guarantee) if guarantee.private else "") + told
-        promise = _details("What is promised about privacy", told)
+        body = _paragraph(f"Everything on this page follows from that release. Formally: {guarantee}.")
+        body = (promised(guarantee) if guarantee.private else "") + body
+        promise = _details("What is promised about privacy", body)
     misfit = _misfit(model) if bounded else None
     if misfit:
-        told = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")
-        notices.append(_details("The release contradicts the model: answers may be far off.", told))
+        body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")
+        notices.append(_details("The release contradicts the model: answers may be far off.", body))
     return promise, "".join(notices)
 
 
-def _details(summary: str, told: str) -> str:
-    return f"<details><summary>{summary}</summary>{told}</details>"
+def _details(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>{body}</details>"
 
 
 def _paragraph(text: str) -> str:

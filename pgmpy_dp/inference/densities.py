@@ -35,7 +35,7 @@ from pgmpy_dp.inference.tables.table import Vector
 
 DRAWS = 32
 # Cells of a bin, of all bins together, and bins that are fitted one by one; if there are more, neighbours are joined.
-_CELLS, _ALL_CELLS, _MOST_BINS = 16, 320, 48
+_CELLS, _ALL_CELLS, _MAX_BINS = 16, 320, 48
 # Priors of the log-density: the index of its power-law tails, standard deviations of its level and slope, and of its
 # curvature in the third order. Units of the scale: half the densest bin's width (log), half the finite range (linear).
 _INDEX, _LEVEL, _SLOPE, _CURVATURE = 1.5, 2.0, 2.0, 1.0
@@ -44,13 +44,13 @@ _REACH = 4.0  # the linear scale is linear to about this multiple of the range, 
 # An outer bin whose far end is this multiple of its near end's distance from the centre is a tail. The density falls
 # outwards there on the log scale and, beyond the second multiple, like a power law with at least this index, below
 # which the mean would be that of the far end.
-_TAIL, _FAR, _LEAST_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
+_TAIL, _FAR, _MIN_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
 # Most steps of Newton's method, the gain at which it ends, and the longest and shortest steps.
 _STEPS, _CLOSE, _LONGEST, _SHORTEST = 40, 1e-3, 5.0, 1e-4
-_LEAST = 1e-300
+_MIN = 1e-300
 # Step and start (in records) of the grid of log-shares of a finer histogram. The shares are those of the density times
 # log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
-_STEP, _LEAST_COUNT = 0.04, 0.01
+_STEP, _MIN_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
 # Probability that noise alone exceeds, in any cell of a finer histogram, what stands out in a tail; and in one
 # cell, what counts as a heap at the edge of a bin.
@@ -67,8 +67,8 @@ class Density:
     bounds: Vector
     owners: NDArray[np.intp]  # the bin of each cell
     shares: Vector  # probability of each cell given its bin
-    least: Vector
-    most: Vector
+    minimum: Vector
+    maximum: Vector
     draw: Callable[[], Vector]  # returns `DRAWS` draws of the shares from the posterior, the same in each call
 
     @cached_property
@@ -94,7 +94,7 @@ class FineHistogram:
 
     def clear(self, expected: Vector | float) -> NDArray[np.bool_]:
         """Find the cells that exceed what is expected by more than noise explains in any cell."""
-        return self.shares - expected > self.law.most(_TAIL_LEVEL / self.shares.size) * self.noise
+        return self.shares - expected > self.law.maximum(_TAIL_LEVEL / self.shares.size) * self.noise
 
     def likelihood(self, means: Vector) -> Vector:
         """Compute the log-likelihood of shares, of shape (cells, shares), with noise and sampling."""
@@ -124,7 +124,7 @@ class _Problem:
     """The posterior of a log-density on one scale."""
 
     scale: _Scale
-    least: Vector  # the log-density less this falls outwards in tails
+    minimum: Vector  # the log-density less this falls outwards in tails
     sums: Vector  # which cells make up each bin that has a datum
     shares: Vector
     variances: Vector
@@ -143,7 +143,7 @@ class _Problem:
             factor = self._factor(covariance, linear)
             towards = linear.T @ cho_solve(factor, left + linear @ (logs - self.scale.mean), check_finite=False)
             far = float(np.abs(covariance @ (towards - weights)).max())
-            rate = min(1.0, _LONGEST / max(far, _LEAST)) if step else 1.0
+            rate = min(1.0, _LONGEST / max(far, _MIN)) if step else 1.0
             while True:
                 tried = weights + rate * (towards - weights)
                 moved = self.scale.mean + covariance @ tried
@@ -171,22 +171,24 @@ class _Problem:
         """Draw from the posterior by optimising with a drawn prior mean and drawn data (Bardsley et al. 2014)."""
         jitter = 1e-10 * float(np.trace(covariance)) / len(covariance)
         root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
-        found = np.empty((count, len(root)))
+        result = np.empty((count, len(root)))
         for number in range(count):
             mean = self.scale.mean + root @ generator.standard_normal(len(root))
             shares = self.shares + np.sqrt(self.variances) * generator.standard_normal(self.shares.size)
             again = replace(self, scale=replace(self.scale, mean=mean), shares=shares)
-            found[number] = again.solve(covariance, logs)[1]
+            result[number] = again.solve(covariance, logs)[1]
         for cells in (self.falling[self.outwards > 0], self.falling[self.outwards < 0][::-1] + 1):
             if cells.size:
                 tail = np.append(cells, 2 * cells[-1] - cells[-2] if cells.size > 1 else cells[-1])
-                found[:, tail] = np.minimum.accumulate(found[:, tail] - self.least[tail], axis=1) + self.least[tail]
-        return found
+                result[:, tail] = (
+                    np.minimum.accumulate(result[:, tail] - self.minimum[tail], axis=1) + self.minimum[tail]
+                )
+        return result
 
     def _expected(self, logs: Vector) -> tuple[Vector, Vector]:
         """Return the cells' probabilities, and how much the density rises where it should not."""
         chances = np.exp(logs.clip(-700.0, 50.0)) * self.scale.widths
-        return chances, self.outwards * np.diff(logs - self.least)[self.falling]
+        return chances, self.outwards * np.diff(logs - self.minimum)[self.falling]
 
     def _loss(self, logs: Vector) -> float:
         chances, rises = self._expected(logs)
@@ -212,20 +214,20 @@ def fit_density(
     edges: Vector,
     shares: Vector,
     variances: Vector,
-    told: NDArray[np.bool_],
+    informative: NDArray[np.bool_],
     *,
     whole: bool,
     fine: FineHistogram | None = None,
 ) -> Density:
     """Fit a density to the noisy shares of bins."""
     size = len(shares)
-    if size == 1 or not told.any():
+    if size == 1 or not informative.any():
         flat = Density(edges, np.arange(size), np.ones(size), edges[:-1], edges[1:], lambda: np.ones((DRAWS, size)))
         return flat if fine is None else _refined(flat, np.zeros(size), shares, fine, whole)
     joined = _joined(size)
     outer = edges[np.append(joined, size)]
     merged = [np.add.reduceat(values, joined) for values in (shares, variances)]
-    known = np.add.reduceat(told, joined) > 0
+    known = np.add.reduceat(informative, joined) > 0
     bounds, logs, draw, tails = _fit(outer, merged[0], merged[1], known, whole)
     finer = np.union1d(bounds, edges)
     cells = np.searchsorted(bounds, finer[:-1], side="right") - 1
@@ -233,36 +235,36 @@ def fit_density(
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
 
     def within(logs: Vector) -> Vector:
-        found: Vector = logs[..., cells] + np.log(np.diff(finer))
-        found = np.exp(found - np.maximum.reduceat(found, starts, axis=-1)[..., owners])
-        return np.asarray(found / np.add.reduceat(found, starts, axis=-1)[..., owners])
+        result: Vector = logs[..., cells] + np.log(np.diff(finer))
+        result = np.exp(result - np.maximum.reduceat(result, starts, axis=-1)[..., owners])
+        return np.asarray(result / np.add.reduceat(result, starts, axis=-1)[..., owners])
 
     tails = tails[cells]
-    least = np.where(tails < 0, finer[:-1], edges[owners])
-    most = np.where(tails > 0, finer[1:], edges[owners + 1])
-    density = Density(finer, owners, within(logs), least, most, lambda: within(draw()))
+    minimum = np.where(tails < 0, finer[:-1], edges[owners])
+    maximum = np.where(tails > 0, finer[1:], edges[owners + 1])
+    density = Density(finer, owners, within(logs), minimum, maximum, lambda: within(draw()))
     return density if fine is None else _refined(density, tails, shares, fine, whole)
 
 
 def _joined(size: int) -> NDArray[np.intp]:
     """Return the first bins of groups of neighbours that are fitted together; the four outermost stay alone."""
-    if size <= _MOST_BINS:
+    if size <= _MAX_BINS:
         return np.arange(size)
-    inner = np.linspace(4, size - 4, _MOST_BINS - 7).round().astype(np.intp)
+    inner = np.linspace(4, size - 4, _MAX_BINS - 7).round().astype(np.intp)
     return np.concatenate([np.arange(4), inner, np.arange(size - 3, size)])
 
 
 def _fit(
-    edges: Vector, shares: Vector, variances: Vector, told: NDArray[np.bool_], whole: bool
+    edges: Vector, shares: Vector, variances: Vector, informative: NDArray[np.bool_], whole: bool
 ) -> tuple[Vector, Vector, Callable[[], Vector], Vector]:
     """Return bounds of cells, their log-densities, what draws these, and 1 or -1 for the cells of a tail."""
     size, width = len(shares), np.diff(edges)
-    densities = np.where(told, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
+    densities = np.where(informative, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
     top = int(densities.argmax())
     centre, unit = edges[top] + width[top] / 2, width[top] / 2
     bounds, owners = _cells(edges, centre, unit, whole)
-    place = (bounds - centre) / unit
-    logarithmic = np.arcsinh(place)
+    position = (bounds - centre) / unit
+    logarithmic = np.arcsinh(position)
     # A wide outer bin's density falls outwards.
     tails, reach = np.zeros(owners.size), np.abs(edges - centre)
     if reach[-1] > _TAIL * reach[-2] and top < size - 1:
@@ -273,31 +275,31 @@ def _fit(
     falling, middles = np.flatnonzero(outwards), (logarithmic[1:] + logarithmic[:-1]) / 2
     begins = np.arcsinh(_FAR * reach[np.where(middles < 0, 1, -2)] / unit)
     far = np.maximum(np.abs(middles) - begins, 0.0)
-    rows = np.flatnonzero(told)
+    rows = np.flatnonzero(informative)
     sums = (owners == rows[:, None]).astype(np.float64)
     level = max(shares[top], np.sqrt(variances[top]))
-    found = []
-    for scale in _scales(edges, centre, unit, place, level / np.bincount(owners, np.diff(logarithmic))[top]):
+    results = []
+    for scale in _scales(edges, centre, unit, position, level / np.bincount(owners, np.diff(logarithmic))[top]):
         shift = np.log(np.diff(logarithmic) / scale.widths)
-        least = shift - _LEAST_INDEX * far
-        problem = _Problem(scale, least, sums, shares[rows], variances[rows], falling, outwards[falling])
+        minimum = shift - _MIN_INDEX * far
+        problem = _Problem(scale, minimum, sums, shares[rows], variances[rows], falling, outwards[falling])
         logs = scale.mean
         for noise in _WHITE_NOISE:
             covariance = scale.base + noise * scale.rough
             loss, logs = problem.solve(covariance, logs)
-            found.append((problem.evidence(covariance, logs, loss), problem, covariance, logs, shift))
-    evidence = np.array([each[0] for each in found])
+            results.append((problem.evidence(covariance, logs, loss), problem, covariance, logs, shift))
+    evidence = np.array([each[0] for each in results])
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     outer = np.log(np.diff(bounds) / np.diff(logarithmic))
     mean = np.zeros(owners.size)
-    for weight, (_, _, _, logs, shift) in zip(weights, found, strict=True):
+    for weight, (_, _, _, logs, shift) in zip(weights, results, strict=True):
         mean += weight * (logs - shift)
 
     def draw() -> Vector:
         generator, drawn = np.random.default_rng(0), np.empty((DRAWS, owners.size))
         ends = np.round(np.cumsum(weights) * DRAWS).astype(int)
-        for begin, end, (_, problem, covariance, logs, shift) in zip([0, *ends], ends, found, strict=False):
+        for begin, end, (_, problem, covariance, logs, shift) in zip([0, *ends], ends, results, strict=False):
             if begin < end:
                 drawn[begin:end] = problem.drawn(covariance, logs, end - begin, generator) - shift
         return np.asarray(drawn - outer)
@@ -339,10 +341,10 @@ def _integrated(places: Vector, order: int) -> Vector:
     ends = np.abs(places)
     low, high = np.minimum.outer(ends, ends), np.maximum.outer(ends, ends)
     if order == 2:
-        found = low**2 * (3 * high - low) / 6
+        result = low**2 * (3 * high - low) / 6
     else:
-        found = low**3 * (10 * high**2 - 5 * high * low + low**2) / 120
-    return np.where(np.multiply.outer(places, places) > 0, found, 0.0)
+        result = low**3 * (10 * high**2 - 5 * high * low + low**2) / 120
+    return np.where(np.multiply.outer(places, places) > 0, result, 0.0)
 
 
 def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogram, whole: bool) -> Density:
@@ -361,19 +363,19 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
     outwards = tails[np.searchsorted(density.bounds, edges[:-1], side="right") - 1]
     far = outwards * ((edges[1:] + edges[:-1]) / 2 - means[bins]) > 0
 
-    def told_shares(
+    def measured_shares(
         expected: Vector, heaped: float | Vector, generator: np.random.Generator | None
     ) -> tuple[Vector, Vector]:
-        most = np.where(far & ~fine.clear(expected), expected, np.inf)
+        maximum = np.where(far & ~fine.clear(expected), expected, np.inf)
         mixed = (1.0 - heaped) * expected + heaped * np.where(begins, chances[bins], 0.0)
-        return _told_shares(mixed, most, fine, generator)
+        return _measured_shares(mixed, maximum, fine, generator)
 
     def expectation(own: Vector) -> tuple[Vector, Vector]:
         pieces: Vector = own[before] * parts * chances[owners]
         return pieces, np.bincount(cells, pieces, size).astype(np.float64)
 
     first = expectation(density.shares)[1]
-    evidence = [np.bincount(bins, told_shares(first, heaped, None)[0]) for heaped in _HEAPED]
+    evidence = [np.bincount(bins, measured_shares(first, heaped, None)[0]) for heaped in _HEAPED]
     heaps_of = _weighed(np.array(evidence))
     shown = heaps_of[0] < _HEAP_LEVEL
 
@@ -381,31 +383,35 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
         pieces, expected = expectation(own)
         if generator is None:
             used = np.where(shown, heaps_of, np.eye(len(_HEAPED), 1))
-            told = np.zeros(size)
-            for place in np.flatnonzero(used.any(axis=1)):
-                told += used[place, bins] * told_shares(expected, _HEAPED[place], None)[1]
+            measured = np.zeros(size)
+            for position in np.flatnonzero(used.any(axis=1)):
+                measured += used[position, bins] * measured_shares(expected, _HEAPED[position], None)[1]
         else:
             chosen = (np.cumsum(heaps_of, axis=0) < generator.random(shown.size)).sum(axis=0)
-            told = told_shares(expected, np.array(_HEAPED)[np.minimum(chosen, len(_HEAPED) - 1)][bins], generator)[1]
-        found: Vector = np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _LEAST), even) * told[cells]
+            measured = measured_shares(
+                expected, np.array(_HEAPED)[np.minimum(chosen, len(_HEAPED) - 1)][bins], generator
+            )[1]
+        result: Vector = (
+            np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _MIN), even) * measured[cells]
+        )
         # What the first cell of a bin would hold if it were as full as the others, and what it holds besides.
-        others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (told, expected)]
-        level = expected * (others[0] / np.maximum(others[1], _LEAST))[bins]
-        stands_out = fine.shares - level > fine.law.most(_HEAP_LEVEL) * fine.noise
+        others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (measured, expected)]
+        level = expected * (others[0] / np.maximum(others[1], _MIN))[bins]
+        stands_out = fine.shares - level > fine.law.maximum(_HEAP_LEVEL) * fine.noise
         heaped = begins & (others[1][bins] > 0) & (stands_out | shown[bins])
-        heap = np.where(heaped, np.maximum(told - level, 0.0), 0.0)
-        found = found * (1.0 - heap / np.maximum(told, _LEAST))[cells] + at_edge * heap[cells]
-        sums = np.add.reduceat(found, starts)[owners]
-        return np.asarray(np.where(sums > _LEAST, found / np.maximum(sums, _LEAST), own[before] * parts))
+        heap = np.where(heaped, np.maximum(measured - level, 0.0), 0.0)
+        result = result * (1.0 - heap / np.maximum(measured, _MIN))[cells] + at_edge * heap[cells]
+        sums = np.add.reduceat(result, starts)[owners]
+        return np.asarray(np.where(sums > _MIN, result / np.maximum(sums, _MIN), own[before] * parts))
 
     def draw() -> Vector:
         generator = np.random.default_rng(0)
         return np.array([refined(own, generator) for own in density.drawn])
 
     known = ~(far & ~fine.clear(0.0))[cells]
-    least = np.where(known | (tails[before] > 0), edges[cells], bounds[:-1])
-    most = np.where(known | (tails[before] < 0), edges[cells + 1], bounds[1:])
-    return Density(bounds, owners, refined(density.shares), least, most, draw)
+    minimum = np.where(known | (tails[before] > 0), edges[cells], bounds[:-1])
+    maximum = np.where(known | (tails[before] < 0), edges[cells + 1], bounds[1:])
+    return Density(bounds, owners, refined(density.shares), minimum, maximum, draw)
 
 
 def _weighed(evidence: Vector) -> Vector:
@@ -413,39 +419,39 @@ def _weighed(evidence: Vector) -> Vector:
     prior = np.where(np.array(_HEAPED) > 0, 0.5 / (len(_HEAPED) - 1), 0.5)
     likelihoods, weights = np.exp(evidence - evidence.max(axis=0)), prior
     for _ in range(_ROUNDS):
-        found = likelihoods * weights[:, None]
-        found /= found.sum(axis=0)
-        weights = (found.sum(axis=1) + prior) / (found.shape[1] + 1.0)
-    return np.asarray(found)
+        result = likelihoods * weights[:, None]
+        result /= result.sum(axis=0)
+        weights = (result.sum(axis=1) + prior) / (result.shape[1] + 1.0)
+    return np.asarray(result)
 
 
-def _told_shares(
-    expected: Vector, most: Vector, fine: FineHistogram, generator: np.random.Generator | None
+def _measured_shares(
+    expected: Vector, maximum: Vector, fine: FineHistogram, generator: np.random.Generator | None
 ) -> tuple[Vector, Vector]:
-    """Return the evidence, and the mean of each share given its noisy one, or a draw; a larger one counts as `most`."""
-    logs = np.arange(np.log(_LEAST_COUNT / fine.records), _STEP, _STEP)
+    """Return the evidence, and the mean or a draw of each share given its noisy one, at most `maximum`."""
+    logs = np.arange(np.log(_MIN_COUNT / fine.records), _STEP, _STEP)
     shape = (expected.size, logs.size)
-    means = np.hstack([np.maximum(expected, _LEAST)[:, None], np.broadcast_to(np.exp(logs), shape)])
+    means = np.hstack([np.maximum(expected, _MIN)[:, None], np.broadcast_to(np.exp(logs), shape)])
     likely = fine.likelihood(means)
     top = likely.max(axis=1, keepdims=True)
     likely = np.exp(likely - top)
-    places = logs - np.log(means[:, :1])
+    positions = logs - np.log(means[:, :1])
     spike = np.append(0.0, np.full(logs.size, 1 / logs.size))
     # Under each prior, the probability of each share jointly with the noisy one; the first is the expected share.
     joints = []
     for spread in _SPREADS:
-        bells = np.exp(-((places / spread + spread / 2) ** 2) / 2) * (_STEP / spread / (2 * np.pi) ** 0.5)
+        bells = np.exp(-((positions / spread + spread / 2) ** 2) / 2) * (_STEP / spread / (2 * np.pi) ** 0.5)
         for part in _CHANGED:
             prior = np.hstack([np.maximum(1 - part * bells.sum(axis=1, keepdims=True), 0.0), part * bells])
             joints.append(((1 - _SPIKE) * prior + _SPIKE * spike) * likely)
-    totals = np.maximum([joint.sum(axis=1) for joint in joints], _LEAST)
+    totals = np.maximum([joint.sum(axis=1) for joint in joints], _MIN)
     evidence = np.log(totals).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
     whole = np.log(weights @ totals / weights.sum()) + top[:, 0]
     given = sum(weight * joint / total[:, None] for weight, joint, total in zip(weights, joints, totals, strict=True))
     given = np.asarray(given) / weights.sum()
     if generator is None:
-        return whole, np.asarray((given * np.minimum(means, most[:, None])).sum(axis=1))
+        return whole, np.asarray((given * np.minimum(means, maximum[:, None])).sum(axis=1))
     chosen = (np.cumsum(given, axis=1) < generator.random((len(given), 1))).sum(axis=1)
     drawn = np.take_along_axis(means, np.minimum(chosen, logs.size)[:, None], axis=1)[:, 0]
-    return whole, np.asarray(np.minimum(drawn, most))
+    return whole, np.asarray(np.minimum(drawn, maximum))

@@ -54,12 +54,12 @@ class Topics:
         documents, words = counts.shape
         topics = self.prior.size
         rows, columns, values = _parts(counts)
-        found = np.empty(values.size * topics)
-        _infer(rows, columns, values, self._logs, self._weights, self.prior, np.empty((documents, topics)), found)
+        result = np.empty(values.size * topics)
+        _infer(rows, columns, values, self._logs, self._weights, self.prior, np.empty((documents, topics)), result)
         wide = np.int32 if topics * max(words, values.size) < 2**31 else np.int64
-        cells = np.empty(found.size, dtype=wide)
+        cells = np.empty(result.size, dtype=wide)
         _cell_numbers(rows, columns, topics, words, cells)
-        return sparse.csr_array((found, cells, (rows * topics).astype(wide)), shape=(documents, topics * words))
+        return sparse.csr_array((result, cells, (rows * topics).astype(wide)), shape=(documents, topics * words))
 
     def bound(self, counts: sparse.csr_array) -> float:
         """Bound from below the documents' total log-probability, given the distribution of the topics.
@@ -200,16 +200,16 @@ def _cell_numbers(rows, columns, topics, words, cells):
 @compiled
 def _word_bounds(rows, columns, log_theta, log_words):
     """Compute the log of sum_k exp(log_theta_dk + log_words_wk) for every word of every document."""
-    found = np.empty(columns.size)
+    result = np.empty(columns.size)
     for document in range(rows.size - 1):
         theta = log_theta[document]
-        for place in range(rows[document], rows[document + 1]):
-            word = log_words[columns[place]]
+        for position in range(rows[document], rows[document + 1]):
+            word = log_words[columns[position]]
             largest = -np.inf
             for k in range(theta.size):
                 largest = max(largest, theta[k] + word[k])
             norm = 0.0
             for k in range(theta.size):
                 norm += math.exp(theta[k] + word[k] - largest)
-            found[place] = largest + math.log(norm)
-    return found
+            result[position] = largest + math.log(norm)
+    return result

@@ -64,10 +64,10 @@ FACTORS, SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.
 # real_coverage.py) bounds reach their nominal coverage with this factor.
 HIGHER = 0.4
 # Numbers of pairs measured beside the families: the minimum to tell of pairs elsewhere, and the maximum used.
-_FEWEST, _MOST = 3, 100
-_LEAST_COUNT, _LEAST_KEPT = 0.5, 0.25
+_FEWEST, _MAX = 3, 100
+_MIN_COUNT, _MIN_KEPT = 0.5, 0.25
 _TINY = 1e-12  # variance that counts as zero
-_MOST_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
+_MAX_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
 
 
 def _hypotheses() -> tuple[Vector, Vector]:
@@ -182,7 +182,7 @@ class Deviations:
 
     def tell(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
-        return self.told or self._held((*asked, *given))
+        return self.informative or self._held((*asked, *given))
 
     def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
         """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
@@ -231,8 +231,8 @@ class Deviations:
         if self._held(scope):
             yield scope
             return
-        for place, variable in enumerate(asked):
-            yield from (self._ordered((variable, other)) for other in (*asked[place + 1 :], *self._ordered(given)))
+        for position, variable in enumerate(asked):
+            yield from (self._ordered((variable, other)) for other in (*asked[position + 1 :], *self._ordered(given)))
 
     def _ordered(self, variables: Collection[str]) -> Clique:
         return tuple(sorted(variables, key=self.schema.variables.index))
@@ -256,8 +256,8 @@ class Deviations:
         """List the sets of variables of which a released table, or a sum of one, exists, in the schema's order."""
         known = set(self.schema.variables)
         cliques = {self._ordered(set(clique) & known) for release in self._releases for clique in release.cliques}
-        found = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
-        return sorted(part for part in found if self._held(part))
+        results = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
+        return sorted(part for part in results if self._held(part))
 
     def effect(self, scope: Clique) -> Effect:
         """Compare the least noisy table of a scope, in the schema's order, with the network's."""
@@ -266,7 +266,7 @@ class Deviations:
             table = self._joint.get(scope)
             if table is None:
                 table = self._conditioning.distributions(self._networks, list(scope), {})[0].mean(axis=0)
-            expected, freedom = np.maximum(self._records * table, _LEAST_COUNT), _freedom(table)
+            expected, freedom = np.maximum(self._records * table, _MIN_COUNT), _freedom(table)
             noise, sampling = variance / expected**2, 1.0 / expected
             ratio = counts / expected - 1.0
             # Records deviate from their own network by sampling, but not in single variables.
@@ -324,10 +324,10 @@ class Deviations:
             for clique in release.cliques
             if clique not in release.chosen_among
         ]
-        told = set(informative_tables(cliques, self._conditioning.layout.scopes))
-        held = joined_pairs(clique for clique in cliques if clique not in told)
+        informative = set(informative_tables(cliques, self._conditioning.layout.scopes))
+        held = joined_pairs(clique for clique in cliques if clique not in informative)
         pairs = combinations(self.schema.variables, 2)
-        return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MOST]
+        return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MAX]
 
     def _learned(self, tables: Sequence[Clique], none: float) -> Scales:
         return Scales.learned([self.effect(table).likelihood for table in tables if self._held(table)], none)
@@ -353,7 +353,7 @@ class Deviations:
         return float(self.inside.hypotheses[0]) * _RIGHT / _FITTING
 
     @property
-    def told(self) -> bool:
+    def informative(self) -> bool:
         """Whether enough pairs were measured beside the families to tell of others."""
         return len(self._others) >= _FEWEST
 
@@ -363,7 +363,7 @@ class Deviations:
 
         None if too few were measured, and the network's own tables do not show that its structure is wrong.
         """
-        return self.beside.new if self.told or self._right < 0.5 else None
+        return self.beside.new if self.informative or self._right < 0.5 else None
 
 
 def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vector) -> Vector:
@@ -374,9 +374,9 @@ def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vec
     margins = 1 + (sum(size - 1 for size in apart.shape) if apart.ndim > 1 else 0)
     left = 1.0 - margins / apart.size
     noise = left * variances / expected**2
-    clear = noise < _MOST_VARIANCE
-    ratio, least = (_without_margins(apart) / expected)[clear], _least(expected[clear])
-    odds = _log_odds(ratio, SCALES[:, None] ** 2 * freedom[clear], noise[clear], least)
+    clear = noise < _MAX_VARIANCE
+    ratio, minimum = (_without_margins(apart) / expected)[clear], _least(expected[clear])
+    odds = _log_odds(ratio, SCALES[:, None] ** 2 * freedom[clear], noise[clear], minimum)
     return np.asarray(left * odds.sum(axis=1))
 
 
@@ -428,42 +428,42 @@ def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vect
 
 def _least(expected: Vector) -> Vector:
     """Return the least ratio that an effect may leave in a cell: a fraction of a record."""
-    least: Vector = np.minimum(_LEAST_KEPT / expected, 0.5)
-    return least
+    minimum: Vector = np.minimum(_MIN_KEPT / expected, 0.5)
+    return minimum
 
 
-def _log_odds(ratio: Vector, variances: Vector, noise: Vector, least: Vector) -> Vector:
-    """Compute the log-likelihood of variances of effects, which are normal and truncated at `least`.
+def _log_odds(ratio: Vector, variances: Vector, noise: Vector, minimum: Vector) -> Vector:
+    """Compute the log-likelihood of variances of effects, which are normal and truncated at `minimum`.
 
     A ratio far below -1 is then attributed to noise, whatever the variance.
     """
     total = variances + noise
     kept = variances / total
-    inside = log_ndtr((1.0 + kept * ratio - least) / np.sqrt(np.maximum(kept * noise, _TINY)))
-    before = log_ndtr((1.0 - least) / np.sqrt(variances))
+    inside = log_ndtr((1.0 + kept * ratio - minimum) / np.sqrt(np.maximum(kept * noise, _TINY)))
+    before = log_ndtr((1.0 - minimum) / np.sqrt(variances))
     odds: Vector = inside - before - 0.5 * (np.log(total) + ratio**2 / total)
     return odds
 
 
-def _normal_above(least: Vector, mean: Vector, spread: Vector, generator: np.random.Generator) -> Vector:
+def _normal_above(minimum: Vector, mean: Vector, spread: Vector, generator: np.random.Generator) -> Vector:
     """Draw from normals truncated below: a count that noise made negative is small, but not known."""
     spread = np.maximum(spread, math.sqrt(_TINY))
-    kept = log_ndtr((mean - least) / spread)  # log-probability of the part that is kept
+    kept = log_ndtr((mean - minimum) / spread)  # log-probability of the part that is kept
     drawn = mean - spread * ndtri_exp(kept + np.log1p(-generator.random(mean.shape)))
-    return np.asarray(np.maximum(drawn, least))
+    return np.asarray(np.maximum(drawn, minimum))
 
 
-def _mean_above(least: Vector, mean: Vector, spread: Vector) -> Vector:
+def _mean_above(minimum: Vector, mean: Vector, spread: Vector) -> Vector:
     """Compute the mean of normals truncated below."""
     spread = np.maximum(spread, math.sqrt(_TINY))
-    cut = (mean - least) / spread
+    cut = (mean - minimum) / spread
     density = -0.5 * cut**2 - 0.5 * math.log(2.0 * math.pi)
-    return np.asarray(np.maximum(mean + spread * np.exp(density - log_ndtr(cut)), least))
+    return np.asarray(np.maximum(mean + spread * np.exp(density - log_ndtr(cut)), minimum))
 
 
 def _spread(effect: Vector, variables: Sequence[str], asked: Sequence[str]) -> Vector:
     """Align the axes of an effect with those of the answer."""
-    order = sorted(range(len(variables)), key=lambda place: asked.index(variables[place]))
-    moved = effect.transpose(0, *(place + 1 for place in order))
+    order = sorted(range(len(variables)), key=lambda position: asked.index(variables[position]))
+    moved = effect.transpose(0, *(position + 1 for position in order))
     sizes = iter(moved.shape[1:])
     return moved.reshape(len(effect), *(next(sizes) if variable in variables else 1 for variable in asked))

@@ -40,7 +40,7 @@ _HALF = 0.5
 _NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
 
 FEW_STATES = 1000
-"""Maximum number of joint states for which `surest` draws the whole table."""
+"""Maximum number of joint states for which `most_probable_states` draws the whole table."""
 
 
 class Uncertain(Protocol):
@@ -51,7 +51,7 @@ class Uncertain(Protocol):
     @property
     def records(self) -> float: ...
     @property
-    def least(self) -> float: ...
+    def minimum(self) -> float: ...
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
         """Compute bounds of each value that contain this share of its distribution."""
@@ -84,7 +84,7 @@ class Fitted(ABC):
         """
 
     @abstractmethod
-    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
+    def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
         """Find the most probable joint state in the mean of all draws, and the share of draws that agree.
 
         For more than `FEW_STATES` joint states, it is the most probable state of the distribution.
@@ -111,7 +111,7 @@ class Fitted(ABC):
     def warn_of_misfit(self, bounds: bool = False) -> None:  # noqa: B027
         """Warn once if the release contradicts the model; with `bounds`, test it whatever that takes."""
 
-    def tells(self, question: Question) -> bool:
+    def is_informative(self, question: Question) -> bool:
         """Return whether the release determines an answer's error under a wrong model structure."""
         return True
 
@@ -167,8 +167,8 @@ class Fitted(ABC):
             )
         require_scale(variable, bins)
         states = self.schema.states[variable]
-        places = np.array([states.index(label) for label in bins.labels])
-        return self.shape(variable).given(chances[places]) if given else self.shape(variable, chances), places
+        positions = np.array([states.index(label) for label in bins.labels])
+        return self.shape(variable).given(chances[positions]) if given else self.shape(variable, chances), positions
 
 
 def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
@@ -204,7 +204,7 @@ class BoundedAnswer(pd.DataFrame):
         ]
         names = ", ".join(str(name) for name in self.index.names if name is not None)
         notes = f" {self.attrs['note']}" if "note" in self.attrs else ""
-        return table(f"P({names}), with bounds.{notes}", [names, "value", "lower", "upper", ""], rows, most=60)
+        return table(f"P({names}), with bounds.{notes}", [names, "value", "lower", "upper", ""], rows, maximum=60)
 
 
 def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:

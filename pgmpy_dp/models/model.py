@@ -125,7 +125,7 @@ class Model(ABC):
         schema, asked = fitted.schema, question.asked
         if interval is not None:
             answer = _bounded(fitted, question, target)
-            return _noted(fitted, _bounded_frame(schema, question, answer, interval), fitted.tells(question))
+            return _noted(fitted, _bounded_frame(schema, question, answer, interval), fitted.is_informative(question))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
         states = {variable: list(schema.states[variable]) for variable in asked}
@@ -150,7 +150,7 @@ class Model(ABC):
         fitted, question = self._question(variables, evidence)
         with question.possible():
             states = fitted.distribution_of(question.names).given(question.places).most_probable(question.asked)
-        return {v: fitted.schema.states[v][place] for v, place in zip(question.asked, states, strict=True)}
+        return {v: fitted.schema.states[v][position] for v, position in zip(question.asked, states, strict=True)}
 
     def map_probability(
         self,
@@ -184,8 +184,10 @@ class Model(ABC):
         fitted, question = self._question(variables, evidence)
         fitted.warn_of_misfit(bounds=True)
         with question.possible():
-            states, probability = fitted.surest(question, target)
-        return {v: fitted.schema.states[v][place] for v, place in zip(question.asked, states, strict=True)}, probability
+            states, probability = fitted.most_probable_states(question, target)
+        return {
+            v: fitted.schema.states[v][position] for v, position in zip(question.asked, states, strict=True)
+        }, probability
 
     def expectation(
         self,
@@ -218,7 +220,7 @@ class Model(ABC):
             As `query`; if a variable without bins is named without numbers for its states.
         """
         _check_bounds(interval, target)
-        rows, told, fitted = dict[str, dict[str, Any]](), True, self._fitted
+        rows, informative, fitted = dict[str, dict[str, Any]](), True, self._fitted
         if isinstance(values, Mapping):
             asked_for: Mapping[str, Vector | None] = numbers_of_states(fitted.schema, values)
         else:
@@ -229,15 +231,15 @@ class Model(ABC):
             known, drawn, shape = 1.0, (0.0, 0.0), None
             written: Callable[[float], Any] = float
             if weights is None:
-                shape, places = fitted.shape_within(variable, chances, question.given)
+                shape, positions = fitted.shape_within(variable, chances, question.given)
                 written = fitted.bins[variable].value
-                known, middle = max(float(chances[places].sum()), 1e-12), shape.mean
+                known, middle = max(float(chances[positions].sum()), 1e-12), shape.mean
                 if interval is not None:
                     low, high = shape.mean_ends(interval)
                     drawn = max(middle - low, 0.0), max(high - middle, 0.0)
                 # Relative to their mean, records without a number do not count.
                 weights = np.zeros(chances.size)
-                weights[places] = shape.means - middle
+                weights[positions] = shape.means - middle
             else:
                 middle = float(chances @ weights)
                 weights = weights - middle
@@ -245,7 +247,7 @@ class Model(ABC):
                 rows[variable] = {"value": written(middle)}
                 continue
             answer = _bounded(fitted, question, target, weights)
-            told &= fitted.tells(question)
+            informative &= fitted.is_informative(question)
             (value,), bounds = answer.values.tolist(), answer.bounds(interval)
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
@@ -258,7 +260,7 @@ class Model(ABC):
             upper = value + unseen[1] + math.hypot(above, drawn[1], missed)
             rows[variable] = {"value": written(value), "lower": written(lower), "upper": written(upper)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
-        return frame if interval is None else _noted(fitted, frame, told)
+        return frame if interval is None else _noted(fitted, frame, informative)
 
     def quantiles(
         self,
@@ -296,13 +298,18 @@ class Model(ABC):
             rows[variable] = dict(zip(levels, numbers, strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
-    def untold_means(self) -> dict[str, str]:
-        """Say why, for the binned variables whose mean the release hardly tells.
+    def unidentified_means(self) -> dict[str, str]:
+        """Say why, for the binned variables whose mean the release hardly identifies.
 
-        Either a tail in a wide bin depends mostly on its prior, or no finer histogram tells where numbers are within
-        bins: bounds then allow for any place, since numbers may be heaped at the edges.
+        Either a tail in a wide bin depends mostly on its prior, or no finer histogram shows where numbers are within
+        bins: bounds then allow for all of a bin, since numbers may be heaped at the edges.
         """
-        return {v: why for v, shape in self._fitted.shapes(self._binned(())).items() if (why := shape.untold)}
+        return {v: why for v, shape in self._fitted.shapes(self._binned(())).items() if (why := shape.unidentified)}
+
+    def untold_means(self) -> dict[str, str]:
+        """Return `unidentified_means()`; a deprecated name."""
+        renamed("untold_means", "unidentified_means")
+        return self.unidentified_means()
 
     def _binned(self, given: Collection[str]) -> list[str]:
         """List the binned variables without evidence."""
@@ -595,7 +602,7 @@ def _bounded(fitted: Fitted, question: Question, target: str, numbers: Vector | 
     fitted.warn_of_misfit(bounds=True)
     with question.possible():
         answer = fitted.bounded(question, target, numbers)
-    if question.given and answer.least < 1:
+    if question.given and answer.minimum < 1:
         warnings.warn(
             f"The release does not tell whether any record has the evidence {question.given}: the noise decides the "
             "answer.",
@@ -604,14 +611,14 @@ def _bounded(fitted: Fitted, question: Question, target: str, numbers: Vector | 
     return answer
 
 
-def _noted(fitted: Fitted, frame: pd.DataFrame, told: bool) -> pd.DataFrame:
+def _noted(fitted: Fitted, frame: pd.DataFrame, informative: bool) -> pd.DataFrame:
     """Add notes to answers if the test of fit fails or the release does not determine their error."""
     if fitted.check is not None and fitted.check.fails:
         frame.attrs["misfit"] = (
             f"The release contradicts the network ({fitted.check.probability}): answers follow what was measured of "
             "their variables, unlike its parameters"
         )
-    if not told:
+    if not informative:
         frame.attrs["note"] = _UNTOLD
     return frame
 
@@ -635,5 +642,5 @@ def _bounded_frame(schema: Schema, question: Question, answer: Uncertain, interv
 
 def renamed(before: str, now: str) -> None:
     """Warn the caller's caller about a deprecated name."""
-    said = f"{before} is called {now} now, and the old name goes with the next version."
-    warnings.warn(said, DeprecationWarning, stacklevel=3)
+    text = f"{before} is called {now} now, and the old name goes with the next version."
+    warnings.warn(text, DeprecationWarning, stacklevel=3)

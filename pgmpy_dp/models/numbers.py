@@ -20,10 +20,10 @@ from pgmpy_dp.schema import Bins, Schema
 _RECORDS = 10_000.0  # behind shares that no release tells
 # Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
 # of steps between, to which leanings are rounded.
-MOST_LEANING, _LEANINGS = 2.0, 32
+MAX_TILT, _TILTS = 2.0, 32
 # Most log of the factor by which they change a cell's probability in its bin: where most of a wide bin is empty, noise
 # in the empty cells would decide means otherwise.
-MOST_TILT = 2.0
+MAX_TILT = 2.0
 # Standard deviation of what leanings miss of means within bins, in those of the numbers there. On surveys of marriages,
 # voters and travellers (shipped with statsmodels) it is .1 to .35.
 _MISSED = 0.25
@@ -31,7 +31,7 @@ _MISSED = 0.25
 _TREND = 0.4
 _NORMAL = (np.pi / 2) ** 0.5
 _RAKES = 3  # rounds in which the densities of all records are scaled to sum to the shape
-_LEAST = 1e-12
+_MIN = 1e-12
 UNSEEN = "where numbers are within bins was not measured finely enough"
 GUESSED = "how far a wide bin reaches is mostly a guess"
 
@@ -45,7 +45,7 @@ class Shape:
     density: Density
     chances: Vector  # probabilities of the bins
     spikes: NDArray[np.bool_]  # bins that hold one number and are not informative about their neighbours
-    leans: NDArray[np.bool_]
+    tilted: NDArray[np.bool_]
     step: float | None  # the number of steps in a unit; None if numbers may have any decimals
 
     @cached_property
@@ -70,11 +70,11 @@ class Shape:
         return mean, np.sqrt(np.bincount(owners, weights * (self.places - mean[owners]) ** 2))
 
     @property
-    def most_leaning(self) -> Vector:
+    def max_tilt(self) -> Vector:
         """The largest slope that other variables add to the log-density within each bin."""
-        return np.where(self.leans, MOST_LEANING / np.maximum(self.centres[1], _LEAST), 0.0)
+        return np.where(self.tilted, MAX_TILT / np.maximum(self.centres[1], _MIN), 0.0)
 
-    def leanings(self, chances: Vector, bins: Places) -> Vector:
+    def tilts(self, chances: Vector, bins: Places) -> Vector:
         """Compute the slope of the log-density within given bins, from the bins' probabilities given other variables.
 
         The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
@@ -83,34 +83,34 @@ class Shape:
         knots = np.flatnonzero(~self.spikes)
         if knots.size < 2:
             return np.zeros(len(bins))
-        centres, most = self.centres[0], self.most_leaning[bins]
-        place = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
-        base = np.log(np.maximum(self.chances[knots], _LEAST))
+        centres, maximum = self.centres[0], self.max_tilt[bins]
+        position = np.clip(np.searchsorted(knots, bins), 0, knots.size - 1)
+        base = np.log(np.maximum(self.chances[knots], _MIN))
         rows = np.arange(len(bins))
 
         def ratio(at: Places) -> Vector:
             own = chances[rows, knots[at]]
-            return np.where(own > 0, np.log(np.maximum(own, _LEAST)) - base[at], np.nan)
+            return np.where(own > 0, np.log(np.maximum(own, _MIN)) - base[at], np.nan)
 
-        here, low, high = ratio(place), np.maximum(place - 1, 0), np.minimum(place + 1, knots.size - 1)
-        apart = [np.maximum(np.abs(centres[knots[place]] - centres[knots[at]]), _LEAST) for at in (low, high)]
+        here, low, high = ratio(position), np.maximum(position - 1, 0), np.minimum(position + 1, knots.size - 1)
+        apart = [np.maximum(np.abs(centres[knots[position]] - centres[knots[at]]), _MIN) for at in (low, high)]
         below, above = (here - ratio(low)) / apart[0], (ratio(high) - here) / apart[1]
-        below, above = np.where(low == place, above, below), np.where(high == place, below, above)
+        below, above = np.where(low == position, above, below), np.where(high == position, below, above)
         slope = (np.nan_to_num(below) + np.nan_to_num(above)) / 2
-        return np.asarray(np.clip(slope, -most, most))
+        return np.asarray(np.clip(slope, -maximum, maximum))
 
     def given(self, chances: Vector) -> Shape:
         """Return the shape where the bins have probabilities proportional to these: within bins it leans with them."""
         bins, owners, starts = np.arange(chances.size), self.density.owners, self.density.starts[:-1]
-        leanings = self.leanings(np.broadcast_to(chances, (bins.size, bins.size)), bins)[owners]
-        tilt = np.exp(np.clip(leanings * (self.places - self.centres[0][owners]), -MOST_TILT, MOST_TILT))
+        tilts = self.tilts(np.broadcast_to(chances, (bins.size, bins.size)), bins)[owners]
+        tilt = np.exp(np.clip(tilts * (self.places - self.centres[0][owners]), -MAX_TILT, MAX_TILT))
 
         def tilted(shares: Vector) -> Vector:
-            found = shares * tilt
-            return found / np.add.reduceat(found, starts, axis=-1)[..., owners]
+            result = shares * tilt
+            return result / np.add.reduceat(result, starts, axis=-1)[..., owners]
 
         density = replace(self.density, shares=tilted(self.density.shares), draw=lambda: tilted(self.density.drawn))
-        return replace(self, density=density, chances=chances / max(float(chances.sum()), _LEAST))
+        return replace(self, density=density, chances=chances / max(float(chances.sum()), _MIN))
 
     @cached_property
     def means(self) -> Vector:
@@ -135,8 +135,8 @@ class Shape:
     @cached_property
     def ends(self) -> tuple[Vector, Vector]:
         """The least and the greatest number that each cell's may be, as far as anything was counted."""
-        least, most = self.density.least, self.density.most
-        return (least, most) if self.step is None else (least / self.step, (most - 1) / self.step)
+        minimum, maximum = self.density.minimum, self.density.maximum
+        return (minimum, maximum) if self.step is None else (minimum / self.step, (maximum - 1) / self.step)
 
     @property
     def unseen(self) -> tuple[float, float]:
@@ -154,7 +154,7 @@ class Shape:
         return float(np.sqrt(variance + _TREND * trend**2 * between))
 
     @property
-    def untold(self) -> str | None:
+    def unidentified(self) -> str | None:
         """Why counts do not tell the mean: its bounds are wider than half of the mean deviation; None if they do."""
         drawn = float(np.ptp(self.mean_ends(0.9)))
         if drawn + sum(self.unseen) <= self.chances @ np.abs(self.means - self.mean) / 2:
@@ -164,13 +164,13 @@ class Shape:
     def quantiles(self, levels: Sequence[float]) -> Vector:
         """Return quantiles of the number."""
         weights = self.density.shares * self.chances[self.density.owners]
-        sums = np.append(0.0, np.cumsum(weights)) / max(float(weights.sum()), _LEAST)
+        sums = np.append(0.0, np.cumsum(weights)) / max(float(weights.sum()), _MIN)
         cell = np.clip(np.searchsorted(sums, levels, side="right") - 1, 0, weights.size - 1)
-        along = (np.asarray(levels) - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _LEAST)
+        along = (np.asarray(levels) - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _MIN)
         return self._numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
 
     def draw(
-        self, bins: Places, leanings: Vector | None, generator: np.random.Generator, draw: int | None = None
+        self, bins: Places, tilts: Vector | None, generator: np.random.Generator, draw: int | None = None
     ) -> Vector:
         """Draw a number in each of the given bins."""
         shares, starts = self.density.shares if draw is None else self.density.drawn[draw], self.density.starts
@@ -183,23 +183,23 @@ class Shape:
                 cells[rows] = first
                 continue
             tables, level = own[None], np.zeros(rows.size, dtype=np.intp)
-            if leanings is not None and leanings[rows].any():
-                tables, level = self._leaned(number, own, first, leanings[rows])
+            if tilts is not None and tilts[rows].any():
+                tables, level = self._tilted(number, own, first, tilts[rows])
             below = np.cumsum(tables, axis=1)
             below /= below[:, -1:]
             # Sums of row k lie between k and k + 1, so that one search serves all rows.
             sums = (below + np.arange(len(below))[:, None]).ravel()
-            found = np.searchsorted(sums, level + generator.random(rows.size), side="right") - level * own.size
-            cells[rows] = first + np.minimum(found, own.size - 1)
+            result = np.searchsorted(sums, level + generator.random(rows.size), side="right") - level * own.size
+            cells[rows] = first + np.minimum(result, own.size - 1)
         return self._numbers(cells, generator.random(len(bins)))
 
-    def _leaned(self, number: int, shares: Vector, first: int, slopes: Vector) -> tuple[Vector, NDArray[np.intp]]:
+    def _tilted(self, number: int, shares: Vector, first: int, slopes: Vector) -> tuple[Vector, NDArray[np.intp]]:
         """Return a table of probabilities for each leaning of a bin's cells, and the table of each record."""
         mean, spread = (values[number] for values in self.centres)
-        size = MOST_LEANING / max(float(spread), _LEAST) / _LEANINGS
+        size = MAX_TILT / max(float(spread), _MIN) / _TILTS
         steps, level, counts = np.unique(np.rint(slopes / size), return_inverse=True, return_counts=True)
-        places = self.places[first : first + shares.size] - mean
-        factors, base = np.exp(np.clip(np.outer(steps * size, places), -MOST_TILT, MOST_TILT)), shares.copy()
+        positions = self.places[first : first + shares.size] - mean
+        factors, base = np.exp(np.clip(np.outer(steps * size, positions), -MAX_TILT, MAX_TILT)), shares.copy()
         tables = factors * base
         for _ in range(_RAKES):
             tables /= tables.sum(axis=1, keepdims=True)
@@ -251,13 +251,13 @@ def shape_of(
         cells = Bins([ends.edges[0], *bins.fine.edges[1:-1], ends.edges[-1]], decimals=bins.decimals)
         cuts = np.array(cells.edges if steps is None else cells.steps(), dtype=np.float64) / scale
         fine = FineHistogram(cuts, np.array(detail[0]), detail[1], law, records)
-    found = fit_density(edges / scale, shares, variances, ~spikes, whole=steps is not None, fine=fine)
-    bounds = found.bounds * scale
-    bounds[found.starts] = edges
+    result = fit_density(edges / scale, shares, variances, ~spikes, whole=steps is not None, fine=fine)
+    bounds = result.bounds * scale
+    bounds[result.starts] = edges
     step = None if steps is None else 10.0 ** (bins.decimals or 0)
-    leans = ~spikes & np.isfinite(bins.edges[:-1]) & np.isfinite(bins.edges[1:])
-    density = replace(found, bounds=bounds, least=found.least * scale, most=found.most * scale)
-    return Shape(density, shares / max(float(shares.sum()), _LEAST), spikes, leans, step)
+    tilted = ~spikes & np.isfinite(bins.edges[:-1]) & np.isfinite(bins.edges[1:])
+    density = replace(result, bounds=bounds, minimum=result.minimum * scale, maximum=result.maximum * scale)
+    return Shape(density, shares / max(float(shares.sum()), _MIN), spikes, tilted, step)
 
 
 Numbers = Literal["states", "drawn", "midpoint"]
@@ -293,15 +293,15 @@ class WithinBins:
 
     def __call__(self, variable: str, bins: Bins, places: NDArray[Any], known: NDArray[np.bool_]) -> Vector:
         """Draw a number in the bin of each known record."""
-        shape, own, leanings = self.shapes[variable], places[known], None
+        shape, own, tilts = self.shapes[variable], places[known], None
         if self.given_others is not None:
             columns = np.array([self.states[variable].index(label) for label in bins.labels])
-            kept, leanings = np.flatnonzero(known), np.empty(own.size)
+            kept, tilts = np.flatnonzero(known), np.empty(own.size)
             for begin in range(0, own.size, _DRAWN_AT_ONCE):
                 part = slice(begin, begin + _DRAWN_AT_ONCE)
                 chances = self.given_others(variable, kept[part])
-                leanings[part] = shape.leanings(chances[:, columns], own[part])
-        return shape.draw(own, leanings, self.generator, self.draw)
+                tilts[part] = shape.tilts(chances[:, columns], own[part])
+        return shape.draw(own, tilts, self.generator, self.draw)
 
 
 def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, within: WithinBins) -> Any:

@@ -49,8 +49,8 @@ class Rows:
         known = checked_records(schema, data, declared)
         variables = [*known, *(variable for variable in predicted if variable not in known)]
         codes = np.full((len(data), len(variables)), -1, dtype=np.intp)
-        for place, own in enumerate(known.values()):
-            codes[:, place] = own
+        for position, own in enumerate(known.values()):
+            codes[:, position] = own
         if len(variables) == len(data.columns) and (codes >= 0).all():
             raise ValueError("The records have all variables and no missing cell: there is nothing to predict.")
         return cls(data, schema, variables, codes)
@@ -58,8 +58,8 @@ class Rows:
     def most_probable(self, distribution: Distribution) -> Codes:
         """Fill in the most probable joint state of the missing values of each row."""
         distinct, inverse = _distinct(self.codes)
-        for place, asked, states in self._answers(distribution.most_probable_of, distinct):
-            distinct[place, asked] = states
+        for position, asked, states in self._answers(distribution.most_probable_of, distinct):
+            distinct[position, asked] = states
         return distinct[inverse]
 
     def drawn(self, distribution: Distribution, generator: np.random.Generator) -> Codes:
@@ -69,8 +69,8 @@ class Rows:
             lacking = np.flatnonzero(codes[:, number] < 0)
             distinct, inverse = _distinct(codes[lacking])
             shares = np.empty((len(distinct), self.schema.cardinality(self.variables[number])))
-            for place, _, (single,) in self._answers(distribution.singles_of, distinct, [number]):
-                shares[place] = single
+            for position, _, (single,) in self._answers(distribution.singles_of, distinct, [number]):
+                shares[position] = single
             below = np.cumsum(shares, axis=1)[inverse]
             codes[lacking, number] = (generator.random(len(lacking))[:, None] * below[:, -1:] >= below).sum(axis=1)
         return codes
@@ -82,13 +82,13 @@ class Rows:
         lacking = [n for n in range(len(self.variables)) if n >= without or (distinct[:, n] < 0).any()]
         sizes = {number: range(self.schema.cardinality(self.variables[number])) for number in lacking}
         tables = {n: np.equal.outer(distinct[:, n], states).astype(np.float64) for n, states in sizes.items()}
-        for place, asked, singles in self._answers(distribution.singles_of, distinct):
+        for position, asked, singles in self._answers(distribution.singles_of, distinct):
             for number, shares in zip(asked, singles, strict=True):
-                tables[number][place] = shares
+                tables[number][position] = shares
         columns = {
-            f"{self.variables[number]}_{state}": table[inverse, place]
+            f"{self.variables[number]}_{state}": table[inverse, position]
             for number, table in tables.items()
-            for place, state in enumerate(self.schema.states[self.variables[number]])
+            for position, state in enumerate(self.schema.states[self.variables[number]])
         }
         return pd.DataFrame(columns, index=self.data.index)
 
@@ -97,15 +97,15 @@ class Rows:
         columns = dict[str, Any]()
         for variable, own in zip(self.variables, codes.T, strict=True):
             states = self.schema.states[variable]
-            found = [states[place] for place in own]
+            results = [states[position] for position in own]
             held = self.data.get(variable)
             if held is not None and held.notna().all():
                 columns[variable] = held.array
             elif held is not None:
-                known = zip(held.tolist(), held.notna(), found, strict=True)
+                known = zip(held.tolist(), held.notna(), results, strict=True)
                 columns[variable] = [value if there else state for value, there, state in known]
             else:
-                columns[variable] = found
+                columns[variable] = results
         return pd.DataFrame(columns, index=self.data.index).sort_index(kind="stable")
 
     def _answers(
@@ -121,14 +121,14 @@ class Rows:
                 wanted = np.flatnonzero(lacking).tolist() if asked is None else asked
                 if not wanted:
                     continue
-                known, scope = np.flatnonzero(~lacking).tolist(), [self.variables[place] for place in wanted]
-                names = [self.variables[place] for place in known]
+                known, scope = np.flatnonzero(~lacking).tolist(), [self.variables[position] for position in wanted]
+                names = [self.variables[position] for position in known]
                 rows = np.flatnonzero(members.ravel() == number).tolist()
                 givens = [dict(zip(names, codes[row, known].tolist(), strict=True)) for row in rows]
                 answers = answer(scope, givens)
-                for row, places in zip(rows, givens, strict=True):
-                    given = {v: self.schema.states[v][place] for v, place in places.items()}
-                    with Question(scope, given, places).possible():
+                for row, positions in zip(rows, givens, strict=True):
+                    given = {v: self.schema.states[v][position] for v, position in positions.items()}
+                    with Question(scope, given, positions).possible():
                         yield row, wanted, next(answers)
                     bar.update()
 
@@ -215,18 +215,18 @@ def checked_records(
 
     Missing cells (None, NaN) are -1, for the caller to refuse or predict.
     """
-    found = {}
+    results = {}
     for variable, column in records.items():
         schema.require([(variable,)])  # type: ignore[list-item]
         own = reading_schema(schema, declared, str(variable))
         reader = Reader.of(own, str(variable))
-        places, known = _cells(column, reader), column.notna().to_numpy()
+        positions, known = _cells(column, reader), column.notna().to_numpy()
         for mark in (MISSING, UNDECLARED):  # texts of missing values, and what is no state, which is refused
-            rows = np.flatnonzero(known & (places == mark))
+            rows = np.flatnonzero(known & (positions == mark))
             for value in column.iloc[rows[:1]].tolist():
-                places[rows] = reader.states.index(_read(own, str(variable), value))
-        found[str(variable)] = np.where(known, _order(schema, own, str(variable))[np.where(known, places, 0)], -1)
-    return found
+                positions[rows] = reader.states.index(_read(own, str(variable), value))
+        results[str(variable)] = np.where(known, _order(schema, own, str(variable))[np.where(known, positions, 0)], -1)
+    return results
 
 
 def record_codes(
@@ -237,16 +237,16 @@ def record_codes(
     Cells are read as in `checked_evidence`, except that the states declared for missing and other values stand for
     them, as in the records behind the fit. Errors show no value.
     """
-    found = {}
+    results = {}
     for variable in variables:
         own = reading_schema(schema, declared, variable)
         (read,) = read_columns(own, [variable])
-        (place,) = require_columns(column_names(records), [read])
+        (position,) = require_columns(column_names(records), [read])
         reader = Reader.of(own, read)
-        codes, lacking = settled(sealed(partial(_cells_at, records, place, reader), f"variable {read!r}"), reader)
+        codes, lacking = settled(sealed(partial(_cells_at, records, position, reader), f"variable {read!r}"), reader)
         require_declared(own, {read: lacking})
-        found[variable] = _order(schema, own, variable)[with_derived({read: codes}, own, [variable])[variable]]
-    return found
+        results[variable] = _order(schema, own, variable)[with_derived({read: codes}, own, [variable])[variable]]
+    return results
 
 
 def _cells_at(records: Any, place: int, reader: Reader) -> NDArray[np.intp]:
@@ -288,20 +288,20 @@ def reading_schema(schema: Schema, declared: Sequence[Schema], variable: str) ->
 def _read(schema: Schema, variable: str, value: Any) -> State:
     """Convert a value of the records to its state."""
     reader = Reader.of(schema, variable)
-    place: int | None = reader.text_position(value) if isinstance(value, str) else reader.position(value)
-    if place == MISSING and value in reader.missing_values:
-        place, _ = reader.stand_ins
-    if place is None or place < 0:
+    position: int | None = reader.text_position(value) if isinstance(value, str) else reader.position(value)
+    if position == MISSING and value in reader.missing_values:
+        position, _ = reader.stand_ins
+    if position is None or position < 0:
         raise SchemaError(
             f"Variable {variable!r} has no state {value!r}; it has {', '.join(map(repr, reader.states))}."
             f"{suggestion(value, reader.states)}"
         )
-    return reader.states[place]
+    return reader.states[position]
 
 
 def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]]) -> dict[str, Vector]:
     """Put the numbers assigned to states in the order of the states, for every variable."""
-    found = {}
+    results = {}
     for variable, numbers in values.items():
         schema.require([(variable,)])
         states = schema.states[variable]
@@ -309,7 +309,7 @@ def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]])
             named, other = ", ".join(map(repr, states)), [state for state in numbers if state not in states]
             wrong = f" It has no state {shown(other[0])}." if other else ""
             raise SchemaError(f"Give a number for each state of {variable!r}, every state needing one: {named}.{wrong}")
-        found[variable] = np.array([float(numbers[state]) for state in states])
-        if not np.isfinite(found[variable]).all():
+        results[variable] = np.array([float(numbers[state]) for state in states])
+        if not np.isfinite(results[variable]).all():
             raise ValueError(f"The numbers of {variable!r} must be finite.")
-    return found
+    return results

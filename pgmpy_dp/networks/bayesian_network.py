@@ -109,7 +109,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         self._keep(estimator)
         return self
 
-    def _told_by_families(self) -> bool:
+    def _answered_by_families(self) -> bool:
         with suppress(TypeError, ValueError):  # no table contains a family, or there are no tables
             own = PrivateMLE().fit(self, self._fitted.releases).parameters_
             return any(self.get_cpds(cpd.variable) != cpd for cpd in own)

@@ -87,10 +87,10 @@ class VariableElimination(Elimination):
             weighted, given = self._weighted(virtual_evidence, given)
             return weighted.query(asked, given, None, elimination_order, joint, show_progress)
         with np.errstate(invalid="ignore"):  # 0 / 0, refused below
-            found = super().query(asked, given, None, elimination_order, joint, show_progress)
-        for answer in [found] if joint else found.values():
+            result = super().query(asked, given, None, elimination_order, joint, show_progress)
+        for answer in [result] if joint else result.values():
             _normalise(answer, given)
-        return found
+        return result
 
     def map_query(
         self,

@@ -76,7 +76,7 @@ class DrawnAnswers:
     records: float  # their mean
 
     @property
-    def least(self) -> float:
+    def minimum(self) -> float:
         return float(bounds(self.counts, 0.9)[0])
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
@@ -174,7 +174,7 @@ class FittedNetwork(Fitted):
             return
         vars(self)["warned"] = True
         worst = f": {check.worst(1)[0]}" if check.worst() else ""
-        families = self.network._told_by_families()
+        families = self.network._answered_by_families()
         refit = "fit by PrivateMLE(), which reads each family from its own table, " if families else ""
         fact = (
             f"The release contradicts the network ({check.probability}, misfit {check.z2:.3g} times the expected)"
@@ -219,40 +219,40 @@ class FittedNetwork(Fitted):
     def _drawn_answers(self, question: Question, target: str) -> tuple[Vector, Vector, float]:
         """Draw answers, flat, with deviations; also return numbers of records with the evidence, and their mean."""
         posterior, asked = self.posterior, question.asked
-        schema, places = posterior.schema, self._places_in(posterior.schema, question.places)
-        answers, shares = self.uncertainty.conditioning.distributions(posterior.draws(target), asked, places)
+        schema, positions = posterior.schema, self._places_in(posterior.schema, question.places)
+        answers, shares = self.uncertainty.conditioning.distributions(posterior.draws(target), asked, positions)
         poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
         if poor:
             warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=callers_level())
         counts = posterior.totals * shares
-        records = float(np.mean(counts if places else posterior.totals))
-        answers = self.uncertainty.deviations[target].applied(answers, asked, places, records, target)
+        records = float(np.mean(counts if positions else posterior.totals))
+        answers = self.uncertainty.deviations[target].applied(answers, asked, positions, records, target)
         if schema.rules:  # deviations ignore rules
             answers = answers * schema.possible(asked, question.given)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
         answers = _ordered(answers, asked, schema, self.schema)
         return answers.reshape(len(answers), -1), counts, records
 
-    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
+    def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
         shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) <= FEW_STATES:
             with suppress(TreeTooLargeError):
                 answer = self.bounded(question, target)
                 best = int(answer.values.argmax())
                 agreeing = float(np.mean(answer.drawn.argmax(axis=1) == best))
-                return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
-        places = self.distribution.given(question.places).most_probable(question.asked)
+                return tuple(int(position) for position in np.unravel_index(best, shape)), agreeing
+        positions = self.distribution.given(question.places).most_probable(question.asked)
         posterior, conditioning = self.posterior, self.uncertainty.conditioning
         given = self._places_in(posterior.schema, question.places)
         each = conditioning.most_probable(posterior.draws(target), question.asked, given)
-        wanted = self._places_in(posterior.schema, dict(zip(question.asked, places, strict=True)))
-        return places, float(np.mean([tuple(wanted.values()) == found for found in each]))
+        wanted = self._places_in(posterior.schema, dict(zip(question.asked, positions, strict=True)))
+        return positions, float(np.mean([tuple(wanted.values()) == result for result in each]))
 
     def _places_in(self, schema: Schema, places: Positions) -> Positions:
         """Convert positions of states to those in another schema."""
-        return {v: schema.states[v].index(self.schema.states[v][place]) for v, place in places.items()}
+        return {v: schema.states[v].index(self.schema.states[v][position]) for v, position in places.items()}
 
-    def tells(self, question: Question) -> bool:
+    def is_informative(self, question: Question) -> bool:
         return self.uncertainty.deviations["records"].tell(question.asked, question.given)
 
     def unknown_effects(self, question: Question) -> float:

@@ -13,7 +13,7 @@ from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 
 _COMPONENT = "component"
 # Maximum number of cells of a joint table with the latent root, since pgmpy's inference multiplies these tables.
-_MOST_CELLS = 2**26
+_MAX_CELLS = 2**26
 
 
 def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
@@ -23,7 +23,7 @@ def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
     while root in states:
         root += "_"
     count = mixture.weights.size
-    if count * max(schema.cells(block) for block in mixture.blocks) > _MOST_CELLS:
+    if count * max(schema.cells(block) for block in mixture.blocks) > _MAX_CELLS:
         raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
     names: dict[str, list[Any]] = {**states, root: list(range(count))}
     cpds: list[TabularCPD] = []
@@ -35,13 +35,13 @@ def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
 
     add(root, mixture.weights[:, None])
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-        for place, variable in enumerate(block):
-            known = table.sum(axis=tuple(range(place + 2, table.ndim)))
+        for position, variable in enumerate(block):
+            known = table.sum(axis=tuple(range(position + 2, table.ndim)))
             whole = known.sum(axis=-1, keepdims=True)
             rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
-            add(variable, np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1), root, *block[:place])
+            add(variable, np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1), root, *block[:position])
     for variable, child in mixture.children.items():
-        if child.states * len(names[child.parent]) > _MOST_CELLS:
+        if child.states * len(names[child.parent]) > _MAX_CELLS:
             raise ValueError(
                 f"The CPD of {variable!r} given {child.parent!r} would have more than 67 million cells, as pgmpy's are "
                 "dense: ask the mixture itself, which holds no such table."

@@ -61,5 +61,5 @@ def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | Priva
     """
     with read_network(path) as (network, releases):
         markov = isinstance(network, DiscreteMarkovNetwork)
-        found = PrivateMarkovNetwork.of(network) if markov else PrivateBayesianNetwork.of(network)
-        return found._carrying(releases)
+        result = PrivateMarkovNetwork.of(network) if markov else PrivateBayesianNetwork.of(network)
+        return result._carrying(releases)

@@ -392,7 +392,7 @@ class PrivateNetwork(Model):
         joined = {node: (network.get_parents if directed else network.neighbors)(node) for node in nodes}
         heads = ["variable", "parents" if directed else "neighbours"]
         rows = [(node, ", ".join(map(str, others))) for node, others in joined.items()]
-        return table(f"{type(self).__name__} of {len(nodes)} variables: {self._promise()}.", heads, rows, most=60)
+        return table(f"{type(self).__name__} of {len(nodes)} variables: {self._promise()}.", heads, rows, maximum=60)
 
     def attach_release(self, *releases: Release) -> None:
         """Attach the release, or several of the same records, from which bounds are computed.
@@ -495,11 +495,11 @@ class PrivateNetwork(Model):
             fitted.shapes(list(fitted.bins)) if numbers == "drawn" else {},
         )
         frames = []
-        for number, place in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
+        for number, position in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
             with question.possible():
-                codes = conditioning.sample(draws[place], given, count, generator)
+                codes = conditioning.sample(draws[position], given, count, generator)
             seeded = np.random.default_rng(None if seed is None else [seed + number, 1])
-            others = partial(TreeDistribution(posterior.layout, draws[place]).given_others, codes)
+            others = partial(TreeDistribution(posterior.layout, draws[position]).given_others, codes)
             within = WithinBins(shapes, seeded, schema.states, others, number % DRAWS)
             frames.append(numbered(labelled(codes, schema, self._shown()), fitted.declared, numbers, within))
         return frames
@@ -575,6 +575,6 @@ class PrivateNetwork(Model):
             self, contents, contents.tables, guarantee, tuple(releases), schemas, estimated=posterior
         )
 
-    def _told_by_families(self) -> bool:
+    def _answered_by_families(self) -> bool:
         """Return whether every family has its own table, and CPDs from these would differ from the network's."""
         return False

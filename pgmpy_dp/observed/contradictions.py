@@ -18,7 +18,7 @@ from pgmpy_dp.observed.informed_marginals import InformedMarginals
 from pgmpy_dp.observed.reading import first_containing, law_of
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique, Dependency, Rule
 
 # Probability of a false warning from errors alone, over all cells together.
@@ -38,7 +38,7 @@ class _Test:
     law: Law
 
     def fails(self, level: float) -> bool:
-        return bool((self.apart > self.law.most(level) * self.deviations).any())
+        return bool((self.apart > self.law.maximum(level) * self.deviations).any())
 
 
 def _failing(tests: Sequence[_Test], level: float) -> list[_Test]:
@@ -84,11 +84,11 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
     public = [clique for release in releases if isinstance(release, InformedMarginals) for clique in release.public]
     lost = set(map(frozenset, seen)) - set(map(frozenset, kept))
     nodes = {variable for clique in seen for variable in clique}
-    found = [clique for clique in public if frozenset(clique) & nodes in lost]
-    if found:
+    results = [clique for clique in public if frozenset(clique) & nodes in lost]
+    if results:
         warnings.warn(
-            f"The fit leaves out the public {', '.join(map(str, found))}: the network does not join its variables, and "
-            f"a tree that does is too large: add edges there, or {MIXTURE}.",
+            f"The fit leaves out the public {', '.join(map(str, results))}: the network does not join its variables, "
+            f"and a tree that does is too large: add edges there, or {MIXTURE}.",
             stacklevel=callers_level(),
         )
 
@@ -112,8 +112,8 @@ def _rule_tests(rule: Rule, releases: Sequence[Release]) -> Iterator[_Test]:
             continue
         elif _measured(release, roots):
             table, variance = release.marginal(roots)
-            places: dict[str, Any] = dict(zip(roots, np.indices(table.shape, sparse=True), strict=True))
-            cells = tuple(places[root] if codes is None else codes[places[root]] for root, codes in routes.values())
+            axes: dict[str, Any] = dict(zip(roots, np.indices(table.shape, sparse=True), strict=True))
+            cells = tuple(axes[root] if codes is None else codes[axes[root]] for root, codes in routes.values())
             forbidden = table[np.broadcast_to(~rule.allowed(release.schema.states)[cells], table.shape)]
         else:
             continue
@@ -156,7 +156,7 @@ def _summed(clique: Clique, names: Clique, counts: Vector, errors: Vector) -> tu
 def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
     """Compute the variance of counts from the sampling of the records and from their estimated number."""
     share = counts / total
-    return np.maximum(counts * (1 - share), LEAST_VARIANCE) + share**2 * total_variance
+    return np.maximum(counts * (1 - share), MIN_VARIANCE) + share**2 * total_variance
 
 
 def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
@@ -172,11 +172,11 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
     scopes = [*singles, *whole.values()]
     generator = np.random.default_rng(seed)
     level = _UNLIKE / len(scopes)
-    found: list[Clique] = []
+    results: list[Clique] = []
     for scope in scopes:
-        if not any(set(other) <= set(scope) for other in found) and _p_value(union, scope, generator) < level:
-            found.append(scope)
-    return tuple(found)
+        if not any(set(other) <= set(scope) for other in results) and _p_value(union, scope, generator) < level:
+            results.append(scope)
+    return tuple(results)
 
 
 def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generator) -> float:
@@ -186,7 +186,7 @@ def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generat
     if len(measured) < 2:
         return 1.0
     counts = np.stack([table.ravel() for _, table, _ in measured])
-    variance = np.array([max(spread, LEAST_VARIANCE) for _, _, spread in measured])[:, None]
+    variance = np.array([max(spread, MIN_VARIANCE) for _, _, spread in measured])[:, None]
     shares = np.maximum(counts.sum(axis=0), 0.0)
     shares = shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
     means = np.array([part.total for part, _, _ in measured])[:, None] * shares

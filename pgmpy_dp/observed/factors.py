@@ -190,9 +190,9 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
     family_of = {scope[0]: scope for scope in scopes}
     graph = nx.DiGraph([(parent, scope[0]) for scope in scopes for parent in scope[1:]])
     graph.add_nodes_from(family_of)
-    order = {node: place for place, node in enumerate(nx.topological_sort(graph))}
+    order = {node: position for position, node in enumerate(nx.topological_sort(graph))}
     waiting: list[tuple[Clique, Mask]] = [(rule.variables, rule.allowed(schema.states)) for rule in schema.rules]
-    found = {}
+    results = {}
     for node in sorted(order, key=order.__getitem__, reverse=True):
         own = [rule for rule in waiting if node in rule[0]]  # rules of later nodes are already removed
         if not own:
@@ -210,10 +210,10 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
             if len(together) == 1:
                 raise SchemaError(f"The rules leave no state of variable {node!r}.")
             waiting.append((together[1:], some[0]))
-        found[family_of[node]] = np.broadcast_to(
+        results[family_of[node]] = np.broadcast_to(
             _spread(mask | ~some, together, family_of[node]), schema.shape(family_of[node])
         )
-    return found
+    return results
 
 
 def ruled_table(table: Any, mask: Mask | None) -> Any:
@@ -228,14 +228,14 @@ def ruled_table(table: Any, mask: Mask | None) -> Any:
 
 def scope_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
     """Return masks of the cells of a Markov network's tables that the rules allow to be positive."""
-    found: dict[Clique, Mask] = {}
+    results: dict[Clique, Mask] = {}
     for rule in schema.rules:
         scope = next((scope for scope in scopes if set(rule.variables) <= set(scope)), None)
         if scope is None:
             raise _not_held(rule.variables, rule.variables)
         mask = np.broadcast_to(_spread(rule.allowed(schema.states), rule.variables, scope), schema.shape(scope))
-        found[scope] = found[scope] & mask if scope in found else mask
-    return found
+        results[scope] = results[scope] & mask if scope in results else mask
+    return results
 
 
 def forbidden_log_mask(scopes: Sequence[Clique], masks: dict[Clique, Mask], schema: Schema) -> Any:

@@ -21,12 +21,12 @@ from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
-from pgmpy_dp.release.kinds import LEAST_VARIANCE, Release, frozen_array
+from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, frozen_array
 from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.
-_LEAST_SHARE = 0.01
+_MIN_SHARE = 0.01
 # What is that of the noisy tables: public ones cost nothing, and may count other records.
 _OF_NOISY = ("schema", "guarantee", "public_total", "details", "total", "total_variance", "scales")
 
@@ -167,7 +167,7 @@ class InformedMarginals(
     def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
         """Scale public tables to the number of records, and average tables of the same variables."""
         own = {frozenset(clique): clique for clique in self.noisy.cliques}
-        least = max(LEAST_VARIANCE, _LEAST_SHARE * min(self.noisy.variances[c] for c in self.noisy.cliques))
+        minimum = max(MIN_VARIANCE, _MIN_SHARE * min(self.noisy.variances[c] for c in self.noisy.cliques))
         apart: dict[Clique, tuple[Vector, Variance]] = {}
         kept: dict[Clique, tuple[Vector, Variance]] = {
             clique: (table.astype(np.float64), self.noisy.variances[clique])
@@ -175,7 +175,7 @@ class InformedMarginals(
         }
         for clique, public in self.public.items():
             counts, errors = public.scaled(self.total)
-            variance = np.maximum(errors**2, least)
+            variance = np.maximum(errors**2, minimum)
             same = own.get(frozenset(clique))
             if same is None:
                 apart[clique] = (counts, variance)
@@ -298,8 +298,8 @@ def _labelled(given: Any, clique: Clique, schema: Schema, where: str) -> Any:
         raise SchemaError(f"{where}: a combination of states occurs twice.")
     labels = [[_states(label) for label in axis] for axis in axes]
     joined = [sum(parts, ()) for parts in product(*labels)]
-    for place, variable in enumerate(names):
-        _check_states(variable, [label[place] for label in joined], schema, where)
+    for position, variable in enumerate(names):
+        _check_states(variable, [label[position] for label in joined], schema, where)
     values = dict(zip(joined, np.asarray(given).ravel().tolist(), strict=True))
     cells = list(product(*(schema.states[variable] for variable in names)))
     if len(values) < len(cells):
@@ -309,8 +309,8 @@ def _labelled(given: Any, clique: Clique, schema: Schema, where: str) -> Any:
 
 
 def _check_states(variable: str, labels: Iterable[Any], schema: Schema, where: str) -> None:
-    states, found = schema.states[variable], set(labels)
-    unknown, missing = [label for label in found if label not in states], [s for s in states if s not in found]
+    states, results = schema.states[variable], set(labels)
+    unknown, missing = [label for label in results if label not in states], [s for s in states if s not in results]
     if unknown:
         raise SchemaError(
             f"{where}: variable {variable!r} has no state {unknown[0]!r}.{suggestion(unknown[0], states)}"

@@ -26,12 +26,12 @@ from pgmpy_dp.inference.tables.table import Layout, Vector, pooled
 from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
 from pgmpy_dp.observed.reading import observe, observed_parts
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Limits on the junction tree with such tables: its cells, and its size relative to the tree without them. The larger
 # limit applies.
-_MOST_CELLS, _GROWTH = 2**17, 2
+_MAX_CELLS, _GROWTH = 2**17, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Observed(LinearObservations):
         """Compare with a model's probabilities of the cells of `cliques`."""
         expected, squares = self.total * self.expected(shares), self.total * self.expected_squares(shares)
         sampling = self.repeats * np.maximum(squares - expected**2 / self.total, 0.0)
-        weights: Vector = 1.0 / np.sqrt(np.maximum(self.noise.variance, LEAST_VARIANCE) + sampling)
+        weights: Vector = 1.0 / np.sqrt(np.maximum(self.noise.variance, MIN_VARIANCE) + sampling)
         return self.noise.observed - expected, weights
 
     @property
@@ -104,7 +104,7 @@ class Observed(LinearObservations):
     def explain(self, engine: Engine, potentials: Vector, max_iter: int) -> CollectiveMarginals:
         """Find the most probable counts given the observations and log-potentials: the E-step, solved by its dual."""
         function = LinearMap(engine.layout.places(self.cliques), self.matrix)
-        noise = self.noise.at_least(LEAST_VARIANCE)
+        noise = self.noise.at_least(MIN_VARIANCE)
         return counts_by_dual(engine, potentials, noise, self.total, max_iter=max_iter, function=function)
 
 
@@ -169,9 +169,9 @@ def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> l
 
 
 def affordable(
-    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int = _MOST_CELLS
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], maximum: int = _MAX_CELLS
 ) -> list[Clique]:
-    """Keep informative tables, and first tests while the tree has at most `most` cells or twice those without tests."""
+    """Keep informative tables, and first tests while the tree has `maximum` cells or twice those without tests."""
     kept = set(map(frozenset, informative_tables(cliques, scopes)))
     tests = [clique for clique in cliques if frozenset(clique) not in kept]
 
@@ -184,19 +184,19 @@ def affordable(
 
     if not tests:
         return list(cliques)
-    most = max(most, _GROWTH * cells(0))
-    if cells(len(tests)) <= most:
+    maximum = max(maximum, _GROWTH * cells(0))
+    if cells(len(tests)) <= maximum:
         return list(cliques)
-    return taken(bisect_right(range(len(tests)), most, key=cells) - 1)
+    return taken(bisect_right(range(len(tests)), maximum, key=cells) - 1)
 
 
 def first_tests(
-    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], most: int
+    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], maximum: int
 ) -> list[Clique]:
-    """Keep all informative tables, and the first tests of the network, up to `most` cells of tables in total."""
+    """Keep all informative tables, and the first tests of the network, up to `maximum` cells of tables in total."""
     kept = set(map(frozenset, informative_tables(cliques, scopes)))
     sizes = {clique: math.prod(cardinalities[variable] for variable in clique) for clique in cliques}
-    left = most - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
+    left = maximum - sum(size for clique, size in sizes.items() if frozenset(clique) in kept)
     tests = [clique for clique in sizes if frozenset(clique) not in kept]
     kept_tests = set(tests[: bisect_right(list(itertools.accumulate(sizes[clique] for clique in tests)), left)])
     return [clique for clique in cliques if frozenset(clique) in kept or clique in kept_tests]

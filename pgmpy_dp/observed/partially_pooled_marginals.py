@@ -25,13 +25,13 @@ from pgmpy_dp.inference.collective.partial_pooling import (
 from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.observed.reading import MeanTables, observe_tables
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least
 # variance of a record in a part, relative to the mean.
-_FITTINGS, _LEAST_SHARE, _LEAST_CHANCE = 20, 1e-3, 0.3
+_FITTINGS, _MIN_SHARE, _MIN_CHANCE = 20, 1e-3, 0.3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,13 +119,13 @@ class PartiallyPooledMarginals(
                     own = sums.setdefault(subset, np.zeros((len(totals), *margin.shape)))
                     own[number] += weight * centred(margin)
                     precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
-        found = {}
+        results = {}
         for subset, own in sums.items():
             each = precisions[subset].reshape(-1, *[1] * len(subset))
             values = np.divide(own, each, out=np.zeros_like(own), where=each > 0)
             noise = np.divide(1.0, precisions[subset], out=np.full(len(totals), np.inf), where=precisions[subset] > 0)
-            found[subset] = values, noise
-        return found
+            results[subset] = values, noise
+        return results
 
     @cached_property
     def _interactions(self) -> dict[Clique, Borrowed]:
@@ -137,7 +137,7 @@ class PartiallyPooledMarginals(
             for subset, (values, noise) in measured.items()
         }
         effects: dict[Clique, Effect] = {}
-        found: dict[Clique, Borrowed] = {}
+        results: dict[Clique, Borrowed] = {}
         # Main effects come twice, since the second time the variance of a record is that at a part's own shares.
         for size in (1, *range(1, max(map(len, measured)) + 1)):
             for subset in (inner for inner in measured if len(inner) == size):
@@ -146,12 +146,12 @@ class PartiallyPooledMarginals(
                     expected: Any = 0.0
                     chance = None
                     if size > 1:
-                        expected, chance = self._expected(subset, found, common)
-                    elif found:
-                        chance = self._chance(found[subset].values)
+                        expected, chance = self._expected(subset, results, common)
+                    elif results:
+                        chance = self._chance(results[subset].values)
                     effects[subset] = Effect(values, dimensions, noise, totals, links, expected, chance)
-            found = dict(zip(effects, partially_pooled(list(effects.values())), strict=True))
-        return found
+            results = dict(zip(effects, partially_pooled(list(effects.values())), strict=True))
+        return results
 
     def _expected(
         self, subset: Clique, found: Mapping[Clique, Borrowed], common: Mapping[Clique, Vector]
@@ -170,8 +170,8 @@ class PartiallyPooledMarginals(
     def _chance(self, main: Vector) -> Vector:
         """Compute the variance of a record in each part, in a dimension, from its main effects."""
         own = record_variance(main)
-        least = _LEAST_CHANCE * np.average(np.maximum(own, 0.0), weights=self.totals)
-        return np.asarray(np.maximum(own, least))
+        minimum = _MIN_CHANCE * np.average(np.maximum(own, 0.0), weights=self.totals)
+        return np.asarray(np.maximum(own, minimum))
 
     def _shares(self, clique: Clique, effects: Mapping[Clique, Vector]) -> Vector:
         """Sum interactions to shares of the cells of a clique, with a row per part."""
@@ -189,7 +189,7 @@ class PartiallyPooledMarginals(
         In contrasts of mean square 1, the interaction of independent variables is the product of their means m, so that
         an error in one of T causes in one of S the product of m over S without T.
         """
-        found, order = {}, _order(self.schema)
+        results, order = {}, _order(self.schema)
         squares = {s[0]: 1.0 / len(e.values[0]) - e.chance for s, e in self._interactions.items() if len(s) == 1}
         for subset, own in self._interactions.items():
             variance, drawn, chance = np.zeros((3, len(self.parts)))
@@ -198,8 +198,8 @@ class PartiallyPooledMarginals(
                 effect = self._interactions[inner]
                 variance, drawn = variance + weight * effect.variance, drawn + weight * effect.drawn
                 chance = chance + weight * effect.chance
-            found[subset] = Borrowed(own.values, variance, drawn, chance)
-        return found
+            results[subset] = Borrowed(own.values, variance, drawn, chance)
+        return results
 
     def _counts(
         self, records: Vector, effects: Mapping[Clique, Borrowed], repeated: bool = False
@@ -208,7 +208,7 @@ class PartiallyPooledMarginals(
 
         If `repeated`, it is such that tables read as independent tell no more of an interaction than one does.
         """
-        order, found = _order(self.schema), {}
+        order, results = _order(self.schema), {}
         values = {subset: effect.values for subset, effect in effects.items()}
         for clique in self._measured:
             cells, variance = self.schema.cells(clique), np.zeros(len(records))
@@ -218,8 +218,8 @@ class PartiallyPooledMarginals(
                 error = effects[subset].variance - effects[subset].chance / records
                 variance += times * error * self.schema.cells(subset) / cells * freedom
             counts = self._shares(clique, values) * records.reshape(-1, *[1] * len(clique))
-            found[self.variable, *clique] = counts, np.maximum(variance * records**2, LEAST_VARIANCE)
-        return found
+            results[self.variable, *clique] = counts, np.maximum(variance * records**2, MIN_VARIANCE)
+        return results
 
     @cached_property
     def _slices(self) -> dict[Clique, tuple[Vector, Vector]]:
@@ -295,7 +295,7 @@ class PartiallyPooledMarginals(
 
 
 def _order(schema: Schema) -> Mapping[str, int]:
-    return {variable: place for place, variable in enumerate(schema.variables)}
+    return {variable: position for position, variable in enumerate(schema.variables)}
 
 
 def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
@@ -305,5 +305,5 @@ def _subsets(clique: Clique, order: Mapping[str, int]) -> Iterable[Clique]:
 
 def _positive(shares: Vector) -> Vector:
     """Raise shares that noise made negative, with a row per part."""
-    raised = np.maximum(shares, _LEAST_SHARE / shares[0].size)
+    raised = np.maximum(shares, _MIN_SHARE / shares[0].size)
     return np.asarray(raised / raised.sum(axis=tuple(range(1, raised.ndim)), keepdims=True))

@@ -18,7 +18,7 @@ from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.coefficients import MeasuredCoefficients
 from pgmpy_dp.release.contrasts import coefficient_weights, contrasts
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, Variance, margin
 from pgmpy_dp.schema import Clique, Schema
 
@@ -133,7 +133,7 @@ def law_of(release: Any) -> Law:
 
 def with_noise(release: Any, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Any:
     """Return the least noisy table of a clique, from the release's or others, with the noise of each of its cells."""
-    measured = release.holding_clique(clique)
+    measured = release.clique_containing(clique)
     table = margin(measured, (tables or release.tables)[measured], clique).astype(np.float64)
     return law_of(release)(table, release.cell_variance(measured, clique))
 
@@ -141,7 +141,7 @@ def with_noise(release: Any, clique: Clique, tables: Mapping[Clique, NDArray[Any
 def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]:
     """Average noisy tables of the same counts, weighted by precision; return the variance of the mean too."""
     tables, variances = zip(*same, strict=True)
-    mean, precision = pooled(tables, [1.0 / np.maximum(variance, LEAST_VARIANCE) for variance in variances])
+    mean, precision = pooled(tables, [1.0 / np.maximum(variance, MIN_VARIANCE) for variance in variances])
     return mean, 1.0 / precision
 
 
@@ -162,16 +162,16 @@ def _containing(releases: Sequence[Release], clique: Clique) -> Iterable[Release
 
 def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, ...], float] | None:
     """Pool a number's finer histograms, without states that are no numbers: shares and their deviation, or None."""
-    found = [
+    results = [
         (table[: len(detail.bins.labels)] / release.total, (release.total / release.noise(clique)[1]) ** 2)
         for release in releases
         for clique, table in release.details.items()
         for detail in [release.schema.details[clique[0]]]
         if detail.variable == variable
     ]
-    if not found:
+    if not results:
         return None
-    shares, precision = pooled(*zip(*found, strict=True))
+    shares, precision = pooled(*zip(*results, strict=True))
     return tuple(shares.tolist()), float(precision**-0.5)
 
 

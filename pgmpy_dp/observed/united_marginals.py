@@ -19,7 +19,7 @@ from pgmpy_dp.observed.reading import law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.kinds import LEAST_VARIANCE, Release, joint_guarantee, refuse_repeated
+from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, joint_guarantee, refuse_repeated
 from pgmpy_dp.release.marginals import UNIT_VARIANCE, IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
@@ -171,12 +171,12 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     def _measured(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique] | None]]:
         """For each measured set of variables, by its first name, each part that has its table, by its own name."""
         names: dict[frozenset[str], Clique] = {}
-        found: dict[Clique, list[tuple[NoisyMarginals, Clique] | None]] = {}
+        results: dict[Clique, list[tuple[NoisyMarginals, Clique] | None]] = {}
         for number, part in enumerate(self.parts.values()):
             for clique in part.cliques:
                 name = names.setdefault(frozenset(clique), clique)
-                found.setdefault(name, [None] * len(self.parts))[number] = (part, clique)
-        return found
+                results.setdefault(name, [None] * len(self.parts))[number] = (part, clique)
+        return results
 
     def _whole(self, clique: Clique) -> bool:
         return None not in self._measured[clique]
@@ -251,7 +251,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         ]
         known = [each for each in slices if each is not None]
         if not known:
-            self.holding_clique(clique)  # raises, with advice
+            self.clique_containing(clique)  # raises, with advice
         totals = self.totals
         seen = totals[[each is not None for each in slices]].sum()
         shares = sum(table for table, _ in known) / seen
@@ -279,30 +279,30 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         others, apart = [v for v in variables if v != self.variable], self.variable in variables
         parts = list(self.parts.values())
         names: dict[frozenset[str], Clique] = {}
-        found: dict[Clique, dict[int, Noise]] = {}
+        results: dict[Clique, dict[int, Noise]] = {}
         for number, part in enumerate(parts):
             own = [variable for variable in others if variable in part.variables]
             if not own:
                 continue
             seen = observe(part, own)
-            for place, clique in enumerate(seen.cliques):
+            for position, clique in enumerate(seen.cliques):
                 name = names.setdefault(frozenset(clique), clique)
-                noise = seen.noise.take(np.flatnonzero(seen.owners == place))
+                noise = seen.noise.take(np.flatnonzero(seen.owners == position))
                 cells = np.arange(noise.observed.size).reshape(self.schema.shape(clique))
-                found.setdefault(name, {})[number] = noise.take(Table(clique, cells).margin(name).values.ravel())
+                results.setdefault(name, {})[number] = noise.take(Table(clique, cells).margin(name).values.ravel())
         if not apart:
-            pooled = [self._summed_noise(by_part) for by_part in found.values()]
+            pooled = [self._summed_noise(by_part) for by_part in results.values()]
             sizes = [noise.observed.size for noise in pooled]
             owners = np.repeat(np.arange(len(pooled)), sizes)
-            return LinearObservations(tuple(found), end_to_end(pooled), owners, None)
+            return LinearObservations(tuple(results), end_to_end(pooled), owners, None)
         totals: Noise = law_of(self)(self.totals, self._total_variances)
-        found[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
-        cliques = tuple((self.variable, *name) for name in found)
-        slices = [np.isin(np.arange(len(parts)), list(by_part)) for by_part in found.values()]
-        sizes = [math.prod(self.schema.shape(name)) if name else 1 for name in found]
+        results[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
+        cliques = tuple((self.variable, *name) for name in results)
+        slices = [np.isin(np.arange(len(parts)), list(by_part)) for by_part in results.values()]
+        sizes = [math.prod(self.schema.shape(name)) if name else 1 for name in results]
         seen_cells = np.concatenate([np.repeat(own, size) for own, size in zip(slices, sizes, strict=True)])
-        owners = np.repeat(np.arange(len(found)), [len(parts) * size for size in sizes])[seen_cells]
-        noise = end_to_end([by_part[number] for by_part in found.values() for number in sorted(by_part)])
+        owners = np.repeat(np.arange(len(results)), [len(parts) * size for size in sizes])[seen_cells]
+        noise = end_to_end([by_part[number] for by_part in results.values() for number in sorted(by_part)])
         return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
 
     @property
@@ -321,12 +321,12 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         if self.variable in variables:
             return super().tables_of(variables)
         seen = observe(self, variables)
-        found = []
-        for place, clique in enumerate(seen.cliques):
-            noise = seen.noise.take(np.flatnonzero(seen.owners == place))
+        results = []
+        for position, clique in enumerate(seen.cliques):
+            noise = seen.noise.take(np.flatnonzero(seen.owners == position))
             table = noise.observed.reshape(self.schema.shape(clique))
-            found.append((clique, table, float(np.mean(noise.variance)) ** 0.5))
-        return found
+            results.append((clique, table, float(np.mean(noise.variance)) ** 0.5))
+        return results
 
     def apart(self, network: Any) -> Any:
         """Return a network without parameters in which each part has its own: the new variable is a parent of all.
@@ -354,16 +354,16 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         >>> list(all_.apart(network).edges())
         [('site', 'smoke')]
         """
-        found = type(network)()
-        found.add_nodes_from([self.variable, *(node for node in network.nodes() if node != self.variable)])
-        found.add_edges_from(network.edges())
+        result = type(network)()
+        result.add_nodes_from([self.variable, *(node for node in network.nodes() if node != self.variable)])
+        result.add_edges_from(network.edges())
         if self.variable not in network.nodes():
-            found.add_edges_from([(self.variable, node) for node in network.nodes()])
-        return found
+            result.add_edges_from([(self.variable, node) for node in network.nodes()])
+        return result
 
     @property
     def _total_variances(self) -> Vector:
-        return np.maximum([part.total_variance for part in self.parts.values()], LEAST_VARIANCE)
+        return np.maximum([part.total_variance for part in self.parts.values()], MIN_VARIANCE)
 
     def _summed_noise(self, by_part: Mapping[int, Noise]) -> Noise:
         """Add up observations of the same table by several parts; if some lack it, scaled to all records."""
@@ -406,12 +406,12 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
                 state: part.release({clique: counts[str(number), *clique] for clique in part.shapes})
                 for number, (state, part) in enumerate(read.items())
             }
-            found = cls(parts, variable, overlap)
-            if not found.guarantee.states(guarantee) or found.schema != schema:
+            result = cls(parts, variable, overlap)
+            if not result.guarantee.states(guarantee) or result.schema != schema:
                 raise ValueError(
-                    f"the union states another schema or guarantee than its parts give together, {found.guarantee}."
+                    f"the union states another schema or guarantee than its parts give together, {result.guarantee}."
                 )
-            return found
+            return result
 
         return Contents(shapes, release)
 

@@ -116,14 +116,14 @@ def cgm_em(
     before = engine.calibrate(start)
     for number in range(iterations + 1):
         theta = path[-1]
-        found = _counts(engine, theta, before, noise, total, e_step, max_inner)
-        after = engine.calibrate(found.potentials)
+        result = _counts(engine, theta, before, noise, total, e_step, max_inner)
+        after = engine.calibrate(result.potentials)
         gained = total * (after.log_partition - before.log_partition)
-        likelihoods.append(_likelihood(engine, theta, found, noise, gained))
-        if found.gap > NEGLIGIBLE * theta.size or not after.converged:
-            gaps.append(found.gap)
+        likelihoods.append(_likelihood(engine, theta, result, noise, gained))
+        if result.gap > NEGLIGIBLE * theta.size or not after.converged:
+            gaps.append(result.gap)
         if number < iterations:
-            path.append(found.potentials if m_step is None else m_step(found.counts))
+            path.append(result.potentials if m_step is None else m_step(result.counts))
             before = after if m_step is None else engine.calibrate(path[-1])
     if gaps:
         off = min(1.0, math.sqrt(max(gaps) / (2 * total)))

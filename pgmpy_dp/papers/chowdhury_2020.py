@@ -101,8 +101,8 @@ def independent(
 ) -> list[TabularCPD]:
     """Fit D-Ind: Algorithm 1 with the same epsilon for all families."""
     scopes = families(network)
-    found = compute_parameters(records, schema, scopes, [epsilon / len(scopes)] * len(scopes), noise)
-    return _cpds(scopes, found, schema)
+    result = compute_parameters(records, schema, scopes, [epsilon / len(scopes)] * len(scopes), noise)
+    return _cpds(scopes, result, schema)
 
 
 def data_dependent(
@@ -116,11 +116,11 @@ def data_dependent(
     first = STAGE1_SHARE * epsilon
     sample = records[noise.coins(Fraction(str(SAMPLING_RATE)), len(records))]
     amplified = math.log1p(math.expm1(first) / SAMPLING_RATE)
-    found = compute_parameters(sample, schema, scopes, [amplified / len(scopes)] * len(scopes), noise)
+    result = compute_parameters(sample, schema, scopes, [amplified / len(scopes)] * len(scopes), noise)
     features = structure_features(network)
     sensitivity = constant_sensitivities(schema.cardinalities(), scopes)
     costs = []
-    for scope, rows, counts in zip(scopes, found.rows, found.parents, strict=True):
+    for scope, rows, counts in zip(scopes, result.rows, result.parents, strict=True):
         height, degree = (int(value) for value in features.loc[scope[0]].to_numpy())
         error = float((np.sqrt(1.0 + rows**2) / np.maximum(counts, 1.0)).mean())  # equation (6)
         costs.append((height + 1) * (degree + 1) * (sensitivity[scope[0]] + 1) * error)

@@ -75,7 +75,7 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DiscreteMarkovNetwork,)}
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "regularization": optional(number(least=0.0)),
+        "regularization": optional(number(minimum=0.0)),
         "inference": choice(*INFERENCE),
         "max_iter": whole(1),
         "tolerance": exact_positive,

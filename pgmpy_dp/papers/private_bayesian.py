@@ -177,7 +177,7 @@ def prior_counts(
 ) -> dict[Clique, Vector]:
     """Compute the Dirichlet parameters of every family, as in pgmpy's `DiscreteBayesianEstimator`."""
     check_prior(prior_type, equivalent_sample_size, pseudo_counts)
-    found = {}
+    results = {}
     for scope in scopes:
         node, shape = scope[0], schema.shape(scope)
         flat: tuple[int, int] = (shape[0], math.prod(shape[1:]))
@@ -200,8 +200,8 @@ def prior_counts(
             raise ValueError(
                 f"The prior counts of {node!r} must be positive and finite: Dirichlet priors have no zeros."
             )
-        found[scope] = np.broadcast_to(table, flat).reshape(shape).copy()
-    return found
+        results[scope] = np.broadcast_to(table, flat).reshape(shape).copy()
+    return results
 
 
 def _of_node(values: Any, node: str, name: str) -> Any:

@@ -141,14 +141,14 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
     def networks(self) -> list[LinearGaussianBayesianNetwork]:
         """Return the draws, each as a network."""
         require_fitted(self)
-        found = []
+        results = []
         for draw in self.release_.draws:
             network = LinearGaussianBayesianNetwork()
             network.add_nodes_from([family[0] for family in draw])
             network.add_edges_from([(parent, family[0]) for family in draw for parent in family[1:]])
             network.add_cpds(*(_cpd(family, beta, self.release_.std[family[0]]) for family, beta in draw.items()))
-            found.append(network)
-        return found
+            results.append(network)
+        return results
 
     def _source(self, structure: list[Clique], data: Any, public: Any) -> PrivateDataset:
         nodes = [family[0] for family in structure]

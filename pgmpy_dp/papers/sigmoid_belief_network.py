@@ -225,7 +225,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
             values = np.asarray(X)
             if values.ndim != 2 or values.shape[1] < 1:
                 raise TypeError(f"X must be a two-dimensional array or a frame, got {values.ndim} dimensions.")
-            names = _names(X) or tuple(str(place) for place in range(values.shape[1]))
+            names = _names(X) or tuple(str(position) for position in range(values.shape[1]))
             if len(set(names)) < len(names):
                 raise SchemaError("Two features have the same name: give each one of its own.")
             states = Schema({name: [0, 1] for name in names})

@@ -34,14 +34,14 @@ BLUR = 2.0  # variance of the integers about the numbers that they replace
 SAFE = 1e-9  # share of epsilon and of delta reserved for discrete noise and rounded sums
 
 # Least scale: with at least this, discrete noise costs at most 1 % more than continuous noise.
-LEAST_SCALE = 16.0
+MIN_SCALE = 16.0
 # Ratio between neighbouring noise scales, so that few distinct distributions are composed. Every table is within 5 %
 # of its best scale, which costs the release less than 0.1 % in total noise.
 _STEP = 1.1
 # Smallest delta: below it, the rounding errors of Fourier transforms are not negligible, even for a single table.
-_LEAST_DELTA = 1e-12
+_MIN_DELTA = 1e-12
 # Largest noise scale, in records: a loss distribution has as many points as its noise has likely values.
-_MOST_SCALE = 2.0**17
+_MAX_SCALE = 2.0**17
 # Tail mass at which dp-accounting truncates the noise. Our noise is not truncated; delta pays for the difference.
 _CUT_OFF = 1e-30
 _CUT_OFF_SHARE = 2.0**-20  # of delta
@@ -49,7 +49,7 @@ _CUT_OFF_SHARE = 2.0**-20  # of delta
 # sixth of this with 100 to 20,000 counts.
 _ROUNDING = 1e-16
 # Largest epsilon: above it, the truncated tail costs more than any delta.
-_MOST_EPSILON = 60.0
+_MAX_EPSILON = 60.0
 # Width of the loss grid as a share of epsilon; discretisation costs about one part in 100,000 of epsilon.
 _INTERVAL = 2e-4
 
@@ -61,7 +61,7 @@ def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) 
     is at least 16.
     """
     delta = checked_delta(delta, zero_allowed=False)
-    number(least=LEAST_SCALE)("least_scale", least_scale)
+    number(minimum=MIN_SCALE)("least_scale", least_scale)
     return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / least_scale**2), delta)
 
 
@@ -86,15 +86,15 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
     """Find scales, proportional to `relative` up to rounding, with which tables together cost (epsilon, delta)."""
     target = rounded_down(exact_positive("epsilon", epsilon))
     delta = _checked(delta)
-    if target > _MOST_EPSILON:
+    if target > _MAX_EPSILON:
         raise _too_large(target)
     numbers = {
         one: round(math.log(float(exact_positive("relative scale", one))) / math.log(_STEP)) for one in {*relative}
     }
     lowest = min(numbers.values(), default=0)
     levels = Counter(numbers[one] - lowest for one in relative)
-    least = _least_scale(tuple(sorted(levels.items())), target, delta, neighbours)
-    return [least * _STEP ** (numbers[one] - lowest) for one in relative]
+    minimum = _least_scale(tuple(sorted(levels.items())), target, delta, neighbours)
+    return [minimum * _STEP ** (numbers[one] - lowest) for one in relative]
 
 
 def block_price(scales: Sequence[float], delta: float, neighbours: str) -> float:
@@ -131,8 +131,8 @@ def smallest_scale(price: Callable[[float], float], start: float, epsilon: float
 
 def _checked(delta: float) -> float:
     delta = rounded_down(exact_positive("delta", checked_delta(delta, zero_allowed=False)))
-    if delta < _LEAST_DELTA:
-        problem = f"delta={delta!r} is below {_LEAST_DELTA:g}, the smallest for which a block can be priced"
+    if delta < _MIN_DELTA:
+        problem = f"delta={delta!r} is below {_MIN_DELTA:g}, the smallest for which a block can be priced"
         raise _refused(problem, "take a larger delta")
     return delta
 
@@ -157,7 +157,7 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
     from dp_accounting import get_epsilon_gaussian
     from dp_accounting.pld import privacy_loss_distribution
 
-    if max(scale for scale, _ in counts) > _MOST_SCALE:
+    if max(scale for scale, _ in counts) > _MAX_SCALE:
         largest = max(scale for scale, _ in counts)
         problem = f"The noise of a table would be of scale {largest:.3g}, too large for the price of a block"
         raise _refused(problem, "raise epsilon")

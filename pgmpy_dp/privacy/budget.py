@@ -280,8 +280,8 @@ class PrivacyBudget:
 
     def _stated(self, history: tuple[Cost, ...]) -> list[str]:
         """List what the ledger itself and its charges state to protect."""
-        said = (self._ledger.protects, *(charge.protects for charge in history))
-        return [str(protects) for protects in said if protects is not None]
+        text = (self._ledger.protects, *(charge.protects for charge in history))
+        return [str(protects) for protects in text if protects is not None]
 
     def _replay(self, history: tuple[Cost, ...]) -> _Account:
         """Add the charges that were not counted before to the account."""

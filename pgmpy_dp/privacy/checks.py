@@ -43,10 +43,10 @@ def exact_positive(name: str, value: Any) -> Fraction:
     return exact
 
 
-def whole_number(name: str, value: Any, least: int = 1, most: int = 2**63 - 1) -> int:
+def whole_number(name: str, value: Any, minimum: int = 1, maximum: int = 2**63 - 1) -> int:
     """Return a Python or numpy integer as an int; booleans, floats and values out of range are refused."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:
-        bounds = f"at least {least}" if most == 2**63 - 1 else f"from {least} to {most}"
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not minimum <= value <= maximum:
+        bounds = f"at least {minimum}" if maximum == 2**63 - 1 else f"from {minimum} to {maximum}"
         raise _wrong(name, f"must be a whole number, {bounds}, got {shown(value)}")
     return int(value)
 
@@ -61,14 +61,14 @@ def choice(*known: Any) -> Constraint:
     return check
 
 
-def number(*, least: float = 0.0, most: float = math.inf, above: float = -math.inf) -> Constraint:
+def number(*, minimum: float = 0.0, maximum: float = math.inf, above: float = -math.inf) -> Constraint:
     """Allow finite numbers in a range only."""
-    parts = [f"greater than {above:g}" if above >= least else f"at least {least:g}"]
-    wanted = " and ".join([*parts, *([f"at most {most:g}"] if most < math.inf else ["finite"])])
+    parts = [f"greater than {above:g}" if above >= minimum else f"at least {minimum:g}"]
+    wanted = " and ".join([*parts, *([f"at most {maximum:g}"] if maximum < math.inf else ["finite"])])
 
     def check(name: str, value: Any) -> None:
         real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-        if not (real and math.isfinite(value) and above < value and least <= value <= most):
+        if not (real and math.isfinite(value) and above < value and minimum <= value <= maximum):
             raise _wrong(name, f"must be a number {wanted}, got {shown(value)}")
 
     return check
@@ -79,9 +79,9 @@ def optional(constraint: Constraint) -> Constraint:
     return lambda name, value: value is None or constraint(name, value)
 
 
-def whole(least: int, most: int = 2**63 - 1) -> Constraint:
+def whole(minimum: int, maximum: int = 2**63 - 1) -> Constraint:
     """Allow whole numbers in a range only."""
-    return lambda name, value: whole_number(name, value, least, most)
+    return lambda name, value: whole_number(name, value, minimum, maximum)
 
 
 def shown(value: Any) -> str:

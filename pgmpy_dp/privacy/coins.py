@@ -117,14 +117,14 @@ class Categorical:
 
     def draw(self, row: int, below: Below) -> int:
         """Draw one outcome from the distribution of a row."""
-        place = 0
+        position = 0
         for level in reversed(self._tree[:-1]):
-            place *= 2
-            left, right = float(level[row, place]), float(level[row, place + 1])
+            position *= 2
+            left, right = float(level[row, position]), float(level[row, position + 1])
             heavier = left >= right
             gap = abs(left - right) if min(left, right) > -np.inf else np.inf
             if gap == np.inf or logistic_coin(gap, below):
-                place += 0 if heavier else 1
+                position += 0 if heavier else 1
             else:
-                place += 1 if heavier else 0
-        return place
+                position += 1 if heavier else 0
+        return position

@@ -292,30 +292,30 @@ class Cost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts in a form that JSON holds without loss: fractions as text such as "1/10"."""
-        found: dict[str, Any] = {"label": self.label, "mechanism": self.mechanism}
+        results: dict[str, Any] = {"label": self.label, "mechanism": self.mechanism}
         if isinstance(self.loss, Zcdp):
-            found["rho"] = self.loss.rho
+            results["rho"] = self.loss.rho
             if self.loss.epsilon is not None and self.loss.delta is not None:
-                found["implies"] = [exact_text("epsilon", self.loss.epsilon), exact_text("delta", self.loss.delta)]
+                results["implies"] = [exact_text("epsilon", self.loss.epsilon), exact_text("delta", self.loss.delta)]
         elif self.loss is not None:
-            found["epsilon"] = exact_text("epsilon", self.loss.epsilon)
+            results["epsilon"] = exact_text("epsilon", self.loss.epsilon)
             if isinstance(self.loss, Approx):
-                found["delta"] = exact_text("delta", self.loss.delta)
-                found |= {} if self.loss.rho is None else {"rho_of_noise": self.loss.rho}
+                results["delta"] = exact_text("delta", self.loss.delta)
+                results |= {} if self.loss.rho is None else {"rho_of_noise": self.loss.rho}
         if self.protects is not None:
-            found["protects"] = str(self.protects)
+            results["protects"] = str(self.protects)
         if isinstance(self.protects, Protects):
-            found |= {} if self.protects.max_rows == 1 else {"max_rows": self.protects.max_rows}
+            results |= {} if self.protects.max_rows == 1 else {"max_rows": self.protects.max_rows}
             weight = self.protects.largest_weight
-            found |= {} if weight is None else {"largest_weight": weight}
-        found |= {} if self.private else {"private": False}
-        found |= {} if self.sampling_rate == 1 else {"sampling_rate": self.sampling_rate}
+            results |= {} if weight is None else {"largest_weight": weight}
+        results |= {} if self.private else {"private": False}
+        results |= {} if self.sampling_rate == 1 else {"sampling_rate": self.sampling_rate}
         for name in ("noise", "versions"):
-            found |= {name: dict(getattr(self, name))} if getattr(self, name) else {}
-        found |= {} if self.ledger_total is None else {"ledger_total": list(self.ledger_total)}
+            results |= {name: dict(getattr(self, name))} if getattr(self, name) else {}
+        results |= {} if self.ledger_total is None else {"ledger_total": list(self.ledger_total)}
         for name in ("chooses", "id", "holder"):
-            found |= {name: getattr(self, name)} if getattr(self, name) else {}
-        return found
+            results |= {name: getattr(self, name)} if getattr(self, name) else {}
+        return results
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Cost:

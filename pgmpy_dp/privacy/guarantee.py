@@ -223,18 +223,18 @@ class Guarantee:
 
     def after(self, *earlier: Guarantee) -> Guarantee:
         """Add guarantees of what was learned before and shaped these answers."""
-        found = self
+        result = self
         for one in earlier:
             for name in ("neighbours", "unit"):
-                mine, its = getattr(found, name), getattr(one, name)
-                if mine != its and found.every and one.every:
+                mine, its = getattr(result, name), getattr(one, name)
+                if mine != its and result.every and one.every:
                     raise ValueError(
                         f"What was found in records before is for {name}={its!r}, and these records are protected for "
                         f"{name}={mine!r}: no one promise holds for both."
                     )
-            sites = found.sites | one.sites
-            found = Guarantee(found.costs, found.earlier | one.every, found._overlap_with(one), sites)
-        return found
+            sites = result.sites | one.sites
+            result = Guarantee(result.costs, result.earlier | one.every, result._overlap_with(one), sites)
+        return result
 
     def _overlap_with(self, other: Guarantee) -> int | None:
         mine, its = self._holders, other._holders
@@ -305,8 +305,8 @@ class Guarantee:
     @property
     def mechanism(self) -> str:
         """The mechanism of the answers; "several" if they differ."""
-        found = {cost.mechanism for cost in self.costs or self.earlier}
-        return found.pop() if len(found) == 1 else "several" if found else "declared"
+        results = {cost.mechanism for cost in self.costs or self.earlier}
+        return results.pop() if len(results) == 1 else "several" if results else "declared"
 
     @property
     def sampling_rate(self) -> float:
@@ -333,8 +333,8 @@ class Guarantee:
         }
         paid = [f"epsilon = {e!r}" + (f" and delta = {d!r}" if d else "") for e, d in sorted(totals.values()) if e]
         ledgers = "its ledger" if len(paid) == 1 else "their ledgers"
-        told = f" By then {ledgers} had paid {', '.join(paid)} in all." if paid else ""
-        return f"Made with {made or 'unknown versions'}.{told}"
+        remarks = f" By then {ledgers} had paid {', '.join(paid)} in all." if paid else ""
+        return f"Made with {made or 'unknown versions'}.{remarks}"
 
     @property
     def counted(self) -> str:
@@ -416,8 +416,8 @@ class Guarantee:
 
     def _summary(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit")
-        found = {name: getattr(self, name) for name in names}
-        return found | {"epsilon": self.epsilon if math.isfinite(self.epsilon) else "inf"}
+        results = {name: getattr(self, name) for name in names}
+        return results | {"epsilon": self.epsilon if math.isfinite(self.epsilon) else "inf"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the costs, and what they come to, as JSON can hold them; an infinite epsilon is the text "inf"."""
@@ -444,20 +444,20 @@ class Guarantee:
             return _of_earlier_version(parts, name)
         overlap = parts.get("overlap")
         costs, earlier = (frozenset(map(Cost.from_dict, parts.get(name, ()))) for name in _SETS[:2])
-        found = cls(costs, earlier, overlap, frozenset(map(frozenset, parts.get("sites", ()))))
-        known, stated = found._summary(), {n: v for n, v in parts.items() if n not in _SETS}
+        result = cls(costs, earlier, overlap, frozenset(map(frozenset, parts.get("sites", ()))))
+        known, stated = result._summary(), {n: v for n, v in parts.items() if n not in _SETS}
         if {**known, "overlap": overlap} != {"overlap": None} | stated:
-            raise ValueError(f"guarantee states something else than its costs, which are {found}.")
-        return found
+            raise ValueError(f"guarantee states something else than its costs, which are {result}.")
+        return result
 
 
 def _merged(sites: Iterable[Iterable[str]]) -> frozenset[frozenset[str]]:
     """Unite sites that have a holder in common."""
-    found: list[frozenset[str]] = []
+    results: list[frozenset[str]] = []
     for site in map(frozenset, sites):
-        common = [other for other in found if other & site]
-        found = [other for other in found if other not in common] + [site.union(*common)]
-    return frozenset(site for site in found if len(site) > 1)
+        common = [other for other in results if other & site]
+        results = [other for other in results if other not in common] + [site.union(*common)]
+    return frozenset(site for site in results if len(site) > 1)
 
 
 DECLARED = Guarantee()
@@ -473,10 +473,10 @@ def learned(*values: Any) -> Guarantee:
     Whatever holds a `guarantee` states it: schemas, releases, plans, and lists that were chosen. Graphs and their nodes
     hold it as an attribute; mappings, sequences, sets and data classes are searched.
     """
-    found: dict[Guarantee, None] = {}
+    results: dict[Guarantee, None] = {}
     for value in values:
-        _search(value, found)
-    return Guarantee().after(*found)
+        _search(value, results)
+    return Guarantee().after(*results)
 
 
 def learned_graph(graph: Any) -> Guarantee:

@@ -121,27 +121,27 @@ class FileLedger:
     @classmethod
     def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
         """Open or make a ledger file; see :meth:`PrivacyBudget.open`."""
-        place = Path(path).resolve()  # two links to one ledger must share its lock
+        position = Path(path).resolve()  # two links to one ledger must share its lock
         if epsilon is None:
-            if not place.exists():
+            if not position.exists():
                 raise FileNotFoundError(f"{path}: this ledger does not exist. Give a total epsilon to make it.")
             wanted = None
         else:
             wanted = exact_positive("epsilon", epsilon)
         total_delta = None if delta is None else checked_delta(delta, zero_allowed=True)
-        if wanted is not None and not place.exists():
+        if wanted is not None and not position.exists():
             fresh = _Content(secrets.token_hex(16), wanted, total_delta or 0.0)
-            with _locked(place):
-                if not place.exists():
-                    _write(place, fresh)
-        content = _read(place)
+            with _locked(position):
+                if not position.exists():
+                    _write(position, fresh)
+        content = _read(position)
         for name, asked, held in (("epsilon", wanted, content.epsilon), ("delta", total_delta, content.delta)):
             if asked is not None and asked != held:
                 raise LedgerError(
                     f"{path}: this ledger has a total {name} of {float(held)!r}, not {float(asked)!r}. A total is "
                     f"fixed when the ledger is made: leave {name} out, or give the same."
                 )
-        return cls(place, content)
+        return cls(position, content)
 
     @property
     def name(self) -> str:

@@ -235,10 +235,10 @@ class NoiseSource(Protocol):
     def keys(self, size: int) -> NDArray[np.uint64]:
         """Draw independent uniform 64-bit numbers, used to sample the rows of a unit."""
 
-    def least(self, scores: Counts, scale: float) -> int:
+    def permute_and_flip(self, scores: Counts, scale: float) -> int:
         """Draw the position of a low score by permute-and-flip."""
 
-    def exponential_least(self, scores: Counts, scale: float) -> int:
+    def exponential_mechanism(self, scores: Counts, scale: float) -> int:
         """Draw the position of a low score by the exponential mechanism."""
 
     def below(self, bound: int) -> int:
@@ -265,11 +265,11 @@ class OpenDPNoise:
         """Add discrete Gaussian noise to one-dimensional int64 counts; returns a new array."""
         return self._added("gaussian", counts, scale)
 
-    def least(self, scores: Counts, scale: float) -> int:
+    def permute_and_flip(self, scores: Counts, scale: float) -> int:
         """Draw the position of a low score by permute-and-flip."""
         return self._chosen("permute_and_flip", scores, scale)
 
-    def exponential_least(self, scores: Counts, scale: float) -> int:
+    def exponential_mechanism(self, scores: Counts, scale: float) -> int:
         """Draw the position of a low score by the exponential mechanism."""
         return self._chosen("exponential", scores, scale)
 
@@ -364,11 +364,11 @@ class SimulatedNoise:
         """Draw from the generator."""
         return self._generator.integers(2**64, size=size, dtype=np.uint64)
 
-    def least(self, scores: Counts, scale: float) -> int:
+    def permute_and_flip(self, scores: Counts, scale: float) -> int:
         """Add exponential noise, which is permute-and-flip (Ding et al. 2021)."""
         return int(np.argmin(scores - self._generator.exponential(scale, size=scores.size)))
 
-    def exponential_least(self, scores: Counts, scale: float) -> int:
+    def exponential_mechanism(self, scores: Counts, scale: float) -> int:
         """Add Gumbel noise, which is the exponential mechanism."""
         return int(np.argmin(scores - self._generator.gumbel(0.0, scale, size=scores.size)))
 

@@ -43,7 +43,7 @@ RESERVE = 1e-6
 # small, which adds errors of up to 2e-14 per such node to a draw. More states have smaller volumes, whose logarithms
 # lose digits: draws at the ends of the grid were off by 8e-14 at 16 states, by 6e-13 at 64 and by 3e-12 at 256. The
 # smallest epsilon grows faster than that, with the power _GROWTH of half the number of states.
-_LEAST, _GROWTH = 1e-8, 1.5
+_MIN, _GROWTH = 1e-8, 1.5
 
 # Widest range R_i: its smallest probability is 1e-13, so truncating there is negligible.
 WIDEST = 30.0
@@ -100,10 +100,10 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction, neighbours
     Raises ValueError if the floor leaves no probabilities for a node, or epsilon is too small for floating-point
     numbers; the message states the limit.
     """
-    most = max(states)
-    if not floor * most < 1:
+    maximum = max(states)
+    if not floor * maximum < 1:
         raise ValueError(
-            f"floor={floor!r} leaves no room for {most} states: it must be less than 1 / {most} = {1 / most:.6g}."
+            f"floor={floor!r} leaves no room for {maximum} states: it must be below 1 / {maximum}, {1 / maximum:.6g}."
         )
     ranges = [range_of(floor, r) for r in states]
     _require_room(float(epsilon), states, neighbours)
@@ -118,13 +118,13 @@ def _sides(neighbours: str) -> int:
 
 def _require_room(epsilon: float, states: Sequence[int], neighbours: str) -> None:
     """Raise if epsilon is below the floating-point error of the rows that one record can change."""
-    least = _LEAST * _sides(neighbours) * math.fsum((r // 2) ** _GROWTH for r in states if r > 1)
-    if epsilon < least:
-        raise ValueError(f"epsilon={epsilon!r} is too small for a draw from this network: use at least {least!r}.")
+    minimum = _MIN * _sides(neighbours) * math.fsum((r // 2) ** _GROWTH for r in states if r > 1)
+    if epsilon < minimum:
+        raise ValueError(f"epsilon={epsilon!r} is too small for a draw from this network: use at least {minimum!r}.")
 
 
 # Largest expected number of tries of a draw, for any records.
-MOST_TRIES = 1e7
+MAX_TRIES = 1e7
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ _POINTS = 32  # grid points in the range of a choice, which is widened by up to 
 _TAIL = 9.0  # standard deviations of a Gaussian step's loss, beyond which the loss counts as infinite
 _REACH = 10.0  # reach of the grid, in standard deviations of the whole loss
 # Outside of these limits the rho of zCDP is used: there is little to gain, and sums lose their digits.
-_LEAST_DELTA, _MOST_EPSILON = 1e-12, 60.0
+_MIN_DELTA, _MAX_EPSILON = 1e-12, 60.0
 _CLOSE = 1e-3  # share of epsilon that the search for rho may leave unspent
 
 
@@ -121,7 +121,7 @@ def with_discrete_noise(rho: float, squared_sensitivity: int) -> float:
 @lru_cache(maxsize=64)
 def _largest(parts: tuple[Part, ...], target: float, delta: float) -> float:
     low = rho_for(target, delta)
-    if delta < _LEAST_DELTA or target > _MOST_EPSILON:
+    if delta < _MIN_DELTA or target > _MAX_EPSILON:
         return low
     tried, steepness = 1.13 * low, 0.55
     for _ in range(8):
@@ -144,8 +144,8 @@ def _before_noise(value: NDArray[np.float64], rho: float, step: float) -> NDArra
         edges = (loss - mean) / deviation
         low, high = edges[:-1], edges[1:]
         # Computed so that no tail is the difference of numbers near 1.
-        found: NDArray[np.float64] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
-        return found
+        result: NDArray[np.float64] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        return result
 
     here, there = masses(rho), masses(-rho)  # under P and Q
     low, high = np.exp(-loss[:-1]), np.exp(-loss[1:])
@@ -166,7 +166,7 @@ def _before_choice(value: NDArray[np.float64], width: float, step: float) -> NDA
     odds = (math.exp(points * step) - np.exp(step * np.arange(points + 1))) / math.expm1(points * step)
     padded = np.concatenate([np.ones(points), value, np.full(points, value[-1])])
     size, worst = len(value), value.copy()
-    for place, probability in enumerate(odds):
-        high, low = padded[points - place :][:size], padded[2 * points - place :][:size]
+    for position, probability in enumerate(odds):
+        high, low = padded[points - position :][:size], padded[2 * points - position :][:size]
         np.maximum(worst, probability * high + (1.0 - probability) * low, out=worst)
     return worst

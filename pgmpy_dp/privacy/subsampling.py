@@ -131,7 +131,7 @@ def checked_multiplier(noise_multiplier: Any) -> float:
 def checked_plan(delta: Any, steps: Any, sampling_rate: Any, sampling: Any) -> tuple[float, int, float, str]:
     """Check the public numbers of a plan, as accountants take them."""
     delta = checked_delta(delta, zero_allowed=False)
-    whole_number("steps", steps, most=2**31 - 1)
+    whole_number("steps", steps, maximum=2**31 - 1)
     exact = exact_positive("sampling_rate", sampling_rate)
     if exact > 1:
         raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")

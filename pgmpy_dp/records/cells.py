@@ -37,7 +37,7 @@ _LONGEST_NUMBER = 400
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")  # an integer written as a float, as no code with leading zeros is
 _COMMAS = str.maketrans({",": ".", ".": ","})  # a number with a point is then not a number
 # Longer texts, and integers beyond 64 bits, are not discovered.
-_LONGEST_STATE, _MOST_WHOLE = 200, 2**63
+_LONGEST_STATE, _MAX_WHOLE = 200, 2**63
 
 EMPTY = (type(None), None)
 STRANGE = (object, None)
@@ -62,23 +62,23 @@ class Reader:
         missing, other = (
             named.position(role[variable]) if variable in role else None for role in (schema.missing, schema.other)
         )
-        said = frozenset(schema.missing_values.get(variable, ()))
-        return cls(states, schema.bins.get(variable), (missing, other), said, decimal)
+        text = frozenset(schema.missing_values.get(variable, ()))
+        return cls(states, schema.bins.get(variable), (missing, other), text, decimal)
 
     @cached_property
     def _places(self) -> dict[Key, int]:
-        return {key(state): place for place, state in enumerate(self.states)}
+        return {key(state): position for position, state in enumerate(self.states)}
 
     @cached_property
     def _places_of_days(self) -> dict[int, int]:
-        return {day: place for place, day in enumerate(self.days()) if day is not None}
+        return {day: position for position, day in enumerate(self.days()) if day is not None}
 
     @cached_property
     def texts(self) -> dict[str, int]:
         """Map texts to positions: states (unless the variable is binned), and texts that mark a missing value."""
         states = self.states if self.bins is None else ()
-        found = {state: place for place, state in enumerate(states) if isinstance(state, str)}
-        return found | dict.fromkeys(self.missing_values, MISSING)
+        results = {state: position for position, state in enumerate(states) if isinstance(state, str)}
+        return results | dict.fromkeys(self.missing_values, MISSING)
 
     @property
     def of_dates(self) -> bool:
@@ -99,13 +99,13 @@ class Reader:
 
     def position(self, value: Any) -> int:
         """Return the position of a value's state or bin, or MISSING or UNDECLARED."""
-        found = kind, number = key(value)
-        if found == EMPTY or (kind is str and number in self.missing_values):
+        result = kind, number = key(value)
+        if result == EMPTY or (kind is str and number in self.missing_values):
             return MISSING
         if self.bins is None:
             if kind is date:
                 return self._places_of_days.get(number, UNDECLARED)
-            return self._places.get(found, UNDECLARED)
+            return self._places.get(result, UNDECLARED)
         if isinstance(self.bins, DateBins):
             day = number if kind is date else self.bins.day(number) if kind in (str, float, Decimal) else None
             return UNDECLARED if day is None else _bin(day, self.bins.edges)
@@ -121,9 +121,9 @@ class Reader:
         if text == "":
             return MISSING
         if self.of_dates:
-            place = self.position(text)
-            number = written_number(text, self.decimal) if place == UNDECLARED and self.reads_numbers else None
-            return place if number is None else self.position(number)
+            position = self.position(text)
+            number = written_number(text, self.decimal) if position == UNDECLARED and self.reads_numbers else None
+            return position if number is None else self.position(number)
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
         whole = _WHOLE.fullmatch(text.translate(_COMMAS) if self.decimal != "." else text)
@@ -147,7 +147,7 @@ class Reader:
         kind, value = found
         if kind is str:
             state = value if 0 < len(value) <= _LONGEST_STATE and is_text(value) else None
-        elif kind is float and -_MOST_WHOLE <= value < _MOST_WHOLE and value == int(value):
+        elif kind is float and -_MAX_WHOLE <= value < _MAX_WHOLE and value == int(value):
             state = int(value)
         else:
             return None

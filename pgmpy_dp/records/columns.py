@@ -36,7 +36,7 @@ Reading = Callable[[NDArray[Any]], NDArray[Any]]
 _BLOCK = 2**16
 # Integer states are looked up in a table if the largest and the least differ by less than this.
 _WIDEST = 2**20
-_MOST_DAYS = 2**16  # texts of dates that are remembered
+_MAX_DAYS = 2**16  # texts of dates that are remembered
 _CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # in every zone, days that Python has
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 # Number of edges above which binary search is faster than comparing with every edge.
@@ -58,13 +58,13 @@ def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
 
 def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
     """Insert the states that stand for missing and undeclared cells; report whether some have no such state."""
-    found = [False, False]
+    results = [False, False]
     if places.size and places.min() < 0:
         for role, mark in enumerate((MISSING, UNDECLARED)):
             marked, stand_in = places == mark, reader.stand_ins[role]
-            found[role] = stand_in is None and bool(marked.any())
+            results[role] = stand_in is None and bool(marked.any())
             places = np.where(marked, places.dtype.type(stand_in or 0), places)
-    return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*found)
+    return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*results)
 
 
 def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
@@ -81,18 +81,18 @@ def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
         return reader
     cells = tuple(f"cell {number}" for number in range(held.places.size))
     size, others = len(held.bins.labels), held.places[len(held.bins.labels) :].tolist()
-    stand_ins = [None if place is None else size + others.index(place) for place in reader.stand_ins]
+    stand_ins = [None if position is None else size + others.index(position) for position in reader.stand_ins]
     return replace(reader, states=cells, bins=held.bins, stand_ins=(stand_ins[0], stand_ins[1]))
 
 
 def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
-    found, asked = dict(codes), list(variables)
+    results, asked = dict(codes), list(variables)
     for variable in codes:
         if (held := schema.details.get(variable + IN_DETAIL)) is not None:
-            found[variable] = _placed(held.places, schema, variable, codes[variable])
+            results[variable] = _placed(held.places, schema, variable, codes[variable])
     fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
-    return with_derived(found | fine, schema, asked)
+    return with_derived(results | fine, schema, asked)
 
 
 def _placed(places: NDArray[np.intp], schema: Schema, variable: str, finer: Codes) -> Codes:
@@ -103,14 +103,14 @@ def _placed(places: NDArray[np.intp], schema: Schema, variable: str, finer: Code
 
 def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Derive each variable's codes from those of the columns that were read, record by record."""
-    derived, found = schema.structure.derived, {}
+    derived, results = schema.structure.derived, {}
     for variable in variables:
         if variable in derived:
-            finer, places = derived[variable]
-            found[variable] = _placed(places, schema, variable, codes[finer])
+            finer, positions = derived[variable]
+            results[variable] = _placed(positions, schema, variable, codes[finer])
         else:
-            found[variable] = codes[variable]
-    return found
+            results[variable] = codes[variable]
+    return results
 
 
 def positions(given: Any, reader: Reader) -> Positions:
@@ -149,7 +149,7 @@ def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]
         held, values = undeclared(pd.Series(native.cat.categories), reader)
         codes = native.cat.codes.to_numpy()
         rows = np.flatnonzero(np.isin(codes, held))
-        return rows, [values[place] for place in np.searchsorted(held, codes[rows]).tolist()]
+        return rows, [values[position] for position in np.searchsorted(held, codes[rows]).tolist()]
     cells = _cells_of_no_array(column)
     if cells is None:
         if not (is_number(column.dtype) or isinstance(column.dtype, _TEXTS)):
@@ -166,8 +166,8 @@ def is_number(dtype: Any) -> bool:
 def objects(values: Any) -> NDArray[np.object_]:
     """Make an array of the values unchanged: numpy and pandas would convert them to one type."""
     array = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        array[place] = value
+    for position, value in enumerate(values):
+        array[position] = value
     return array
 
 
@@ -251,11 +251,11 @@ def listed_cells(column: nw.Series[Any]) -> list[Any]:
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
     texts, of_any = reader.texts, reader.position
-    places = (texts.get(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
+    positions = (texts.get(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
     if reader.of_dates:
-        of_text = functools.lru_cache(_MOST_DAYS)(of_any)
-        places = (of_text(value) if type(value) is str else of_any(value) for value in values)
-    return np.fromiter(places, dtype=np.int32, count=len(values))
+        of_text = functools.lru_cache(_MAX_DAYS)(of_any)
+        positions = (of_text(value) if type(value) is str else of_any(value) for value in values)
+    return np.fromiter(positions, dtype=np.int32, count=len(values))
 
 
 def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
@@ -306,10 +306,10 @@ def smallest_type(states: tuple[Any, ...]) -> np.dtype[Any]:
 
 def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
     read = _reading(reader, values.dtype)
-    places = np.empty(values.shape, dtype=smallest_type(reader.states))
+    positions = np.empty(values.shape, dtype=smallest_type(reader.states))
     for start in range(0, values.size, _BLOCK):  # blocks stay in the cache
-        places[start : start + _BLOCK] = read(values[start : start + _BLOCK])
-    return places
+        positions[start : start + _BLOCK] = read(values[start : start + _BLOCK])
+    return positions
 
 
 @functools.lru_cache(maxsize=1024)
@@ -336,26 +336,26 @@ def _bin_reading(bins: Bins) -> Reading:
     def read(values: NDArray[Any]) -> NDArray[Any]:
         numbers = values.astype(np.float64)
         if edges.size <= _FEW_EDGES:
-            places = np.full(numbers.shape, -1, dtype=np.int32)
+            positions = np.full(numbers.shape, -1, dtype=np.int32)
             for edge in edges:
-                places += numbers >= edge
+                positions += numbers >= edge
         else:
-            places = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
-        places[numbers == edges[-1]] = edges.size - 2
-        places[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN
-        return places
+            positions = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
+        positions[numbers == edges[-1]] = edges.size - 2
+        positions[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN
+        return positions
 
     return read
 
 
 def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
     """Return a function that finds the positions of numbers of a type among the states."""
-    numbers = [(_as_dtype(state, dtype), place) for place, state in enumerate(states)]
-    held = sorted((number, place) for number, place in numbers if number is not None)
+    numbers = [(_as_dtype(state, dtype), position) for position, state in enumerate(states)]
+    held = sorted((number, position) for number, position in numbers if number is not None)
     if not held:
         return lambda values: np.full(values.shape, UNDECLARED, dtype=np.int32)
     known = np.array([number for number, _ in held], dtype=dtype)
-    order = np.array([place for _, place in held], dtype=np.int32)
+    order = np.array([position for _, position in held], dtype=np.int32)
     if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
         return _lookup(known, order.astype(smallest_type(states)))
 
@@ -363,8 +363,8 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
         nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
         return np.where(known[nearest] == values, order[nearest], UNDECLARED)
 
-    least, most = float(known[0]), float(known[-1])  # arithmetic in a short type would overflow
-    narrow = most - least < _WIDEST and least > -(2**53) and most < 2**53
+    minimum, maximum = float(known[0]), float(known[-1])  # arithmetic in a short type would overflow
+    narrow = maximum - minimum < _WIDEST and minimum > -(2**53) and maximum < 2**53
     if dtype.kind != "f" or not narrow or not (known == np.rint(known)).all():
         return search
     by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))
@@ -379,11 +379,11 @@ def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
 
 def _lookup(known: NDArray[Any], order: Positions) -> Reading:
     """Look positions up in a table from the least to the largest state, with an entry at each end for all others."""
-    least, span = int(known[0]), int(known[-1]) - int(known[0])
+    minimum, span = int(known[0]), int(known[-1]) - int(known[0])
     table = np.full(span + 3, UNDECLARED, dtype=order.dtype)
-    table[[int(number) - least + 1 for number in known]] = order
+    table[[int(number) - minimum + 1 for number in known]] = order
     # Differences are modulo 2**64, so that numbers of 2**63 and more work too; no other number collides.
-    before = np.uint64((least - 1) % 2**64).astype(np.int64)
+    before = np.uint64((minimum - 1) % 2**64).astype(np.int64)
     wide = np.uint64 if known.dtype.kind == "u" else np.int64
 
     def read(values: NDArray[Any]) -> NDArray[Any]:
@@ -413,7 +413,7 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
         return _one_by_one(listed_cells(column), reader)
     if not texts:
         return np.full(len(column), UNDECLARED, dtype=np.int32)
-    places = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)
+    positions = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)
     if nw.dependencies.is_pyarrow_chunked_array(native):
         import pyarrow
         import pyarrow.compute
@@ -427,4 +427,4 @@ def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
         at = native.cast(polars.String).replace_strict(texts, numbers, default=-1, return_dtype=polars.Int64).to_numpy()
     else:  # hash tables of pandas do not compare all texts in this way
         return _one_by_one(native.astype(object).tolist(), reader)
-    return np.asarray(places[at])
+    return np.asarray(positions[at])

@@ -30,14 +30,14 @@ _QUOTE, _RETURN, _FEED = 34, 13, 10
 
 
 @compiled
-def split(buffer, start, stop, last, delimiter, ending, width, most, places, starts, stops):
+def split(buffer, start, stop, last, delimiter, ending, width, maximum, places, starts, stops):
     """Find the fields of complete records between two bytes of a buffer.
 
     `places` gives for each field its row of `starts` and `stops`, or -1 for none. These receive the first and last byte
     of each field without its quotes, with one column per record; the function returns when they are full. `last` means
-    that the file ends with the buffer. `width` is the number of fields, or -1 if any number is allowed; `most` bounds
-    the bytes of a record without its end. Returns the number of records, the first byte after them, the number of
-    fields of the last, and the problem of the file.
+    that the file ends with the buffer. `width` is the number of fields, or -1 if any number is allowed; `maximum`
+    bounds the bytes of a record without its end. Returns the number of records, the first byte after them, the number
+    of fields of the last, and the problem of the file.
     """
     special = np.zeros(256, dtype=np.bool_)
     special[delimiter] = special[_QUOTE] = special[_RETURN] = special[_FEED] = special[0] = True
@@ -94,7 +94,7 @@ def split(buffer, start, stop, last, delimiter, ending, width, most, places, sta
             return records, at, fields, RETURN if byte == _RETURN else FEED if byte == _FEED else QUOTE
         if width >= 0 and fields != width:
             return records, at, fields, WIDTH
-        if close - at > most:
+        if close - at > maximum:
             return records, at, fields, LONG
         at = here
         records += 1

@@ -25,13 +25,13 @@ from pgmpy_dp.schema import Schema
 
 _BLOCK_BYTES = 2**22
 _BLOCK_ROWS = 2**16
-_MOST_COLUMNS = 2**16
+_MAX_COLUMNS = 2**16
 # Number of distinct texts, or of their bytes, above which a column's table is emptied. This bounds memory if all texts
 # differ.
-_MOST_TEXTS = 2**18
-_MOST_TEXT_BYTES = 2**26
+_MAX_TEXTS = 2**18
+_MAX_TEXT_BYTES = 2**26
 
-MOST_RECORD_BYTES = 2**24
+MAX_RECORD_BYTES = 2**24
 """Most bytes of a record in UTF-8, without the end of its line; a small compressed file could otherwise fill memory."""
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -45,7 +45,7 @@ _PROBLEMS = {
     grammar.WIDTH: "a record with more or fewer fields than the header: a blank line is such a record, and the "
     "delimiter may differ from the declared one",
     grammar.UNCLOSED: "a quotation mark that is never closed",
-    grammar.LONG: f"a record of more than {MOST_RECORD_BYTES:,} bytes, the most that are read: leave out columns of "
+    grammar.LONG: f"a record of more than {MAX_RECORD_BYTES:,} bytes, the most that are read: leave out columns of "
     "long texts, or look for a quotation mark that is never closed",
 }
 
@@ -70,8 +70,8 @@ def encode_csv_with_ids(
     file: CsvFile, schema: Schema, variables: Sequence[str], column: str
 ) -> tuple[dict[str, Codes], NDArray[np.object_]]:
     """Encode a CSV file and return the texts of a column of ids, for tables that are joined; see :func:`encode_csv`."""
-    found = encode_csv(file, schema, variables, column)
-    return found.codes, found.owners.texts()[found.labels]
+    result = encode_csv(file, schema, variables, column)
+    return result.codes, result.owners.texts()[result.labels]
 
 
 def encode_csv(
@@ -105,13 +105,13 @@ def encode_csv(
                 ids.append(owners.numbered(buffer, starts[row], stops[row]))
             if name == weighing and weigh is not None:
                 parts_of.append(weights_seen.positions(buffer, starts[row], stops[row], weigh).astype(np.int64))
-    codes, found = {}, {}
+    codes, results = {}, {}
     for variable, part in parts.items():
-        places: Positions = np.concatenate(part)
+        positions: Positions = np.concatenate(part)
         if variable in values:
-            places = values[variable].settle(places, readers[variable])
-        codes[variable], found[variable] = settled(places, readers[variable])
-    require_declared(schema, found, file)
+            positions = values[variable].settle(positions, readers[variable])
+        codes[variable], results[variable] = settled(positions, readers[variable])
+    require_declared(schema, results, file)
     return Encoded(
         variable_codes(codes, schema, wanted),
         None if column is None else np.concatenate(ids),
@@ -162,7 +162,7 @@ class _Texts:
 
     def positions(self, buffer: Any, starts: Any, stops: Any, read: Callable[[str], int]) -> NDArray[np.int32]:
         """Return the position of each field's text; every distinct text is read once."""
-        if self.count > _MOST_TEXTS or self.pool.size > _MOST_TEXT_BYTES:
+        if self.count > _MAX_TEXTS or self.pool.size > _MAX_TEXT_BYTES:
             self.slots[:], self.count, self.places = 0, 0, self.places[:0]
             self.pool = self.pool[: 2**14].copy()
         known = self.count
@@ -173,8 +173,8 @@ class _Texts:
             cuts = pairwise((bounds - bounds[0]).tolist())
             positions = [read(_text(fresh[start:stop])) for start, stop in cuts]
             self.places = np.concatenate([self.places, np.array(positions, dtype=np.int32)])
-        found: NDArray[np.int32] = self.places[numbers]
-        return found
+        result: NDArray[np.int32] = self.places[numbers]
+        return result
 
     def texts(self) -> NDArray[np.object_]:
         """Return the numbered texts in the order of their numbers."""
@@ -201,13 +201,13 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
         window = _Window(handle, file)
         names, ending = window.header()
         _require_format(names, asked, file)
-        places = np.full(len(names), -1, dtype=np.int64)
-        for row, place in enumerate(require_columns(names, asked, advice=_OTHER_FORMAT)):
-            places[place] = row
+        positions = np.full(len(names), -1, dtype=np.int64)
+        for row, position in enumerate(require_columns(names, asked, advice=_OTHER_FORMAT)):
+            positions[position] = row
         starts = np.empty((len(asked), _BLOCK_ROWS), dtype=np.int64)
         stops = np.empty_like(starts)
         while True:
-            records, _ = window.split(ending, len(names), places, starts, stops)
+            records, _ = window.split(ending, len(names), positions, starts, stops)
             if records:
                 ends = starts[:, :records], stops[:, :records]
                 yield window.buffer, *(_stripped(window.buffer, *ends) if file.strip else ends)
@@ -247,12 +247,12 @@ class _Window:
 
     def header(self) -> tuple[list[str], int]:
         """Read the names of the columns, and determine how lines end."""
-        places = np.arange(_MOST_COLUMNS)
-        starts, stops = np.empty((2, _MOST_COLUMNS, 1), dtype=np.int64)
-        while not (found := self.split(grammar.EITHER, -1, places, starts, stops))[0]:
+        positions = np.arange(_MAX_COLUMNS)
+        starts, stops = np.empty((2, _MAX_COLUMNS, 1), dtype=np.int64)
+        while not (result := self.split(grammar.EITHER, -1, positions, starts, stops))[0]:
             if not self.read_on():
                 raise SchemaError(f"{self._file.path}: an empty file. Its first line must name the columns.")
-        fields = found[1]
+        fields = result[1]
         cells = zip(starts[:fields, 0], stops[:fields, 0], strict=True)
         names = [_text(bytes(self.buffer[start:stop])) for start, stop in cells]
         names = [name.strip(" ") for name in names] if self._file.strip else names
@@ -264,7 +264,7 @@ class _Window:
         if self._last:
             return False
         left = self.buffer[self._start : self._stop]
-        if left.size > MOST_RECORD_BYTES + 1:  # the last byte may be the first of CR LF
+        if left.size > MAX_RECORD_BYTES + 1:  # the last byte may be the first of CR LF
             self._refuse(grammar.LONG)
         target = self.buffer if left.size <= self.buffer.size // 2 else np.empty(2 * self.buffer.size, dtype=np.uint8)
         target[: left.size] = left.copy()
@@ -286,7 +286,7 @@ class _Window:
             ord(self._file.delimiter),
             ending,
             width,
-            MOST_RECORD_BYTES,
+            MAX_RECORD_BYTES,
             places,
             starts,
             stops,

@@ -36,7 +36,7 @@ _NESTED = ["list", "array", "struct", "map", "union", "variant"]
 _ZONED = ("TIME ZONE", "TIMESTAMPTZ", "INTERVAL")
 # Types that DuckDB converts as it reads them, or whose time zone it drops, by operators of its plans.
 _CONVERTED = {"PYTHON_ARROW_SCAN": _ZONED, "PANDAS_SCAN": _ZONED, "PARQUET_SCAN": ("TIMESTAMP", *_ZONED)}
-_MOST_DIGITS = 400  # of integers, beyond what floats hold; Python converts no text of thousands
+_MAX_DIGITS = 400  # of integers, beyond what floats hold; Python converts no text of thousands
 
 DUCKDB_FAMILIES = {
     **dict.fromkeys([*_INTEGERS, *_LONG, "float", "double", "decimal"], "numbers"),
@@ -60,23 +60,23 @@ class DuckDBSource:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         _refuse_converted(self.relation, self.places)
         types = [duckdb_kind(kind) for kind in self.relation.types]
-        places = [self.places[column] for column in tally.columns]
-        columns = [f"{duckdb_cell(place, types[place])} AS c{i}" for i, place in enumerate(places)]
+        positions = [self.places[column] for column in tally.columns]
+        columns = [f"{duckdb_cell(position, types[position])} AS c{i}" for i, position in enumerate(positions)]
         if self.unit is not None:
-            place = self.places[self.unit.column]
-            columns += [f"{duckdb_id(place, types[place], self.unit)} AS u", f"{duckdb_key(self.unit)} AS k"]
+            position = self.places[self.unit.column]
+            columns += [f"{duckdb_id(position, types[position], self.unit)} AS u", f"{duckdb_key(self.unit)} AS k"]
         relation = self.relation.project(", ".join(columns))
-        return sum_of_batches(duckdb_batches(relation, [types[p] for p in places], self.unit), tally, rows)
+        return sum_of_batches(duckdb_batches(relation, [types[p] for p in positions], self.unit), tally, rows)
 
 
 def _refuse_converted(relation: Any, places: dict[str, int]) -> None:
     """Refuse times that DuckDB converts from frames and files, since where it cannot, nothing is read."""
-    for column, place in places.items():
-        kind = str(relation.types[place])
+    for column, position in places.items():
+        kind = str(relation.types[position])
         if "TIME" not in kind and "INTERVAL" not in kind:
             continue
         try:
-            plan = json.loads(relation.project(f"#{place + 1}").explain(format="json"))
+            plan = json.loads(relation.project(f"#{position + 1}").explain(format="json"))
             converted = any(word in kind for step in _operators(plan) for word in _CONVERTED.get(step, ()))
         except Exception:  # DuckDB converts the least and the largest time of a file to plan
             converted = True
@@ -135,7 +135,7 @@ def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> It
     if unit is not None:
         of_unit = "count(*) OVER (PARTITION BY u), row_number() OVER (PARTITION BY u ORDER BY k), u IS NULL"
         relation = relation.project(f"{', '.join(names)}, {of_unit}")
-    long = [place for place, kind in enumerate(kinds) if kind in _LONG]
+    long = [position for position, kind in enumerate(kinds) if kind in _LONG]
     reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
     for batch in reader(BATCH_ROWS):
         table = pyarrow.Table.from_batches([batch])
@@ -145,13 +145,13 @@ def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> It
 def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
     """Restore the 128-bit integers of a batch, which were delivered as texts."""
     columns = {}
-    for place, column in enumerate(table.columns):
-        if place in places:
+    for position, column in enumerate(table.columns):
+        if position in places:
             texts = column.to_pylist()
-            values = [t if t is None else int(t) if len(t) <= _MOST_DIGITS else float(t) for t in texts]
-            columns[place] = pd.Series(values, dtype=object)
+            values = [t if t is None else int(t) if len(t) <= _MAX_DIGITS else float(t) for t in texts]
+            columns[position] = pd.Series(values, dtype=object)
         else:
-            columns[place] = pd.Series(pd.arrays.ArrowExtensionArray(column))
+            columns[position] = pd.Series(pd.arrays.ArrowExtensionArray(column))
     return pd.DataFrame(columns)
 
 
@@ -168,13 +168,13 @@ class PolarsSource:
         import polars
 
         kinds = self.frame.collect_schema().dtypes()
-        places = [self.places[column] for column in tally.columns]
-        columns = [_polars_cell(place, kinds[place]).alias(f"c{i}") for i, place in enumerate(places)]
+        positions = [self.places[column] for column in tally.columns]
+        columns = [_polars_cell(position, kinds[position]).alias(f"c{i}") for i, position in enumerate(positions)]
         if self.unit is None:
             batches = self.frame.select(columns)
         else:
-            place, unit = self.places[self.unit.column], self.unit
-            ids = _polars_id(place, kinds[place])
+            position, unit = self.places[self.unit.column], self.unit
+            ids = _polars_id(position, kinds[position])
             keys = ids.map_batches(
                 lambda column: polars.Series(unit.keys(len(column))), return_dtype=polars.UInt64, is_elementwise=True
             )
@@ -254,8 +254,8 @@ class _Stated:
     meta: pd.DataFrame
 
     def __call__(self, part: pd.DataFrame) -> pd.DataFrame:
-        for place, column in enumerate(self.columns):
-            if len(part) and not _is_stated(part.iloc[:, place], self.meta.iloc[:, place]):
+        for position, column in enumerate(self.columns):
+            if len(part) and not _is_stated(part.iloc[:, position], self.meta.iloc[:, position]):
                 raise SchemaError(
                     f"Partitions of the Dask frame hold the column {column!r} in another type than the frame states, "
                     "or in categories that are neither stated nor texts: convert it with astype."
@@ -304,7 +304,7 @@ def _packed(column: NDArray[Any]) -> Any:
 
 def _count_cells(tally: Tally | ValueTally, unit: Unit, part: pd.DataFrame) -> Any:
     """Count the cells of all rows of some units."""
-    *columns, ids, _ = (part.iloc[:, place] for place in range(part.shape[1]))
+    *columns, ids, _ = (part.iloc[:, position] for position in range(part.shape[1]))
     labels = number_ids(unit.column, ids) + 1
     bounds = [np.bincount(labels)[labels], ranks_of(labels, unit), (labels == 0).astype(np.int64)]
     return tally.count([_unpacked(column) for column in columns], bounds)
@@ -330,8 +330,10 @@ class SparkSource:
         frame = self.frame.toDF(*(f"c{i}" for i in range(len(kinds))))
         columns = [_spark_cell(self.places[v], kinds[self.places[v]]) for v in tally.columns]
         if self.unit is not None:
-            place = self.places[self.unit.column]
-            frame = frame.select(*columns, _spark_id(place, kinds[place]).alias("u"), _spark_key(self.unit).alias("k"))
+            position = self.places[self.unit.column]
+            frame = frame.select(
+                *columns, _spark_id(position, kinds[position]).alias("u"), _spark_key(self.unit).alias("k")
+            )
             of_unit = Window.partitionBy("u")
             columns = [
                 *frame.columns[:-2],
@@ -423,12 +425,12 @@ def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None
     import narwhals.dependencies as known
 
     if known.is_polars_lazyframe(records):
-        return records.collect_schema().names(), lambda places: PolarsSource(records, places, unit)
+        return records.collect_schema().names(), lambda positions: PolarsSource(records, positions, unit)
     if known.is_duckdb_relation(records):
-        return records.columns, lambda places: DuckDBSource(records, places, unit)
+        return records.columns, lambda positions: DuckDBSource(records, positions, unit)
     if known.is_dask_dataframe(records):
-        return list(records.columns), lambda places: DaskSource(records, places, unit)
+        return list(records.columns), lambda positions: DaskSource(records, positions, unit)
     if known.is_pyspark_dataframe(records) or known.is_pyspark_connect_dataframe(records):
         _require_workers(records.sparkSession)
-        return records.columns, lambda places: SparkSource(records, places, unit)
+        return records.columns, lambda positions: SparkSource(records, positions, unit)
     return None

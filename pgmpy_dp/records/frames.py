@@ -43,11 +43,11 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
     """Replace the values of the records by the positions of their states."""
     asked = list(variables)
     columns = read_columns(schema, asked)
-    places = require_columns(column_names(frame), columns)
-    codes, found = {}, {}
-    for variable, place in zip(columns, places, strict=True):
-        codes[variable], found[variable] = _encoded(frame, place, column_reader(schema, variable), variable)
-    require_declared(schema, found)
+    positions = require_columns(column_names(frame), columns)
+    codes, results = {}, {}
+    for variable, position in zip(columns, positions, strict=True):
+        codes[variable], results[variable] = _encoded(frame, position, column_reader(schema, variable), variable)
+    require_declared(schema, results)
     return variable_codes(codes, schema, asked)
 
 
@@ -64,10 +64,12 @@ def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Cod
 
 def number_values(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, ValueNumbers]:
     """Number the values of those variables that have no public states, in frames as for :func:`encode`."""
-    found = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in variables}
-    for (variable, values), place in zip(found.items(), require_columns(column_names(frame), found), strict=True):
-        values.of_rows = _numbered(frame, place, values, Reader.of(schema, variable))
-    return found
+    results = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in variables}
+    for (variable, values), position in zip(
+        results.items(), require_columns(column_names(frame), results), strict=True
+    ):
+        values.of_rows = _numbered(frame, position, values, Reader.of(schema, variable))
+    return results
 
 
 def _numbered(frame: Any, place: int, values: ValueNumbers, reader: Reader) -> Integers:
@@ -99,8 +101,8 @@ def column_at(frame: Any, place: int) -> Any:
 
 def id_column(frame: Any, name: str) -> Any:
     """Return a column of ids with unchanged values: missing ones are None or NaN, integers stay integers."""
-    (place,) = require_columns(column_names(frame), [name], "Unit")
-    return sealed(lambda: _ids(column_at(frame, place), name), f"the column {name!r} of units")
+    (position,) = require_columns(column_names(frame), [name], "Unit")
+    return sealed(lambda: _ids(column_at(frame, position), name), f"the column {name!r} of units")
 
 
 def _ids(given: Any, name: str) -> Any:
@@ -123,7 +125,7 @@ def _ids(given: Any, name: str) -> Any:
     return objects(listed_cells(column))
 
 
-MOST_RECORDS = 2**31
+MAX_RECORDS = 2**31
 
 
 def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
@@ -137,11 +139,11 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
             f"Numbers with bounds are read from a frame in memory (pandas, Polars, PyArrow), got "
             f"{type(frame).__name__}: read or collect it first."
         ) from None
-    places = dict(zip(schema.bounds, require_columns(names, schema.bounds), strict=True))
-    if frame.shape[0] > MOST_RECORDS:
+    positions = dict(zip(schema.bounds, require_columns(names, schema.bounds), strict=True))
+    if frame.shape[0] > MAX_RECORDS:
         raise SchemaError("Numbers with bounds are read for at most 2**31 records.")
     return sealed(
-        lambda: {v: _steps(column_at(frame, places[v]), v, ends) for v, ends in schema.bounds.items()},
+        lambda: {v: _steps(column_at(frame, positions[v]), v, ends) for v, ends in schema.bounds.items()},
         "the numbers with bounds",
     )
 

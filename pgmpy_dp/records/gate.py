@@ -94,13 +94,13 @@ def open_records(
         from pgmpy_dp.records.csv_reading import encode_csv  # imports compiled code that other sources do not need
 
         column = None if unit is None else unit.column
-        found = sealed(lambda: encode_csv(records, schema, asked, column, weights), str(records.path))
-        return EncodedRecords.bounded(found.codes, schema, found.labels, unit, found.values, found.parts)
+        result = sealed(lambda: encode_csv(records, schema, asked, column, weights), str(records.path))
+        return EncodedRecords.bounded(result.codes, schema, result.labels, unit, result.values, result.parts)
     lazy = sealed(lambda: lazy_source(records, unit), "the columns of the records")
     if lazy is not None:
         names, source = lazy
-        places = dict(zip(columns, require_columns(names, columns), strict=True))
-        return StreamedRecords.open(source(places), schema, asked, unit, weights)
+        positions = dict(zip(columns, require_columns(names, columns), strict=True))
+        return StreamedRecords.open(source(positions), schema, asked, unit, weights)
     codes, values = encode(records, schema, asked), number_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
     return EncodedRecords.bounded(codes, schema, labels, unit, values, _parts(records, weights))
@@ -110,8 +110,8 @@ def _parts(records: Any, weights: Weights | None) -> NDArray[np.int64] | None:
     """Read the weights of a frame in memory."""
     if weights is None:
         return None
-    (place,) = require_columns(column_names(records), [weights.column], "The column of weights")
-    return sealed(lambda: weights.parts(column_at(records, place)), f"the column {weights.column!r} of weights")
+    (position,) = require_columns(column_names(records), [weights.column], "The column of weights")
+    return sealed(lambda: weights.parts(column_at(records, position)), f"the column {weights.column!r} of weights")
 
 
 def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:

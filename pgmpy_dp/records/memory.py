@@ -38,7 +38,7 @@ _PRODUCT, _WIDEST = 2**23, 2**12
 # Cells of a product of indicators that take less time than one table, with a margin: two for binary variables.
 _TABLES_BY_PRODUCT = 64
 # Largest total of ready-made counts: times 2**22 (a contrast, or a quantile's parts) it still fits 64 bits.
-_MOST_COUNTED = 2**40
+_MAX_COUNTED = 2**40
 
 
 def count_all(
@@ -108,11 +108,11 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
         alike.setdefault(tuple(states[variable] for variable in clique), []).append(clique)
     for shape, members in alike.items():
         # Index 0 of an axis stands for all records until the counts of the other states are taken off.
-        place = [
+        position = [
             np.array([[0, *range(firsts[c[axis]], firsts[c[axis]] + r - 1)] for c in members])
             for axis, r in enumerate(shape)
         ]
-        one, *other = place
+        one, *other = position
         counts = exact[one[:, :, None], other[0][:, None, :]] if other else exact[one, 0]
         for axis in range(1, counts.ndim):
             before: tuple[Any, ...] = (slice(None),) * axis
@@ -135,8 +135,8 @@ def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Code
     for column in columns:
         states = int(column.max(initial=0)) + 1
         if numbers * states > 2**62:
-            found, groups = np.unique(groups, return_inverse=True)
-            numbers = found.size
+            result, groups = np.unique(groups, return_inverse=True)
+            numbers = result.size
         groups = groups * states + column
         numbers *= states
     _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
@@ -287,13 +287,13 @@ def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> di
             f"of the schema, in its order. Got dtype {array.dtype} and {array.ndim} dimensions"
             f"{f' with {array.shape[1]} columns' if array.ndim == 2 else ''}."
         )
-    codes, found = {}, {}
+    codes, results = {}, {}
     for variable in variables:
         column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
         outside = (column < 0) | (column >= states)
-        places = np.where(outside, UNDECLARED, np.where(outside, 0, column).astype(np.int64))
-        codes[variable], found[variable] = settled(places, Reader.of(schema, variable))
-    require_declared(schema, found)
+        positions = np.where(outside, UNDECLARED, np.where(outside, 0, column).astype(np.int64))
+        codes[variable], results[variable] = settled(positions, Reader.of(schema, variable))
+    require_declared(schema, results)
     return codes
 
 
@@ -313,7 +313,7 @@ def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecord
                 f"The ready-made table of {clique} must hold whole numbers and have shape {schema.shape(clique)}, "
                 f"got dtype {table.dtype} and shape {table.shape}."
             )
-        if (table < 0).any() or table.sum(dtype=np.float64) > _MOST_COUNTED:
+        if (table < 0).any() or table.sum(dtype=np.float64) > _MAX_COUNTED:
             raise SchemaError(
                 f"The ready-made table of {clique} has counts that are negative, or more than 2**40 in all."
             )

@@ -134,11 +134,11 @@ def _in_zones(table: Any, zones: Iterable[str | None]) -> Any:
     """State the time zones of the columns that a table begins with; a column without one is unchanged."""
     import pyarrow
 
-    for place, zone in enumerate(zones):
-        times = table.column(place)
+    for position, zone in enumerate(zones):
+        times = table.column(position)
         if zone is not None and pyarrow.types.is_timestamp(times.type):
             named = times.cast(pyarrow.timestamp(times.type.unit, zone))
-            table = table.set_column(place, table.field(place).with_type(named.type), named)
+            table = table.set_column(position, table.field(position).with_type(named.type), named)
     return table
 
 
@@ -163,22 +163,22 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
-    found: dict[Layout, list[str]] = {}
+    results: dict[Layout, list[str]] = {}
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")  # days of times do not depend on where this runs
     for file in files:
-        found.setdefault(_layout(connection, file), []).append(str(file))
+        results.setdefault(_layout(connection, file), []).append(str(file))
     parts = []
-    for layout, paths in found.items():
-        places = dict(zip(columns, require_columns([name for name, *_ in layout], columns), strict=True))
-        for column, place in places.items():
-            if layout[place][1]:
+    for layout, paths in results.items():
+        positions = dict(zip(columns, require_columns([name for name, *_ in layout], columns), strict=True))
+        for column, position in positions.items():
+            if layout[position][1]:
                 _refuse_converted(paths[0], column)
-        types = {column: _type(layout[place][2]) for column, place in places.items()}
-        zones = {column: layout[place][3] for column, place in places.items()}
+        types = {column: _type(layout[position][2]) for column, position in positions.items()}
+        zones = {column: layout[position][3] for column, position in positions.items()}
         for column, zone in zones.items():
             _require_known(zone, paths[0], column)
-        parts.append(Part(tuple(paths), places, types, zones))
+        parts.append(Part(tuple(paths), positions, types, zones))
     _require_alike(path, parts, columns, unit)
     return ParquetSource(connection, tuple(parts), unit)
 
@@ -211,8 +211,8 @@ def _files(folder: Path) -> list[Path]:
                 f"{folder}: {file.name} is hidden, and most programs skip such files: delete or move it, or "
                 "rename it if its records should be counted."
             )
-        found = file.stat()
-        other = known.setdefault((found.st_dev, found.st_ino), file)
+        result = file.stat()
+        other = known.setdefault((result.st_dev, result.st_ino), file)
         if other is not file:
             raise SchemaError(
                 f"{folder}: {other.name} and {file.name} are the same file, whose records would be counted twice: "

@@ -79,12 +79,12 @@ class Tally:
 
         The parts that rows weigh come last, if there are weights.
         """
-        found = [
-            positions(column_at(batch, place), reader).astype(smallest_type(reader.states), copy=False)
-            for place, reader in enumerate(self._readers.values())
+        results = [
+            positions(column_at(batch, position), reader).astype(smallest_type(reader.states), copy=False)
+            for position, reader in enumerate(self._readers.values())
         ]
         weighed = [] if self.weights is None else [self.weights.parts(column_at(batch, len(self.variables)))]
-        return [*found, *weighed]
+        return [*results, *weighed]
 
     def bounds(self, batch: Any) -> list[Numbers]:
         """Return what a batch states about each row's unit."""
@@ -93,11 +93,11 @@ class Tally:
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Numbers:
         """Count cells that were read, using the bounds of their rows."""
-        codes, found = {}, []
+        codes, results = {}, []
         weights = None if self.weights is None else cells[-1].astype(np.int64)
-        for (variable, reader), places in zip(self._readers.items(), cells[: len(self.variables)], strict=True):
-            codes[variable], marks = settled(places, reader)
-            found += [marks.missing, marks.undeclared]
+        for (variable, reader), read in zip(self._readers.items(), cells[: len(self.variables)], strict=True):
+            codes[variable], marks = settled(read, reader)
+            results += [marks.missing, marks.undeclared]
         rows = next(iter(codes.values())).size
         units, nobody = rows, 0
         if self.has_unit:
@@ -112,7 +112,7 @@ class Tally:
                 weights = None if weights is None else weights[kept]
         used = {variable for clique in self.cliques for variable in clique}
         tables = count_all(variable_codes(codes, self.schema, used), self.schema, self.cliques, weights)
-        return np.concatenate([[rows, units, nobody, *found], *(table.ravel() for table in tables.values())]).astype(
+        return np.concatenate([[rows, units, nobody, *results], *(table.ravel() for table in tables.values())]).astype(
             np.int64
         )
 
@@ -196,10 +196,10 @@ class ValueTally:
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> CountedValues:
         """Count cells that were read, using the bounds of their rows."""
-        places, values = cells
+        positions, values = cells
         counts = Counter(values[self.tally.kept(bounds)] if self.tally.has_unit else values)
         del counts[None]
-        return CountedValues(self.variables[0], self.tally.count([places], bounds), dict(counts))
+        return CountedValues(self.variables[0], self.tally.count([positions], bounds), dict(counts))
 
     def empty(self) -> CountedValues:
         """Return the tally of no rows."""
@@ -242,8 +242,8 @@ class StreamedRecords:
         """Count the records in each cell of each clique; axes in clique order, states in schema order."""
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
         tally = _tally(self.schema, used, tuple(cliques), self.unit, self.weights)
-        found, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
-        self._require_same(found)
+        result, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
+        self._require_same(result)
         return tables
 
     def value_counts(self, variable: str) -> ValueCounts:

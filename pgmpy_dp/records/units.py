@@ -48,7 +48,7 @@ class Unit:
 def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
     """Check the unit that a caller asks for; None where records are units of their own."""
     if max_rows is not None:
-        max_rows = whole_number("max_rows", max_rows, most=2**31 - 1)
+        max_rows = whole_number("max_rows", max_rows, maximum=2**31 - 1)
     if column is None:
         if max_rows is not None:
             raise ValueError("max_rows bounds the rows of a unit: name the column that identifies units, unit=...")
@@ -117,12 +117,12 @@ def number_ids(name: str, *columns: Any) -> NDArray[np.int64]:
         return np.asarray(pd.factorize(whole)[0], dtype=np.int64)
     numbers: dict[Hashable, int] = {None: -1}
     try:
-        found = [numbers.setdefault(own, len(numbers) - 1) for column in columns for own in _keys(column)]
+        results = [numbers.setdefault(own, len(numbers) - 1) for column in columns for own in _keys(column)]
     except _NoIdError:
-        found = None
-    if found is None:  # raised outside of the handler, so that it does not carry the other error
+        results = None
+    if results is None:  # raised outside of the handler, so that it does not carry the other error
         raise no_ids(name)
-    return np.array(found, dtype=np.int64)
+    return np.array(results, dtype=np.int64)
 
 
 def no_ids(name: str) -> SchemaError:
@@ -173,13 +173,13 @@ def _own(value: Any) -> Hashable:
     """Return the key of an id, which depends only on the id."""
     if type(value) is str:
         return value
-    found = key(value)
-    if found == EMPTY:
+    result = key(value)
+    if result == EMPTY:
         return None
-    if found[0] is str:
-        return str(found[1])
-    if found != STRANGE and found[0] is not datetime.date:  # times of one day are different ids
-        return found
+    if result[0] is str:
+        return str(result[1])
+    if result != STRANGE and result[0] is not datetime.date:  # times of one day are different ids
+        return result
     kind = type(value)
     if kind is pd.Timestamp:
         return _instants([value.asm8], value.tzinfo is not None)[0]

@@ -45,9 +45,9 @@ class ValueNumbers:
         """Number the cells of a column in memory."""
         rows, values = undeclared(column, reader)
         known: dict[Any, int] = {}
-        found = np.full(len(column), -1, dtype=np.int32)
-        found[rows] = np.fromiter((self._number(value, reader, known) for value in values), np.int32, rows.size)
-        return found
+        result = np.full(len(column), -1, dtype=np.int32)
+        result[rows] = np.fromiter((self._number(value, reader, known) for value in values), np.int32, rows.size)
+        return result
 
     def _number(self, value: Any, reader: Reader, known: dict[Any, int]) -> int:
         if type(value) is not str and type(value) is not int:

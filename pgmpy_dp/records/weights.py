@@ -79,7 +79,7 @@ def checked_weights(column: Any, largest: Any) -> Weights | None:
             "Weights need a public largest weight, to which noise is scaled; larger ones are clipped: "
             "give largest_weight."
         )
-    require_number(least=1e-100, most=1e100)("largest_weight", largest)
+    require_number(minimum=1e-100, maximum=1e100)("largest_weight", largest)
     return Weights(column, float(largest))
 
 

@@ -237,8 +237,8 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
         if sum(sizes) * columns.shortest > csv_size:
             raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the {checked.kind} need.")
         with archive.open(members[MEASUREMENTS]) as member:
-            found = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
-        parts = np.split(found["value"], np.cumsum(sizes)[:-1]) if sizes else []
+            result = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
+        parts = np.split(result["value"], np.cumsum(sizes)[:-1]) if sizes else []
         with contents_named():
             require_costs(contents)
             if contents["format_version"] < NAMED_COSTS:
@@ -247,9 +247,9 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
                 {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
             )
         # Variances computed elsewhere may differ in the last digits.
-        if sizes and "variance" in found:
+        if sizes and "variance" in result:
             expected = [each for _, each in release.measurements() if each is not None]
-            if not np.allclose(found["variance"], np.concatenate(expected), rtol=1e-9, atol=0.0):
+            if not np.allclose(result["variance"], np.concatenate(expected), rtol=1e-9, atol=0.0):
                 raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
         return release
 
@@ -265,7 +265,7 @@ def damage_named() -> Iterator[None]:
         raise ReleaseFormatError(f"the zip file is damaged or altered ({str(error)[:200]}): get it again.") from error
 
 
-def check_ending(handle: IO[bytes], most: int, otherwise: str) -> int:
+def check_ending(handle: IO[bytes], maximum: int, otherwise: str) -> int:
     """Check the last bytes of the zip, so that zipfile never reads a directory of unlimited size; count its members."""
     size = handle.seek(0, os.SEEK_END)
     handle.seek(max(size - 42, 0))
@@ -280,7 +280,7 @@ def check_ending(handle: IO[bytes], most: int, otherwise: str) -> int:
     disk, directory_disk, here, entries, directory, _, comment = struct.unpack("<4H2LH", tail[-18:])
     if disk or directory_disk or comment or tail[:4] == b"PK\x06\x07":
         raise ReleaseFormatError("not a release file: the zip has a comment, several disks or 64-bit extensions.")
-    if here != entries or not 2 <= entries <= most or directory > MAX_DIRECTORY_BYTES:
+    if here != entries or not 2 <= entries <= maximum or directory > MAX_DIRECTORY_BYTES:
         raise ReleaseFormatError(otherwise)
     return int(entries)
 
@@ -320,27 +320,27 @@ def _read_measurements(member: IO[bytes], columns: _Columns, sizes: NDArray[np.i
     if member.read(len(columns.header)) != columns.header:
         raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {columns.header.decode().strip()}.")
     size = int(sizes.sum())
-    found = {name: np.empty(size, columns.dtype[name]) for name in (columns.dtype.names or ())[2:]}
+    results = {name: np.empty(size, columns.dtype[name]) for name in (columns.dtype.names or ())[2:]}
     ends, done, rest = np.cumsum(sizes), 0, b""
     for block in _blocks(member):
         complete, newline, rest = (rest + block).rpartition(b"\n")
         if len(rest) > _LONGEST_ROW:
             raise ReleaseFormatError(f"{MEASUREMENTS}: a row is longer than any row can be.")
         rows = _parsed_rows(complete + newline, columns, done)
-        places = np.arange(done, done + rows.size)
+        positions = np.arange(done, done + rows.size)
         if done + rows.size > size:
             raise ReleaseFormatError(f"{MEASUREMENTS} has more rows than the cliques have cells.")
-        cliques = np.searchsorted(ends, places, side="right")
-        cells = places - (ends - sizes)[cliques]
+        cliques = np.searchsorted(ends, positions, side="right")
+        cells = positions - (ends - sizes)[cliques]
         wrong = np.flatnonzero((rows["clique"] != cliques) | (rows["cell"] != cells))
         if wrong.size:
             raise ReleaseFormatError(f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order.")
-        for name, numbers in found.items():
-            numbers[places] = rows[name]
+        for name, numbers in results.items():
+            numbers[positions] = rows[name]
         done += rows.size
     if rest or done < size:
         raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows; {size} are needed.")
-    return found
+    return results
 
 
 def _parsed_rows(block: bytes, columns: _Columns, done: int) -> NDArray[Any]:

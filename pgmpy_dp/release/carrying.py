@@ -22,7 +22,7 @@ from pgmpy_dp.release.kinds import Release, interpreted, joint_guarantee
 SUFFIX = ".zip"
 MODEL = "model.json"
 MODEL_AT = 30 + len(MODEL)  # offset of the model, which is the first member, after its header
-MOST_RELEASES = 16
+MAX_RELEASES = 16
 _WANTED = (
     f"not a model that carries its release: the zip must hold {MODEL}, release-1.zip and so on. A release by "
     "itself is read by Release.load."
@@ -41,8 +41,8 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, carried: Release 
     if carried is None:
         raise ValueError(f"{path}: the network has no release for a {SUFFIX} file to carry: end its name in .json.")
     releases = (carried,) if isinstance(carried, Release) else carried
-    if not 1 <= len(releases) <= MOST_RELEASES:
-        raise ValueError(f"A model carries 1 to {MOST_RELEASES} releases.")
+    if not 1 <= len(releases) <= MAX_RELEASES:
+        raise ValueError(f"A model carries 1 to {MAX_RELEASES} releases.")
     with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
         archive.writestr(stored_member(MODEL), model)
         for number, release in enumerate(releases, 1):
@@ -70,7 +70,7 @@ def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, .
     """Read what `write_carrying` wrote, and check its releases; ReleaseFormatError if anything is wrong."""
     with Path(path).open("rb") as handle:
         try:
-            stated = check_ending(handle, 1 + MOST_RELEASES, _WANTED)
+            stated = check_ending(handle, 1 + MAX_RELEASES, _WANTED)
             with damage_named(), zipfile.ZipFile(handle) as archive:
                 members = archive.infolist()
                 releases = [f"release-{number}.zip" for number in range(1, len(members))]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.blocks import LEAST_SCALE, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import MIN_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import MAX_SCALE, laplace_variance
@@ -30,10 +30,10 @@ from pgmpy_dp.release.contrasts import (
     places,
     residual_sensitivity,
 )
-from pgmpy_dp.release.kinds import Release, checked_total, frozen_array, holding_cliques
+from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array
 from pgmpy_dp.schema import Clique, Schema
 
-_MOST_PARTS, _MOST_MULTIPLE = 2**10, 2**22
+_MAX_PARTS, _MAX_MULTIPLE = 2**10, 2**22
 
 
 class MeasuredCoefficients(Release):
@@ -102,7 +102,7 @@ class MeasuredCoefficients(Release):
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
         """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
-        holding_cliques(self.cliques, clique)
+        cliques_containing(self.cliques, clique)
         return self.table(clique), self.variance(clique)
 
     def contents(self) -> dict[str, Any]:
@@ -250,12 +250,12 @@ class NoisyCoefficients(
     @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:
         """The variance of the noise in every integer coefficient, by subset."""
-        found = {}
+        results = {}
         for subset in self.values:
             scales = noise_scales(self.schema, subset, self.scale)
-            distinct, places = np.unique(scales, return_inverse=True)
-            found[subset] = np.array([laplace_variance(s) for s in distinct])[places].reshape(scales.shape)
-        return MappingProxyType(found)
+            distinct, positions = np.unique(scales, return_inverse=True)
+            results[subset] = np.array([laplace_variance(s) for s in distinct])[positions].reshape(scales.shape)
+        return MappingProxyType(results)
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
@@ -361,7 +361,7 @@ class NoisyResiduals(
         try:
             return residual_variance(self.schema, self.scales, clique)
         except KeyError:
-            holding_cliques(self.cliques, clique)  # raises with the measured cliques
+            cliques_containing(self.cliques, clique)  # raises with the measured cliques
             raise
 
     def noise(self, clique: Clique) -> tuple[float, float]:
@@ -384,9 +384,9 @@ class NoisyResiduals(
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""
-        found = super().contents()
+        result = super().contents()
         noise = [{"scale": scale, "parts": self.parts(subset)} for subset, scale in self.scales.items()]
-        return found | {"subsets": [each | more for each, more in zip(found["subsets"], noise, strict=True)]}
+        return result | {"subsets": [each | more for each, more in zip(result["subsets"], noise, strict=True)]}
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
@@ -406,7 +406,7 @@ def coefficient_parts(schema: Schema, subset: Clique) -> int:
     bits.
     """
     largest = math.prod(int(abs(contrasts(schema.cardinality(variable)).values).max()) for variable in subset)
-    return int(min(_MOST_PARTS, 2 ** ((_MOST_MULTIPLE // largest).bit_length() - 1)))
+    return int(min(_MAX_PARTS, 2 ** ((_MAX_MULTIPLE // largest).bit_length() - 1)))
 
 
 def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
@@ -423,12 +423,12 @@ def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Cl
     """Compute the noise variance of every cell of a clique's table; KeyError if a subset has no scale."""
     varied = varied_variables(schema, clique)
     sizes = {variable: schema.cardinality(variable) for variable in varied}
-    found = 0.0
+    result = 0.0
     for size in range(len(varied) + 1):
         for subset in combinations(varied, size):
             scale = scales[subset] if subset else scales.get((), 0.0)  # 0 if the number of records is public
-            found += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
-    return found
+            result += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
+    return result
 
 
 def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours: str, delta: float) -> float:
@@ -436,14 +436,14 @@ def residual_epsilon(schema: Schema, scales: Mapping[Clique, float], neighbours:
     drawn = [
         coefficient_scales(schema, each, scale) * coefficient_parts(schema, each) for each, scale in scales.items()
     ]
-    least, largest = min(float(each.min()) for each in drawn), max(float(each.max()) for each in drawn)
-    if not LEAST_SCALE <= least <= largest <= MAX_SCALE:
+    minimum, largest = min(float(each.min()) for each in drawn), max(float(each.max()) for each in drawn)
+    if not MIN_SCALE <= minimum <= largest <= MAX_SCALE:
         raise ValueError(
             f"Noise of {min(scales.values()):.3g} to {max(scales.values()):.3g} records is too small or too large for "
             "64-bit integers: choose other scales."
         )
     squared = 2.0 * residual_rho(schema, scales, neighbours)
-    return decimal_above(Fraction(discrete_gaussian_epsilon(squared, least, delta)))
+    return decimal_above(Fraction(discrete_gaussian_epsilon(squared, minimum, delta)))
 
 
 def residual_rho(schema: Schema, scales: Mapping[Clique, float], neighbours: str) -> float:

@@ -201,20 +201,20 @@ def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[
 
 def _replacement_bound(weights: Mapping[Subset, float], cardinalities: Mapping[str, int]) -> float:
     """Bound the sum over subsets of weight * (1 - prod u_i) over all u_i in {1, -1 / (n_i - 1)}."""
-    place = {v: number for number, v in enumerate(dict.fromkeys(v for subset in weights for v in subset))}
-    values = np.array([[1.0, -1.0 / (cardinalities[v] - 1.0)] for v in place])
-    single, pairs, others = np.zeros(len(place)), np.zeros((len(place), len(place))), 0.0
+    position = {v: number for number, v in enumerate(dict.fromkeys(v for subset in weights for v in subset))}
+    values = np.array([[1.0, -1.0 / (cardinalities[v] - 1.0)] for v in position])
+    single, pairs, others = np.zeros(len(position)), np.zeros((len(position), len(position))), 0.0
     by_sets = 0.0
     for subset, weight in weights.items():
-        least = weight * min(values[place[v], 1] for v in subset)
-        by_sets += weight - least
-        at = [place[v] for v in subset]
+        minimum = weight * min(values[position[v], 1] for v in subset)
+        by_sets += weight - minimum
+        at = [position[v] for v in subset]
         if len(at) == 1:
             single[at] += weight
         elif len(at) == 2:
             pairs[at, at[::-1]] += weight
         else:
-            others += least
+            others += minimum
     lengths = np.where(pairs.any(axis=1), pairs.sum(axis=1), 1.0)  # divided by these, the form is nearly of rank one
     eigenvalues = np.linalg.eigvalsh(pairs / np.multiply.outer(lengths, lengths))
     diagonal = (1e-12 * np.abs(eigenvalues).max() - eigenvalues[0]) * lengths**2
@@ -289,8 +289,8 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
 
     Raises SchemaError if a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
     """
-    place = places(schema)
-    found: set[Clique] = set()
+    position = places(schema)
+    results: set[Clique] = set()
     visited = 0
     for clique in schema.require(cliques):
         for variable in clique:
@@ -301,15 +301,15 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
                 )
         if schema.cells(clique) > MAX_COEFFICIENTS:
             _refuse_size(schema.cells(clique), f"clique {clique} alone has")
-        varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=place.__getitem__)
+        varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=position.__getitem__)
         visited += 2 ** len(varied)
         if visited > 4 * MAX_COEFFICIENTS:
             _refuse_size(visited, "the cliques have up to")
-        found.update(subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
-    size = sum(math.prod(schema.cardinality(v) - 1 for v in subset) for subset in found)
+        results.update(subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
+    size = sum(math.prod(schema.cardinality(v) - 1 for v in subset) for subset in results)
     if size > MAX_COEFFICIENTS:
-        _refuse_size(size, f"the {len(found)} subsets of the cliques have")
-    return tuple(sorted(found, key=lambda subset: (len(subset), [place[v] for v in subset])))
+        _refuse_size(size, f"the {len(results)} subsets of the cliques have")
+    return tuple(sorted(results, key=lambda subset: (len(subset), [position[v] for v in subset])))
 
 
 def places(schema: Schema) -> dict[str, int]:

@@ -126,13 +126,13 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         self._keep_positive("floors", families)
         self._settle(power=_positive("power", self.power))
         for family in families:
-            least, shape = self.floors[family], self.schema.shape(family)
-            if least * shape[0] > 1 + _ROUNDING:
+            minimum, shape = self.floors[family], self.schema.shape(family)
+            if minimum * shape[0] > 1 + _ROUNDING:
                 raise ValueError(f"PosteriorDraws: {shape[0]} states leave no room for the floor of {family}.")
             for draw in self.draws:
                 table = draw[family]
                 # Comparisons with NaN are false, so NaN is refused.
-                if table.shape != shape or not (table >= least * (1 - _ROUNDING)).all():
+                if table.shape != shape or not (table >= minimum * (1 - _ROUNDING)).all():
                     raise ValueError(f"PosteriorDraws: {family} needs shape {shape}, and no cell below its floor.")
                 if not (np.abs(table.sum(axis=0) - 1) <= _ROUNDING).all():
                     raise ValueError(f"PosteriorDraws: the rows of {family} must sum to 1.")
@@ -287,10 +287,10 @@ def _number(contents: Mapping[str, Any]) -> int:
 
 
 def _entries(contents: Mapping[str, Any]) -> list[Any]:
-    found: list[Any] = entry(contents, "families", list)
-    if not found:
+    results: list[Any] = entry(contents, "families", list)
+    if not results:
         raise ValueError("draws have at least one family.")
-    return found
+    return results
 
 
 def _split(arrays: Mapping[Clique, Floats], number: int) -> tuple[dict[Clique, Floats], ...]:

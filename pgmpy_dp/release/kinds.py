@@ -37,7 +37,7 @@ from pgmpy_dp.release.contrasts import Floats
 from pgmpy_dp.schema import Clique, Schema, State
 
 # Least variance of noise, that of half a record: less is negligible beside sampling, and badly conditioned.
-LEAST_VARIANCE = 0.25
+MIN_VARIANCE = 0.25
 # Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones,
 # and the standard deviations that noise exceeds with it.
 _LEVEL = 1e-7
@@ -289,8 +289,8 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     expected = {"format_version", "kind", "schema", "guarantee"} | kind.properties
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
-    found = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
-    return replace(found, kind=kind.kind, drawn=kind.drawn)
+    result = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
+    return replace(result, kind=kind.kind, drawn=kind.drawn)
 
 
 def noise_law(guarantee: Guarantee) -> str:
@@ -336,7 +336,7 @@ def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
     return copy
 
 
-def holding_cliques(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
+def cliques_containing(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
     """Return the measured cliques that contain a clique; ValueError if none does."""
     wanted, measured = set(clique), tuple(measured)
     holding = [each for each in measured if wanted <= set(each)]
@@ -360,8 +360,8 @@ def joint_guarantee(releases: Iterable[Release]) -> Guarantee:
 
 def found_states(sources: Iterable[Any]) -> dict[str, Guarantee]:
     """Return what finding the states of each variable cost, for those that the schema of a source found in records."""
-    found = [own.found for own in (getattr(source, "schema", None) for source in sources) if isinstance(own, Schema)]
-    return {v: learned(*(own.get(v) for own in found)) for v in dict.fromkeys(v for own in found for v in own)}
+    results = [own.found for own in (getattr(source, "schema", None) for source in sources) if isinstance(own, Schema)]
+    return {v: learned(*(own.get(v) for own in results)) for v in dict.fromkeys(v for own in results for v in own)}
 
 
 def refuse_repeated(releases: Sequence[Release]) -> None:
@@ -379,7 +379,7 @@ def refuse_exact(release: Release) -> None:
 def warn_of_other_records(releases: Sequence[Release]) -> None:
     """Warn about releases that are read together and count different numbers of records, far beyond their noise."""
     for one, other in combinations(releases, 2):
-        apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, LEAST_VARIANCE)
+        apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, MIN_VARIANCE)
         if apart > max(_FARTHEST[one.law], _FARTHEST[other.law]) * math.sqrt(variance):
             warnings.warn(
                 f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "

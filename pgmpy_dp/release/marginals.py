@@ -22,8 +22,8 @@ from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, p
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
+    cliques_containing,
     frozen_array,
-    holding_cliques,
     warn_of_other_records,
 )
 from pgmpy_dp.schema import Clique, Schema
@@ -63,14 +63,14 @@ class IndependentTables:
         """The measured cliques, in order."""
         return tuple(self.tables)
 
-    def holding_clique(self, clique: Clique) -> Clique:
+    def clique_containing(self, clique: Clique) -> Clique:
         """Return the measured clique from which a clique's table is read: the least noisy that contains it."""
-        holding = holding_cliques(self.tables, clique)
+        holding = cliques_containing(self.tables, clique)
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
         """Return the least noisy table of a clique, and the noise variance of its cells."""
-        measured = self.holding_clique(clique)
+        measured = self.clique_containing(clique)
         table = margin(measured, (tables or self.tables)[measured], clique).astype(np.float64)
         return table, self._summed_variance(measured, clique)
 
@@ -343,12 +343,12 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         ([32.0, 68.0], [32.0, 68.0])
         """
         schema = self.schema
-        place = {variable: number for number, variable in enumerate(schema.variables)}
+        position = {variable: number for number, variable in enumerate(schema.variables)}
         sums: dict[Clique, NDArray[np.float64]] = {}
         weights: dict[Clique, float] = {}
         for clique, table in self.tables.items():
             weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
-            ordered = sorted(clique, key=place.__getitem__)
+            ordered = sorted(clique, key=position.__getitem__)
             full = transform(margin(clique, table, ordered), schema.shape(ordered))
             for subset in downward_closure(schema, [clique]):
                 part = weight * full[subset_index(ordered, subset)]
@@ -372,7 +372,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
 
     def _entries(self) -> Iterator[dict[str, Any]]:
         """State the tables one by one, or where there are very many, those of one shape and scale together."""
-        place = places(self.schema)
+        position = places(self.schema)
 
         def kind(clique: Clique) -> tuple[list[int], float, int | None]:
             shape = [self.schema.cardinality(variable) for variable in clique]
@@ -381,7 +381,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         for (shape, scale, among), alike in groupby(self.scales, kind):
             stated = {"shape": shape, "scale": scale} | ({} if among is None else {"chosen_among": among})
             if len(self.scales) > _LISTED:
-                yield {"positions": [place[variable] for clique in alike for variable in clique]} | stated
+                yield {"positions": [position[variable] for clique in alike for variable in clique]} | stated
             else:
                 yield from ({"variables": list(clique)} | stated for clique in alike)
 
@@ -439,10 +439,11 @@ def _stated_cliques(schema: Schema, stated: Any) -> list[Clique]:
     names, places_of, size = list(places(schema)), entry(stated, "positions", list), len(entry(stated, "shape", list))
     if not places_of or not size or len(places_of) % size:
         raise ValueError("the positions of tables must be one for each of their axes.")
-    if not all(type(place) is int and 0 <= place < len(names) for place in places_of):
+    if not all(type(position) is int and 0 <= position < len(names) for position in places_of):
         raise ValueError(f"the positions of variables must be whole numbers from 0 to {len(names) - 1}.")
     return [
-        tuple(names[place] for place in places_of[start : start + size]) for start in range(0, len(places_of), size)
+        tuple(names[position] for position in places_of[start : start + size])
+        for start in range(0, len(places_of), size)
     ]
 
 

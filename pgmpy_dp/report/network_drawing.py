@@ -17,8 +17,8 @@ from pgmpy_dp._names import printable
 
 WIDTH, HEIGHT = 132.0, 34.0  # of a box, in pixels
 GAP_X, GAP_Y, MARGIN = 26.0, 58.0, 14.0
-MOST_NODES = 200
-MOST_ACROSS = 8  # boxes in a row, the width of a page
+MAX_NODES = 200
+MAX_ACROSS = 8  # boxes in a row, the width of a page
 _LONGEST = 17  # letters in a box
 
 Point = tuple[float, float]
@@ -96,7 +96,7 @@ def draw(graph: nx.Graph, nodes: Mapping[str, str | None] = EMPTY, edges: Mappin
 def shortened(names: Iterable[str]) -> dict[str, str]:
     """Cut names so that they fit in a box and stay different: at their ends, else in their middles, else by number."""
     full, half = {name: printable(name) for name in names}, _LONGEST // 2 - 1
-    number = {name: place for place, name in enumerate(full, 1)}
+    number = {name: position for position, name in enumerate(full, 1)}
 
     def middle(name: str) -> str:
         return f"{full[name][:half]}…{full[name][-half:]}"
@@ -104,32 +104,32 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
     def numbered(name: str) -> str:
         return f"{full[name][:half]}…{number[name]}"
 
-    found = {name: text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for name, text in full.items()}
+    results = {name: text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…" for name, text in full.items()}
     for cut in (middle, numbered):
-        taken = Counter(found.values())
-        found = {
+        taken = Counter(results.values())
+        results = {
             name: cut(name) if taken[short] > 1 and len(full[name]) > _LONGEST else short
-            for name, short in found.items()
+            for name, short in results.items()
         }
-    return found
+    return results
 
 
 def _packed(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
     """Lay out every component by itself, and put them on shelves as wide as a page, or as the widest of them."""
     parts = sorted(nx.weakly_connected_components(graph), key=lambda part: (-len(part), min(part)))
-    found = [_layered(graph.subgraph(part)) for part in parts]
-    reached = [np.array([*places.values(), *itertools.chain(*passed.values())]) for places, passed in found]
+    results = [_layered(graph.subgraph(part)) for part in parts]
+    reached = [np.array([*positions.values(), *itertools.chain(*passed.values())]) for positions, passed in results]
     lefts = [points[:, 0].min() - WIDTH / 2 for points in reached]
     sizes = [np.ptp(points, axis=0) + np.array([WIDTH, HEIGHT]) for points in reached]
-    widest = max(MOST_ACROSS * (WIDTH + GAP_X), *(width for width, _ in sizes))
+    widest = max(MAX_ACROSS * (WIDTH + GAP_X), *(width for width, _ in sizes))
     centres: dict[str, Point] = {}
     between: dict[Edge, list[Point]] = {}
     across = down = lowest = 0.0
-    for (places, passed), left, (width, height) in zip(found, lefts, sizes, strict=True):
+    for (positions, passed), left, (width, height) in zip(results, lefts, sizes, strict=True):
         if across + width > widest:
             across, down = 0.0, lowest
         right = across - left
-        centres |= {node: (x + right, y + down) for node, (x, y) in places.items()}
+        centres |= {node: (x + right, y + down) for node, (x, y) in positions.items()}
         between |= {edge: [(x + right, y + down) for x, y in points] for edge, points in passed.items()}
         across += width + GAP_X
         lowest = max(lowest, down + height + GAP_Y)
@@ -150,22 +150,22 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
     for edge in sorted(chains):
         nx.add_path(steps, chains[edge])
     rows: list[list[Place]] = [[] for _ in range(1 + max(layer.values()))]
-    for place in sorted(steps, key=lambda place: isinstance(place, tuple)):
-        if isinstance(place, tuple):  # where all else is even, edges pass in the middle of a row
-            rows[place[1]].insert(len(rows[place[1]]) // 2, place)
+    for position in sorted(steps, key=lambda position: isinstance(position, tuple)):
+        if isinstance(position, tuple):  # where all else is even, edges pass in the middle of a row
+            rows[position[1]].insert(len(rows[position[1]]) // 2, position)
         else:
-            rows[layer[place]].append(place)
-    across = {place: float(i) for row in rows for i, place in enumerate(row)}
+            rows[layer[position]].append(position)
+    across = {position: float(i) for row in rows for i, position in enumerate(row)}
     for sweep in range(100):
         before, order = (steps.predecessors, rows) if sweep % 2 == 0 else (steps.successors, rows[::-1])
         for row in order:
             wanted = {p: float(np.mean([across[other] for other in before(p)] or across[p])) for p in row}
             row.sort(key=wanted.__getitem__)
-            widths = [GAP_X if isinstance(place, tuple) else WIDTH for place in row]
+            widths = [GAP_X if isinstance(position, tuple) else WIDTH for position in row]
             offsets = np.cumsum([0.0, *((one + other) / 2 + GAP_X for one, other in itertools.pairwise(widths))])
-            placed = isotonic_regression([wanted[place] for place in row] - offsets).x + offsets
+            placed = isotonic_regression([wanted[position] for position in row] - offsets).x + offsets
             across.update(zip(row, placed.tolist(), strict=True))
-    at = {place: (across[place], i * (HEIGHT + GAP_Y)) for i, row in enumerate(rows) for place in row}
+    at = {position: (across[position], i * (HEIGHT + GAP_Y)) for i, row in enumerate(rows) for position in row}
     return {node: at[node] for node in graph}, {edge: [at[p] for p in chain[1:-1]] for edge, chain in chains.items()}
 
 
@@ -178,8 +178,8 @@ def _rows(graph: nx.DiGraph) -> dict[str, int]:
     below = 0
     for _, nodes in sorted(layers.items()):
         nodes.sort(key=lambda node: graph.out_degree(node) > 0)
-        needed = -(-len(nodes) // MOST_ACROSS)
-        row |= {node: below + place * needed // len(nodes) for place, node in enumerate(nodes)}
+        needed = -(-len(nodes) // MAX_ACROSS)
+        row |= {node: below + position * needed // len(nodes) for position, node in enumerate(nodes)}
         below += needed
     return row
 
@@ -200,9 +200,9 @@ def _oriented(graph: nx.Graph) -> nx.DiGraph:
         component = graph.subgraph(part)
         nearness = nx.closeness_centrality(component)
         middle = max(sorted(part), key=lambda node: nearness[node])
-        found = [middle, *(node for _, node in nx.bfs_edges(component, middle, sort_neighbors=sorted))]
-        number = {node: i for i, node in enumerate(found)}
-        away.add_nodes_from(found)
+        results = [middle, *(node for _, node in nx.bfs_edges(component, middle, sort_neighbors=sorted))]
+        number = {node: i for i, node in enumerate(results)}
+        away.add_nodes_from(results)
         away.add_edges_from((a, b) if number[a] < number[b] else (b, a) for a, b in component.edges())
     return away
 

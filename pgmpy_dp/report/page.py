@@ -32,7 +32,7 @@ from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.reading import detail_of, law_of
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.report.network_drawing import MOST_NODES, Drawing, draw
+from pgmpy_dp.report.network_drawing import MAX_NODES, Drawing, draw
 from pgmpy_dp.report.tables import (
     MarginalNoise,
     PairMap,
@@ -48,7 +48,7 @@ from pgmpy_dp.schema import Clique, State
 if TYPE_CHECKING:
     import jinja2
 
-_MOST_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
+_MAX_SHARE = 10.0  # largest share shown as a number, since noise may exceed the records a thousandfold
 
 
 def promise(guarantee: Guarantee) -> str:
@@ -60,13 +60,13 @@ def promise(guarantee: Guarantee) -> str:
 def environment() -> jinja2.Environment:
     import jinja2
 
-    found = jinja2.Environment(
+    result = jinja2.Environment(
         loader=jinja2.PackageLoader("pgmpy_dp.report", "."),
         autoescape=True,  # names of variables and states are not trusted
         undefined=jinja2.StrictUndefined,
     )
-    found.filters |= {"number": rounded, "percent": _percent, "text": _text, "factor": _factor}
-    return found
+    result.filters |= {"number": rounded, "percent": _percent, "text": _text, "factor": _factor}
+    return result
 
 
 def rounded(value: float, digits: int = 4) -> str:
@@ -80,8 +80,8 @@ def rounded(value: float, digits: int = 4) -> str:
 
 def _percent(value: float, deviation: float | None = None) -> str:
     """Write a share with the digits that its noise leaves; one far above 1 as a bound."""
-    if abs(value) > _MOST_SHARE:
-        return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MOST_SHARE, value):,.0f} %"
+    if abs(value) > _MAX_SHARE:
+        return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MAX_SHARE, value):,.0f} %"
     if deviation:
         digits = min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)
         return f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # no negative zero
@@ -98,9 +98,9 @@ def _factor(epsilon: float) -> str:
     return rounded(math.exp(epsilon), 3) if epsilon < math.log(1e6) else "more than a million"
 
 
-MOST_STATES = 30  # rows shown of a variable's table; the others unfold
-MOST_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
-MOST_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
+MAX_STATES = 30  # rows shown of a variable's table; the others unfold
+MAX_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
+MAX_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
 FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
 
 
@@ -177,7 +177,7 @@ def render_report(
         raise ValueError("The mixture was fitted to another release, of another guarantee: report on that one.")
     guarantee = release.guarantee.after(learned(network))
     fits = [] if mixture is None or guarantee.mechanism == "none" else table_fits(release, mixture)
-    most = len(tables) if len(tables) <= 2 * MOST_TABLES else MOST_TABLES
+    limit = len(tables) if len(tables) <= 2 * MAX_TABLES else MAX_TABLES
     drawing = _drawing(release, network) if mixture is None else None
     fitted = {} if network is None else _fitted_marginals(release, network)
     check, untested = (None, "") if network is None or mixture is not None else _check(release, network)
@@ -205,7 +205,7 @@ def render_report(
             failed=[] if check is None else check.worst(12),
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
-            most=most,
+            limit=limit,
         )
     )
 
@@ -244,8 +244,8 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
         "points": _points(100.0 * marginal.deviation),
         "deviation": marginal.deviation,
         "numbers": _numbers(release, marginal, fitted),
-        "rows": rows[:MOST_STATES],
-        "further": rows[MOST_STATES:],
+        "rows": rows[:MAX_STATES],
+        "further": rows[MAX_STATES:],
     }
 
 
@@ -260,9 +260,9 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
     own = tuple(shares.tolist())
     shape = shape_of(bins, own, deviation, release.total, detail, law_of(release))  # type: ignore[arg-type]  # hashable
     mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
-    said = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
-    why = shape.untold
-    return said if why is None else f"{said} The mean is hardly told: {why}."
+    text = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
+    why = shape.unidentified
+    return text if why is None else f"{text} The mean is hardly told: {why}."
 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:
@@ -286,8 +286,8 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
         graph = nx.DiGraph() if isinstance(network, DiscreteBayesianNetwork) else nx.Graph()
         graph.add_nodes_from(network.nodes())
         graph.add_edges_from(network.edges())
-    crowded = network is None and graph.number_of_edges() > MOST_EDGES * len(graph)
-    if crowded or len(graph) > MOST_NODES:
+    crowded = network is None and graph.number_of_edges() > MAX_EDGES * len(graph)
+    if crowded or len(graph) > MAX_NODES:
         return None
 
     levels = {marginal.variable: marginal.level for marginal in marginal_noise(release)}
@@ -313,15 +313,15 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
                 "that the network was fitted to."
             )
     model = _with_release(network, release)
-    found = {}
+    results = {}
     with warnings.catch_warnings(), suppress(TreeTooLargeError):  # the page says itself whether the test of fit fails
         warnings.simplefilter("ignore")
         for variable in states:
             if variable in release.schema.states:
                 texts = list(map(str, states[variable]))
-                places = [texts.index(str(state)) for state in release.schema.states[variable]]
-                found[variable] = model.marginal([variable])[places]
-    return found
+                positions = [texts.index(str(state)) for state in release.schema.states[variable]]
+                results[variable] = model.marginal([variable])[positions]
+    return results
 
 
 def _with_release(network: Network, release: NoisyMarginals) -> PrivateNetwork:

@@ -68,12 +68,12 @@ def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan
 
 def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
     """List the tables of a release, those of which more is hidden first."""
-    found = (
+    result = (
         clique_noise(release, table.variables, table.cost)
         for table in Outlook.of_release(release).tables
         if not table.detail
     )
-    return sorted((table for table in found if table is not None), key=attrgetter("hidden"), reverse=True)
+    return sorted((table for table in result if table is not None), key=attrgetter("hidden"), reverse=True)
 
 
 def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
@@ -87,7 +87,7 @@ def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
     return result
 
 
-MOST_MAPPED = 100
+MAX_MAPPED = 100
 _LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
 _OFTEN = 0.8416  # upper 20 % quantile of the standard normal distribution
 _BEYOND = 3.0  # standard deviations of the noise's sum of squares from which a table is not fitted
@@ -135,11 +135,11 @@ class PairMap:
 
 def table_fits(release: NoisyMarginals, network: PrivateMixtureNetwork) -> list[TableFit]:
     """Compare a model with every table of the release, worst first."""
-    found = compare(release, network)
+    result = compare(release, network)
     kurtosis = law_of(release).kurtosis
     return [
         TableFit(clique, error, noise, excess, detectable_error(noise, release.schema.cells(clique), kurtosis))
-        for clique, error, noise, excess in found[["error", "noise", "excess"]].itertuples(name=None)
+        for clique, error, noise, excess in result[["error", "noise", "excess"]].itertuples(name=None)
     ]
 
 
@@ -175,7 +175,7 @@ def table_power(fits: Sequence[TableFit]) -> str:
 def pair_map(variables: Sequence[str], tables: Iterable[TableFit | TableNoise | MarginalNoise]) -> PairMap | None:
     """Lay out a map of tables of one and two variables; None for more variables than can be distinguished."""
     known = {frozenset(table.variables): table for table in tables}
-    if len(variables) > MOST_MAPPED:
+    if len(variables) > MAX_MAPPED:
         return None
     step = max(min(_SIDE / len(variables), _LARGEST), _SMALLEST)
     short = shortened(variables)

@@ -134,6 +134,6 @@ def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
                 )
     labels = [names.get(ends, kind(ends).labels[0]) for ends in pairwise(edges)]
     decimals = [own.decimals for own in binned]
-    most = None if None in decimals else max(own for own in decimals if own is not None)
+    maximum = None if None in decimals else max(own for own in decimals if own is not None)
     forms = {own.format for own in binned if isinstance(own, DateBins)}
-    return kind(edges, labels, most) if len(forms) != 1 else DateBins(edges, labels, format=forms.pop())
+    return kind(edges, labels, maximum) if len(forms) != 1 else DateBins(edges, labels, format=forms.pop())

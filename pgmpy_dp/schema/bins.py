@@ -17,13 +17,13 @@ from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
-_MOST_WHOLE = 2**53  # largest magnitude up to which floats represent every integer
+_MAX_WHOLE = 2**53  # largest magnitude up to which floats represent every integer
 # An open bin ends at this multiple of the range of the finite edges beyond them.
 _OPEN = 100.0
 DETAIL = 64
 # A bin up to this multiple of the narrower neighbour's width has cells of equal width.
 _EVEN = 3.0
-_MOST_DETAIL = 2**12
+_MAX_DETAIL = 2**12
 
 
 @dataclass(frozen=True, init=False)
@@ -96,8 +96,8 @@ class Bins:
         object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
         object.__setattr__(self, "found", checked_guarantee(found))
         cells = plain(detail)
-        if isinstance(cells, bool) or not isinstance(cells, int) or not 0 <= cells <= _MOST_DETAIL:
-            raise SchemaError(f"Bins: detail is a whole number from 0 to {_MOST_DETAIL}, got {detail!r}.")
+        if isinstance(cells, bool) or not isinstance(cells, int) or not 0 <= cells <= _MAX_DETAIL:
+            raise SchemaError(f"Bins: detail is a whole number from 0 to {_MAX_DETAIL}, got {detail!r}.")
         object.__setattr__(self, "detail", cells)
 
     def steps(self) -> list[int] | None:
@@ -113,7 +113,7 @@ class Bins:
         if self.decimals is not None:
             *steps, last = (_step(edge, self.decimals) for edge in self.edges)
             return [*steps, max(last, steps[-1] + 1)]  # the last bin also holds its upper edge, perhaps nothing else
-        whole = all(edge.is_integer() and abs(edge) <= _MOST_WHOLE for edge in self.edges)
+        whole = all(edge.is_integer() and abs(edge) <= _MAX_WHOLE for edge in self.edges)
         return [int(edge) for edge in self.edges] if whole else None
 
     @staticmethod
@@ -158,37 +158,37 @@ class Bins:
         if self.detail <= len(self.labels) or sum(map(math.isfinite, self.edges)) < 2:
             return None
         try:
-            ends, found = self.closed(), [self.edges[0]]
+            ends, results = self.closed(), [self.edges[0]]
         except SchemaError:  # an open bin beyond the calendar
             return None
         if not math.isfinite(ends.edges[-1] - ends.edges[0]):
             return None
         steps, widths, unit = ends.steps(), np.diff(ends.edges), 10.0 ** (self.decimals or 0)
-        most = np.full(widths.size, self.detail) if steps is None else np.diff(np.array(steps, dtype=np.float64))
-        for number, cells in enumerate(_shared(self.detail, most)):
+        maximum = np.full(widths.size, self.detail) if steps is None else np.diff(np.array(steps, dtype=np.float64))
+        for number, cells in enumerate(_shared(self.detail, maximum)):
             low, high = ends.edges[number : number + 2]
             left, right = (widths[i] if 0 <= i < widths.size else math.inf for i in (number - 1, number + 1))
             inner = low + (high - low) * _parts(cells, min(left, right, high - low) / (high - low), right < left)
             if steps is not None:
                 whole, first, end = np.rint(inner * unit), *steps[number : number + 2]
                 inner, low, high = whole[(whole > first) & (whole < end)] / unit, first / unit, end / unit
-            found += [edge for edge in np.unique(inner).tolist() if low < edge < high]
-            found.append(self.edges[number + 1])
-        finer: dict[str, Any] = {"edges": found, "labels": None, "detail": 0}  # as the constructor takes them
-        return None if len(found) == len(self.edges) else replace(ends, **finer)
+            results += [edge for edge in np.unique(inner).tolist() if low < edge < high]
+            results.append(self.edges[number + 1])
+        finer: dict[str, Any] = {"edges": results, "labels": None, "detail": 0}  # as the constructor takes them
+        return None if len(results) == len(self.edges) else replace(ends, **finer)
 
     def closed(self) -> Bins:
         """Close open bins, a hundred ranges of the finite edges beyond these."""
         finite = [edge for edge in self.edges if math.isfinite(edge)]
         # So far that a number with these decimals is in them.
         reach = max(_OPEN * (finite[-1] - finite[0]), 0.0 if self.decimals is None else 2 / 10.0**self.decimals)
-        most = _MOST_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
-        room = max(-finite[0], finite[-1]) < most
-        most, decimals = (most, self.decimals) if room else (math.inf, None)
-        least = self.span[0] if self.span[0] < finite[0] else self.limits[0]
+        maximum = _MAX_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
+        room = max(-finite[0], finite[-1]) < maximum
+        maximum, decimals = (maximum, self.decimals) if room else (math.inf, None)
+        minimum = self.span[0] if self.span[0] < finite[0] else self.limits[0]
         greatest = self.span[1] if finite[-1] < self.span[1] else self.limits[1]
-        low = min(finite[0], max(finite[0] - reach, -most, least))
-        high = max(finite[-1], min(finite[-1] + reach, most, greatest))
+        low = min(finite[0], max(finite[0] - reach, -maximum, minimum))
+        high = max(finite[-1], min(finite[-1] + reach, maximum, greatest))
         for end, edge, inner in ((self.edges[0], low, finite[0]), (self.edges[-1], high, finite[-1])):
             if math.isinf(end) and edge == inner:
                 raise SchemaError(
@@ -197,14 +197,14 @@ class Bins:
         return replace(self, edges=tuple(min(max(edge, low), high) for edge in self.edges), decimals=decimals)
 
 
-def _shared(cells: int, most: np.ndarray[Any, Any]) -> list[int]:
+def _shared(cells: int, maximum: np.ndarray[Any, Any]) -> list[int]:
     """Deal cells to bins evenly, none more than its most."""
-    found, order = np.ones(most.size), np.argsort(most, kind="stable")
+    result, order = np.ones(maximum.size), np.argsort(maximum, kind="stable")
     left = float(cells)
-    for place, number in enumerate(order):
-        found[number] = max(1.0, min(most[number], left // (most.size - place)))
-        left -= found[number]
-    return [int(number) for number in found]
+    for position, number in enumerate(order):
+        result[number] = max(1.0, min(maximum[number], left // (maximum.size - position)))
+        left -= result[number]
+    return [int(number) for number in result]
 
 
 def _parts(cells: int, narrower: float, falling: bool) -> np.ndarray[Any, Any]:
@@ -269,7 +269,7 @@ def _checked_decimals(decimals: Any, edges: tuple[float, ...]) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 15:
         raise SchemaError(f"Bins: decimals is a whole number from 0 to 15, got {decimals!r}.")
     finite = [edge for edge in edges if math.isfinite(edge)]
-    if any(abs(edge) * 10**value > _MOST_WHOLE for edge in finite):
+    if any(abs(edge) * 10**value > _MAX_WHOLE for edge in finite):
         raise SchemaError(f"Bins: floating-point numbers as large as an edge do not have {value} decimals.")
     for low, high in pairwise(finite):
         closed = high == edges[-1] and Decimal(repr(high)).scaleb(value) % 1 == 0

@@ -18,7 +18,7 @@ from pgmpy_dp.schema.date_format import DateFormat, date_format
 from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
-_LEAST, _MOST = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
+_MIN, _MAX = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
 _CENTURY = 36_524  # the least number of days of a hundred years
 _CYCLE = date(401, 1, 1).toordinal() - 1  # days in 400 years, after which the calendar repeats
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -68,7 +68,7 @@ class DateBins(Bins):
     format: str | None = field(default=None, compare=False)
     kind: ClassVar[str] = "date"
     span: ClassVar[tuple[float, float]] = (-106_650.0, 106_650.0)  # 1678 to 2261, which nanoseconds in 64 bits hold
-    limits: ClassVar[tuple[float, float]] = (float(_LEAST), float(_MOST))
+    limits: ClassVar[tuple[float, float]] = (float(_MIN), float(_MAX))
 
     def __init__(
         self,
@@ -160,14 +160,14 @@ def _checked_format(format: Any) -> DateFormat | None:
 def iso_day(text: str) -> int | None:
     """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow."""
     day = written_day(text)
-    return day if day is not None and _LEAST <= day <= _MOST else None
+    return day if day is not None and _MIN <= day <= _MAX else None
 
 
 def written_day(text: str) -> int | None:
     """Return the days as :func:`iso_day` does, of years before 1 and after 9999 too."""
-    found = _ISO.fullmatch(text)
+    result = _ISO.fullmatch(text)
     try:
-        return None if found is None else civil_day(*map(int, found.groups()))
+        return None if result is None else civil_day(*map(int, result.groups()))
     except ValueError:  # such as February 30
         return None
 
@@ -202,7 +202,7 @@ def number_of(edge: Any) -> float:
         if edge in ("inf", "-inf"):
             number = float(edge)
     whole = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
-    if not whole or not (math.isinf(number) or (number == int(number) and _LEAST <= number <= _MOST)):
+    if not whole or not (math.isinf(number) or (number == int(number) and _MIN <= number <= _MAX)):
         raise SchemaError(
             f"Bins of dates: an edge is a date such as '2024-03-01', inf or -inf; between two of them may stand "
             f"{', '.join(map(repr, _MONTHS))}. Got {edge!r}."
@@ -212,11 +212,11 @@ def number_of(edge: Any) -> float:
 
 def _cut(edges: list[Any]) -> Iterator[float]:
     """Replace words between dates by the dates at which months, quarters or years begin."""
-    for place, edge in enumerate(edges):
+    for position, edge in enumerate(edges):
         if not isinstance(edge, str) or edge not in _MONTHS:
             yield number_of(edge)
             continue
-        ends = edges[place - 1 : place] + edges[place + 1 : place + 2]
+        ends = edges[position - 1 : position] + edges[position + 1 : position + 2]
         low, high = map(number_of, ends) if len(ends) == 2 else (math.inf, math.inf)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise SchemaError(f"Bins of dates: {edge!r} cuts the days between two dates, and stands between them.")

@@ -66,12 +66,15 @@ class DateFormat:
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        letters, texts = _letters(self.pattern), [found[0] for found in _TOKEN.finditer(self.pattern)]
+        letters, texts = _letters(self.pattern), [result[0] for result in _TOKEN.finditer(self.pattern)]
         parts = []
-        for place, (letter, text) in enumerate(zip(letters, texts, strict=True)):
-            before, after = texts[max(place - 1, 0) : place], texts[place + 1 : place + 2]
+        for position, (letter, text) in enumerate(zip(letters, texts, strict=True)):
+            before, after = texts[max(position - 1, 0) : position], texts[position + 1 : position + 2]
             beside = [*(part[-1] for part in before if part[0] != "%"), *(part[0] for part in after if part[0] != "%")]
-            numbers = {*letters[max(place - 1, 0) : place], *letters[place + 1 : place + 2]} & {*_DIGITS, "f"}
+            numbers = {*letters[max(position - 1, 0) : position], *letters[position + 1 : position + 2]} & {
+                *_DIGITS,
+                "f",
+            }
             touching = bool(numbers) or any(character.isdigit() for character in beside)
             if letter in ("", "%"):
                 parts.append(re.escape(text if letter == "" else "%"))
@@ -94,11 +97,11 @@ class DateFormat:
 
         A year of two digits is that of the hundred years from the day `first` on.
         """
-        found = self._expression.fullmatch(text)
-        if found is None:
+        result = self._expression.fullmatch(text)
+        if result is None:
             return None
-        parts = found.groupdict()
-        if any(int(parts.get(letter) or 0) > most for letter, most in _LAST.items()):
+        parts = result.groupdict()
+        if any(int(parts.get(letter) or 0) > maximum for letter, maximum in _LAST.items()):
             return None
         if "I" in parts and not 1 <= int(parts["I"]) <= 12:
             return None
@@ -128,7 +131,7 @@ class DateFormat:
         midnight = {"H": "00", "I": "12", "p": "AM", "M": "00", "S": "00", "f": "000000", "%": "%"}
         named = {"b": calendar.month_abbr[day.month], "B": calendar.month_name[day.month]}
         digits = {"Y": f"{day.year:04}", "y": f"{day.year % 100:02}", "m": f"{day.month:02}", "d": f"{day.day:02}"}
-        return _TOKEN.sub(lambda found: (midnight | named | digits).get(found[1], found[0]), self.pattern)
+        return _TOKEN.sub(lambda result: (midnight | named | digits).get(result[1], result[0]), self.pattern)
 
 
 date_format = lru_cache(maxsize=256)(DateFormat)
@@ -136,7 +139,7 @@ date_format = lru_cache(maxsize=256)(DateFormat)
 
 def _letters(pattern: str) -> list[str]:
     """List the letters after each percent sign; an empty text for other characters between them."""
-    return [found[1] or ("" if found[0] != "%" else "?") for found in _TOKEN.finditer(pattern)]
+    return [result[1] or ("" if result[0] != "%" else "?") for result in _TOKEN.finditer(pattern)]
 
 
 def _days(year: int, month: int, day: int) -> int | None:

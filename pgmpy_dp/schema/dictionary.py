@@ -51,7 +51,7 @@ def read_dictionary(path: Path) -> tuple[list[Variable], list[Rule], CsvFormat]:
 
 def read_rules(path: Path, schema: Schema) -> list[Rule]:
     """Read rules in CSV, with the columns rule and combination, about the variables of a schema."""
-    found: list[Rule] = []
+    results: list[Rule] = []
     allowed: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     follows: dict[tuple[str, str], dict[Any, Any]] = {}
     try:
@@ -62,12 +62,12 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
         kind, text = cells.get("rule"), cells.get("combination", "")
         try:
             if kind == "comparison":
-                found.append(Allowed.comparing(schema, text))
+                results.append(Allowed.comparing(schema, text))
                 continue
             named = _combination(text, schema)
             names = tuple(named)
             if kind == "forbidden":
-                found.append(Forbidden(named))
+                results.append(Forbidden(named))
             elif kind == "allowed":
                 names = tuple(sorted(names, key=schema.variables.index))  # rows may name them in any order
                 allowed.setdefault(names, []).extend(itertools.product(*(named[name] for name in names)))
@@ -77,8 +77,8 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
                 raise SchemaError("a rule is forbidden, allowed, comparison, or dependent with one state that follows.")
         except SchemaError as error:
             raise SchemaError(f"{path}, row {number}: {error}") from None
-    found += [Allowed(names, combinations) for names, combinations in allowed.items()]
-    return found + [Dependency(finer, coarser, states) for (finer, coarser), states in follows.items()]
+    results += [Allowed(names, combinations) for names, combinations in allowed.items()]
+    return results + [Dependency(finer, coarser, states) for (finer, coarser), states in follows.items()]
 
 
 def assigned(texts: Sequence[str], schema: Schema, what: str) -> dict[str, str]:

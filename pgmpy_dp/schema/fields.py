@@ -78,11 +78,11 @@ def _variable(name: str, field: Mapping[str, Any], missing_values: Any) -> Varia
     if BOUNDS_PROPERTY in field:
         return Variable(name, bounds=checked_bounds(name, field[BOUNDS_PROPERTY]))
     states = _field_states(name, field)
-    found = DECLARED if isinstance(states, Bins) else _found(name, field)  # bins hold their own
+    result = DECLARED if isinstance(states, Bins) else _found(name, field)  # bins hold their own
     texts = _missing_values(name, field.get("missingValues", missing_values))
     texts = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
     roles = {role: field[own] for role, own in ROLE_PROPERTIES.items() if field.get(own) is not None}
-    return Variable.of(name, states, texts, found, **roles)
+    return Variable.of(name, states, texts, result, **roles)
 
 
 def _found(name: str, field: Mapping[str, Any]) -> Guarantee:

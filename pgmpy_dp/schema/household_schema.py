@@ -12,7 +12,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.schema import Clique, Schema
 from pgmpy_dp.schema.states import checked_name
 
-_MOST_PERSONS = 100  # weights of pairs of persons are then rounded by less than 1 %
+_MAX_PERSONS = 100  # weights of pairs of persons are then rounded by less than 1 %
 _NOBODY = "nobody"
 
 
@@ -74,9 +74,9 @@ class HouseholdSchema:
                     f"Variable {next(iter(schema.bounds))!r} is a number with bounds, which tables of households "
                     "cannot count: declare Bins for it."
                 )
-        most = self.max_persons
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= _MOST_PERSONS:
-            raise SchemaError(f"max_persons must be a whole number from 1 to {_MOST_PERSONS}, got {most!r}.")
+        maximum = self.max_persons
+        if isinstance(maximum, bool) or not isinstance(maximum, int) or not 1 <= maximum <= _MAX_PERSONS:
+            raise SchemaError(f"max_persons must be a whole number from 1 to {_MAX_PERSONS}, got {maximum!r}.")
         names = [*map(checked_name, (self.key, self.size)), *self.households.variables, *self.persons.variables]
         names += self.another
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]

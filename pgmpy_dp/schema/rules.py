@@ -20,7 +20,7 @@ from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
 # Largest number of cells of a rule: it is held as a table over its variables.
-_MOST_CELLS = 20_000_000
+_MAX_CELLS = 20_000_000
 
 States = Mapping[str, tuple[State, ...]]
 
@@ -45,12 +45,12 @@ class Forbidden:
     def __init__(self, combination: Mapping[str, Any]) -> None:
         if not isinstance(combination, Mapping) or not combination:
             raise SchemaError("Forbidden needs a dict of variable -> states, such as {'age': ['0_to_15']}.")
-        found = []
+        results = []
         for name, states in combination.items():
             owner = f"Forbidden: variable {name!r}"
             several = states if is_listable(states) else [states]
-            found.append((checked_name(name), checked_states(owner, several, "states")))
-        object.__setattr__(self, "combination", tuple(found))
+            results.append((checked_name(name), checked_states(owner, several, "states")))
+        object.__setattr__(self, "combination", tuple(results))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Forbidden:
         for axis, (name, listed_states) in enumerate(self.combination):
             among = {typed(state) for state in listed_states}
             own = np.array([typed(state) in among for state in states[name]])
-            forbidden &= own.reshape([-1 if place == axis else 1 for place in range(forbidden.ndim)])
+            forbidden &= own.reshape([-1 if position == axis else 1 for position in range(forbidden.ndim)])
         return ~forbidden
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,16 +99,16 @@ class Allowed:
         names = tuple(checked_name(name) for name in listed(variables, "Allowed: variables"))
         if not names or len(set(names)) < len(names):
             raise SchemaError("Allowed: name at least one variable, and each once.")
-        found = []
+        results = []
         for combination in listed(combinations, "Allowed: combinations"):
             states = tuple(listed(combination, "Allowed: a combination", "a tuple of states"))
             if len(states) != len(names):
                 raise SchemaError(f"Allowed: a combination of {', '.join(map(repr, names))} has {len(names)} states.")
-            found.append(
+            results.append(
                 tuple(checked_state(f"Allowed: variable {v!r}", s) for v, s in zip(names, states, strict=True))
             )
         object.__setattr__(self, "variables", names)
-        object.__setattr__(self, "combinations", tuple(found))
+        object.__setattr__(self, "combinations", tuple(results))
 
     @classmethod
     def comparing(cls, schema: Any, comparison: str) -> Allowed:
@@ -143,7 +143,9 @@ class Allowed:
         """
         low, sign, high, more = _compared(comparison, schema.states)
         own, others = (_ranges(schema, name) for name in (low, high))
-        moved = {state: (least + more, most + more, closed) for state, (least, most, closed) in others.items()}
+        moved = {
+            state: (minimum + more, maximum + more, closed) for state, (minimum, maximum, closed) in others.items()
+        }
         holds = _COMPARISONS[sign]
         return cls((low, high), [(a, b) for a, left in own.items() for b, right in moved.items() if holds(left, right)])
 
@@ -157,11 +159,11 @@ class Allowed:
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
         """Return which combinations of the variables' states may occur, with one axis per variable."""
-        found = np.zeros(_cells(self.variables, states), dtype=bool)
-        places = [{typed(state): place for place, state in enumerate(states[name])} for name in self.variables]
+        result = np.zeros(_cells(self.variables, states), dtype=bool)
+        positions = [{typed(state): position for position, state in enumerate(states[name])} for name in self.variables]
         for combination in self.combinations:
-            found[tuple(place[typed(state)] for place, state in zip(places, combination, strict=True))] = True
-        return found
+            result[tuple(position[typed(state)] for position, state in zip(positions, combination, strict=True))] = True
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as in schema files."""
@@ -196,8 +198,8 @@ class Dependency:
             raise SchemaError(f"{owner}: name two variables.")
         if not isinstance(states, Mapping):
             raise SchemaError(f"{owner}: states needs a dict of state -> state, got {type(states).__name__}.")
-        found = tuple((checked_state(owner, fine), checked_state(owner, coarse)) for fine, coarse in states.items())
-        for name, value in zip(("finer", "coarser", "states"), (*names, found), strict=True):
+        results = tuple((checked_state(owner, fine), checked_state(owner, coarse)) for fine, coarse in states.items())
+        for name, value in zip(("finer", "coarser", "states"), (*names, results), strict=True):
             object.__setattr__(self, name, value)
 
     @property
@@ -207,8 +209,8 @@ class Dependency:
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Dependency:
         """Raise unless the schema declares the variables and states; map states for missing and other values."""
         owner = f"{type(self).__name__} of {self.coarser!r} on {self.finer!r}"
-        for place, name in enumerate(self.variables):
-            _known(owner, name, [pair[place] for pair in self.states], states)
+        for position, name in enumerate(self.variables):
+            _known(owner, name, [pair[position] for pair in self.states], states)
         known = {typed(fine): coarse for fine, coarse in self.states}
         for role in stand_ins:
             if self.finer in role and self.coarser in role:
@@ -224,8 +226,8 @@ class Dependency:
 
     def codes(self, states: States) -> NDArray[np.intp]:
         """Return the index of the coarser variable's state for every state of the finer one."""
-        place = {typed(state): number for number, state in enumerate(states[self.coarser])}
-        return np.array([place[typed(coarse)] for _, coarse in self.states], dtype=np.intp)
+        position = {typed(state): number for number, state in enumerate(states[self.coarser])}
+        return np.array([position[typed(coarse)] for _, coarse in self.states], dtype=np.intp)
 
     def allowed(self, states: States) -> NDArray[np.bool_]:
         """Return which pairs of the two variables' states may occur."""
@@ -235,16 +237,16 @@ class Dependency:
         """Return `allowed` restricted to given states, by index; their axes have length 1. Only that part is built."""
         fine, coarse = self.codes(states), np.arange(len(states[self.coarser]))
         fine, coarse = (
-            places if name not in given else places[[given[name]]]
-            for name, places in zip(self.variables, (fine, coarse), strict=True)
+            positions if name not in given else positions[[given[name]]]
+            for name, positions in zip(self.variables, (fine, coarse), strict=True)
         )
-        if fine.size * coarse.size > _MOST_CELLS:
+        if fine.size * coarse.size > _MAX_CELLS:
             raise SchemaError(
-                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MOST_CELLS:,} "
+                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MAX_CELLS:,} "
                 f"cells. Networks need that table where the two are neighbours: {MIXTURE}."
             )
-        found: NDArray[np.bool_] = fine[:, None] == coarse
-        return found
+        result: NDArray[np.bool_] = fine[:, None] == coarse
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as in schema files."""
@@ -300,11 +302,11 @@ class Hierarchy(Dependency):
         for fine, coarse in self.states:
             groups.setdefault(typed(coarse), []).append(fine)
         listed_groups = [{"state": coarse, "states": fine} for (_, coarse), fine in groups.items()]
-        told = {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}
+        entry = {"finer": self.finer, "coarser": self.coarser, "groups": listed_groups}
         more = ({} if self.column else {"column": False}) | (
             {"found": self.found.to_dict()} if self.found.every else {}
         )
-        return {"hierarchy": told | more}
+        return {"hierarchy": entry | more}
 
 
 Rule = Forbidden | Allowed | Dependency
@@ -368,29 +370,29 @@ def possible_states(
 
     Only rules that are about these variables alone are considered.
     """
-    names, places = tuple(asked), {name: states[name].index(state) for name, state in given.items()}
-    found = np.ones([len(states[name]) for name in names], dtype=bool)
+    names, positions = tuple(asked), {name: states[name].index(state) for name, state in given.items()}
+    result = np.ones([len(states[name]) for name in names], dtype=bool)
     for rule in rules:
         if set(rule.variables) <= {*names, *given}:
             own = [name for name in rule.variables if name not in given]
             if isinstance(rule, Dependency):
-                allowed = rule.beside(states, places).reshape([len(states[name]) for name in own])
+                allowed = rule.beside(states, positions).reshape([len(states[name]) for name in own])
             else:
-                allowed = rule.allowed(states)[tuple(places.get(v, slice(None)) for v in rule.variables)]
+                allowed = rule.allowed(states)[tuple(positions.get(v, slice(None)) for v in rule.variables)]
             order = sorted(range(len(own)), key=lambda axis: names.index(own[axis]))
-            found &= np.transpose(allowed, order).reshape([len(states[v]) if v in own else 1 for v in names])
-    return found
+            result &= np.transpose(allowed, order).reshape([len(states[v]) if v in own else 1 for v in names])
+    return result
 
 
 def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> tuple[Rule, ...]:
     """Check rules against the variables and states of a schema, and drop repeated ones."""
-    found: dict[Rule, None] = {}
+    results: dict[Rule, None] = {}
     for rule in listed(rules, "rules", "a list of Forbidden, Allowed, Dependency or Hierarchy"):
         if not isinstance(rule, Rule):
             raise SchemaError(f"A rule is a Forbidden, Allowed, Dependency or Hierarchy, got {type(rule).__name__}.")
-        found[rule.checked(states, stand_ins)] = None
-    _require_hierarchies_apart(tuple(found))
-    return tuple(found)
+        results[rule.checked(states, stand_ins)] = None
+    _require_hierarchies_apart(tuple(results))
+    return tuple(results)
 
 
 def _require_hierarchies_apart(rules: tuple[Rule, ...]) -> None:
@@ -422,8 +424,8 @@ def rule_from_dict(stored: Any) -> Rule:
             return Dependency(content["finer"], content["coarser"], dict(pairs))
         if kind == "hierarchy":
             grouped = {fine: group["state"] for group in content["groups"] for fine in group["states"]}
-            found = Guarantee.from_dict(content["found"]) if "found" in content else DECLARED
-            return Hierarchy(content["finer"], content["coarser"], grouped, content.get("column", True), found)
+            result = Guarantee.from_dict(content["found"]) if "found" in content else DECLARED
+            return Hierarchy(content["finer"], content["coarser"], grouped, content.get("column", True), result)
     except SchemaError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError):
@@ -473,10 +475,10 @@ def _ranges(schema: Any, variable: str) -> dict[State, Range]:
     bins = schema.bins.get(variable)
     if bins is not None:
         edges = [Decimal(str(edge)) for edge in bins.edges]
-        ranges = [(least, most, False) for least, most in pairwise(edges)]
+        ranges = [(minimum, maximum, False) for minimum, maximum in pairwise(edges)]
         if bins.decimals is not None and all(map(math.isfinite, bins.edges)):
             unit = Decimal(1).scaleb(-bins.decimals)
-            ranges = [(least * unit, (after - 1) * unit, True) for least, after in pairwise(bins.steps())]
+            ranges = [(minimum * unit, (after - 1) * unit, True) for minimum, after in pairwise(bins.steps())]
         ranges[-1] = ranges[-1][0], edges[-1], True
         return dict.fromkeys(states, everything) | dict(zip(bins.labels, ranges, strict=True))
     stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
@@ -487,11 +489,11 @@ def _ranges(schema: Any, variable: str) -> dict[State, Range]:
 
 
 def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:
-    found = {variable}
+    results = {variable}
     while variable in parents:
         variable = parents[variable].finer
-        found.add(variable)
-    return found
+        results.add(variable)
+    return results
 
 
 def _known(owner: str, name: str, listed_states: Iterable[State], states: States) -> None:
@@ -505,9 +507,9 @@ def _known(owner: str, name: str, listed_states: Iterable[State], states: States
 
 def _cells(variables: Iterable[str], states: States) -> tuple[int, ...]:
     shape = tuple(len(states[variable]) for variable in variables)
-    if math.prod(shape) > _MOST_CELLS:
+    if math.prod(shape) > _MAX_CELLS:
         raise SchemaError(
-            f"A rule over {', '.join(map(repr, variables))} has more than {_MOST_CELLS:,} combinations: state it for "
+            f"A rule over {', '.join(map(repr, variables))} has more than {_MAX_CELLS:,} combinations: state it for "
             "coarser variables, or as a Dependency."
         )
     return shape

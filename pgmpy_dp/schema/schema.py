@@ -417,8 +417,8 @@ class Schema:
             if key in checked:
                 raise SchemaError(f"Clique {tuple(members)} repeats clique {checked[key]}: give only one of them.")
             checked[key] = tuple(str(variable) for variable in members)
-        found = tuple(checked.values())
-        return Learned(found, cliques.guarantee) if isinstance(cliques, Learned) else found
+        results = tuple(checked.values())
+        return Learned(results, cliques.guarantee) if isinstance(cliques, Learned) else results
 
     def select(self, variables: Iterable[str]) -> Schema:
         """Return a schema of some variables, in the given order, with the rules that are about them alone.
@@ -591,7 +591,7 @@ class Schema:
     def _repr_html_(self) -> str:
         rows = [(variable, some(states)) for variable, states in self.states.items()]
         rows += [(variable, f"a number from {low:g} to {high:g}") for variable, (low, high) in self.bounds.items()]
-        return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, most=60)
+        return table(f"Schema of {len(rows)} variables", ["variable", "states"], rows, maximum=60)
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema.of, (self.fields, self.rules, self.csv)

@@ -41,13 +41,13 @@ def checked_name(name: Any) -> str:
     return str(name)
 
 
-def checked_states(owner: str, declared: Any, what: str, *, least: int = 1) -> tuple[State, ...]:
+def checked_states(owner: str, declared: Any, what: str, *, minimum: int = 1) -> tuple[State, ...]:
     if isinstance(declared, (str, bytes)):
         raise SchemaError(f"{owner}: {what} given as one string, {declared!r}; write a list, such as [{declared!r}].")
     if not is_listable(declared):
         raise SchemaError(f"{owner}: {what} must be a list in a fixed order, got {type(declared).__name__}.")
     states = tuple(checked_state(owner, state) for state in declared)
-    if len(states) < least:
+    if len(states) < minimum:
         raise SchemaError(f"{owner}: no {what} given; list at least one.")
     return distinct(owner, states)
 

@@ -40,7 +40,7 @@ class Variable:
         name = checked_name(name)
         owner = f"Variable {name!r}"
         bins = declared if isinstance(declared, Bins) else None
-        states = bins.labels if bins else checked_states(owner, declared, "states", least=0)
+        states = bins.labels if bins else checked_states(owner, declared, "states", minimum=0)
         if not states and "other" not in roles:
             raise SchemaError(
                 f"{owner} has no states: list at least one. If no list of them is public, declare a state for all "
@@ -57,9 +57,9 @@ class Variable:
 
     def learned_at(self, *costs: Guarantee | None) -> Self:
         """Return the variable with what finding it cost, as its bins state too."""
-        found = learned(*costs)
-        bins = replace(self.bins, found=found) if self.bins and found.every else self.bins
-        return replace(self, found=found, bins=bins)
+        result = learned(*costs)
+        bins = replace(self.bins, found=result) if self.bins and result.every else self.bins
+        return replace(self, found=result, bins=bins)
 
     def with_dates(self, format: str | None) -> Self:
         """Return the variable with the format of its dates, if they have none of their own."""

@@ -18,9 +18,9 @@ Parents = tuple[int, ...]  # in ascending order
 Score = Callable[[int, Parents], float]
 
 _GAIN = 1e-6  # least gain of the score for which an edge is changed
-_MOST_STEPS = 10_000
+_MAX_STEPS = 10_000
 _SEED = 0
-_RESTARTS, _MOST_PERTURBED = 100, 5  # number of restarts, and most nodes that lose their edges in one
+_RESTARTS, _MAX_PERTURBED = 100, 5  # number of restarts, and most nodes that lose their edges in one
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Knowledge:
         Raises TypeError if it is something else; SchemaError if it names an unknown variable; ValueError if the
         required edges form a cycle, are forbidden, or give a variable too many parents.
         """
-        place = {variable: number for number, variable in enumerate(variables)}
+        position = {variable: number for number, variable in enumerate(variables)}
         allowed = ~np.eye(len(variables), dtype=bool)
         if expert is None:
             return cls(allowed, ())
@@ -48,9 +48,9 @@ class Knowledge:
 
         def numbers(edges: Any) -> list[tuple[int, int]]:
             for edge in edges:
-                if unknown := [variable for variable in edge if variable not in place]:
+                if unknown := [variable for variable in edge if variable not in position]:
                     raise SchemaError(f"An edge names {unknown[0]!r}, which is not a variable of the records.")
-            return sorted((place[first], place[second]) for first, second in edges)
+            return sorted((position[first], position[second]) for first, second in edges)
 
         if expert.search_space:
             within = np.zeros_like(allowed)
@@ -59,7 +59,7 @@ class Knowledge:
         forbidden = numbers(expert.forbidden_edges)
         order = expert.temporal_ordering
         numbers([(variable, variable) for variable in order])
-        forbidden += [(place[one], place[other]) for one in order for other in order if order[one] > order[other]]
+        forbidden += [(position[one], position[other]) for one in order for other in order if order[one] > order[other]]
         for edge in forbidden:
             allowed[edge] = False
         required = numbers(expert.required_edges)
@@ -136,7 +136,7 @@ class _Graph:
         """Copy the graph without the edges of some nodes, drawn at random, except the required ones."""
         perturbed, nodes = copy(self), len(self.parents)
         perturbed._adding, perturbed._removing = self._adding.copy(), self._removing.copy()
-        some = min(int(generator.integers(1, _MOST_PERTURBED + 1)), nodes)
+        some = min(int(generator.integers(1, _MAX_PERTURBED + 1)), nodes)
         alone = set(generator.choice(nodes, some, replace=False).tolist())
         perturbed.parents = [
             {parent for parent in own if self._fixed[parent, node] or not alone & {parent, node}}
@@ -149,7 +149,7 @@ class _Graph:
 
     def ascend(self) -> None:
         """Change edges until no single change increases the score."""
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             gain, changes = self._best()
             if not gain > _GAIN:
                 return

@@ -88,8 +88,8 @@ class NoisyScore(BaseStructureScore):
         super().__init__(pd.DataFrame(rows), {variable: list(states) for variable, states in schema.states.items()})
 
     def _local_score(self, variable: str, parents: tuple[str, ...]) -> float:
-        place = {name: number for number, name in enumerate(self.data.columns)}
-        node, own = place[variable], tuple(sorted(place[parent] for parent in parents))
+        position = {name: number for number, name in enumerate(self.data.columns)}
+        node, own = position[variable], tuple(sorted(position[parent] for parent in parents))
         records, price, total = self._drawn
         return total * records.log_likelihood(node, own) - price * records.parameters(node, own)
 

@@ -200,24 +200,24 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         return self._mechanism(public.schema, "Searching")
 
     def _measure(self, structure: None, source: PrivateDataset, public: Any) -> Search:
-        found, self.guarantee_ = source.release(self._plan(structure, source))
-        self.release_, self.releases_ = found.release, tuple(found.releases)
-        return found
+        result, self.guarantee_ = source.release(self._plan(structure, source))
+        self.release_, self.releases_ = result.release, tuple(result.releases)
+        return result
 
     def _read(self, structure: None, release: Search) -> None:
         network = PrivateBayesianNetwork()
         network.add_nodes_from(self.release_.schema.variables)
         network.add_edges_from(release.named_edges())
         network.graph[GRAPH_KEY] = self.release_.guarantee
-        self.network_ = found = network.fit(self.release_, estimator=AutoMLE())
+        self.network_ = result = network.fit(self.release_, estimator=AutoMLE())
         graph = FoundGraph()
-        graph.add_nodes_from(found.nodes())
-        graph.add_edges_from(found.edges())
-        carry_learned(found, graph)
+        graph.add_nodes_from(result.nodes())
+        graph.add_edges_from(result.edges())
+        carry_learned(result, graph)
         pattern = graph.to_pdag()
         self.causal_graph_ = graph if self.return_type == "dag" else pattern
-        self.edges_ = described(found, self.release_, set(pattern.directed_edges))
-        self.edges_.attrs[GRAPH_KEY] = learned_graph(found)
+        self.edges_ = described(result, self.release_, set(pattern.directed_edges))
+        self.edges_.attrs[GRAPH_KEY] = learned_graph(result)
 
     def bootstrap(self, refits: int = 10, seed: int = 0) -> pd.DataFrame:
         """Repeat the search on records drawn from the fitted network, and count how often each edge is found.
@@ -249,17 +249,17 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         again = np.zeros(len(self.edges_))
         # Without its release, since a failed test of fit would be repeated for each refit.
         network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
-        for place in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
-            records = network.simulate(total, seed=seed + place)
+        for position in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
+            records = network.simulate(total, seed=seed + position)
             dataset = PrivateDataset(
                 positions(records, schema),
                 schema,
                 self._budget(),
                 self.guarantee_.neighbours,
-                SimulatedNoise([seed, place]),
+                SimulatedNoise([seed, position]),
             )
-            found, _ = dataset.release(self._mechanism(schema, None))
-            joined = {frozenset(edge) for edge in found.named_edges()}
+            result, _ = dataset.release(self._mechanism(schema, None))
+            joined = {frozenset(edge) for edge in result.named_edges()}
             again += [
                 frozenset(pair) in joined for pair in zip(self.edges_["parent"], self.edges_["child"], strict=True)
             ]
@@ -343,10 +343,10 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
 
     def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps[Search]:
         knowledge = Knowledge.of(self.expert_knowledge, list(schema.variables), self.max_indegree)
-        found = Search(schema, knowledge, self.max_indegree)
-        steps = [step for _, step in self._steps.listed(len(found.variables))]
+        result = Search(schema, knowledge, self.max_indegree)
+        steps = [step for _, step in self._steps.listed(len(result.variables))]
         return TablesInSteps(
-            steps, self._price(), self.delta, partial(found.run, self._steps, title), "search for a graph", "a graph"
+            steps, self._price(), self.delta, partial(result.run, self._steps, title), "search for a graph", "a graph"
         )
 
 
@@ -376,8 +376,10 @@ def _information(joint: Table[np.float64], child: str, parent: str) -> float:
         return -float((shares * np.log(np.where(shares > 0, shares, 1.0))).sum())
 
     others = [variable for variable in joint.variables if variable not in (child, parent)]
-    found = entropy([child, *others]) + entropy([parent, *others]) - entropy([child, parent, *others]) - entropy(others)
-    return max(found, 0.0)
+    result = (
+        entropy([child, *others]) + entropy([parent, *others]) - entropy([child, parent, *others]) - entropy(others)
+    )
+    return max(result, 0.0)
 
 
 def _measured(release: NoisyMarginals, pair: tuple[str, str], joint: Table[np.float64]) -> tuple[float, float]:

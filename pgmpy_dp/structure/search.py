@@ -118,7 +118,7 @@ class DrawnRecords:
         generator: np.random.Generator,
     ) -> DrawnRecords:
         """Draw records from parents to children; the variables are in the order of the graph's families."""
-        place = {variable: number for number, variable in enumerate(variables)}
+        position = {variable: number for number, variable in enumerate(variables)}
         codes = np.zeros((len(variables), count), dtype=np.int64)
         left, done = dict(tables), set[str]()
         while left:
@@ -127,8 +127,8 @@ class DrawnRecords:
                 heights = (table.cumsum(axis=0) / table.sum(axis=0)).reshape(len(table), -1)
                 row = np.zeros(count, dtype=np.int64)
                 for parent, states in zip(family[1:], table.shape[1:], strict=True):
-                    row = row * states + codes[place[parent]]
-                place_in_row, node = generator.random(count), codes[place[family[0]]]
+                    row = row * states + codes[position[parent]]
+                place_in_row, node = generator.random(count), codes[position[family[0]]]
                 for height in heights[:-1]:
                     node += height[row] < place_in_row
                 done.add(family[0])
@@ -263,8 +263,8 @@ class Search:
         def grown(chosen: Sequence[Edge]) -> list[Parents]:
             for pair in chosen[len(graphs) - 1 :]:
                 parents = graphs[-1]
-                found = self._directions(pair, parents, reachable(parents))
-                edge = next(edge for edge in found if parents[edge[1]] == before[edge[1]])
+                result = self._directions(pair, parents, reachable(parents))
+                edge = next(edge for edge in result if parents[edge[1]] == before[edge[1]])
                 graphs.append(_with_edge(parents, edge))
             return graphs[len(chosen)]
 
@@ -358,14 +358,14 @@ class Search:
 
     def _directions(self, pair: Edge, parents: Sequence[Parents], reach: NDArray[np.bool_]) -> list[Edge]:
         """Return the directions that a new edge may have, starting with the one of the smaller family."""
-        found = [
+        results = [
             (first, second)
             for first, second in (pair, pair[::-1])
             if len(parents[second]) < self.max_indegree
             and self.knowledge.allowed[first, second]
             and not reach[second, first]
         ]
-        return sorted(found, key=lambda edge: math.prod(self.cards[node] for node in (*parents[edge[1]], *edge)))
+        return sorted(results, key=lambda edge: math.prod(self.cards[node] for node in (*parents[edge[1]], *edge)))
 
     def _edges(self) -> list[Edge]:
         return [(parent, node) for node, own in enumerate(self.parents) for parent in own]

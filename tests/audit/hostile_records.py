@@ -153,13 +153,13 @@ class Case:
         return [[row for row in range(self.size) if ids[row] == one] for one in dict.fromkeys(ids)]
 
 
-def drawn_case(chance: random.Random, most: int, kinds: list[str] | None = None) -> Case:
+def drawn_case(chance: random.Random, maximum: int, kinds: list[str] | None = None) -> Case:
     """At most so many records of a few columns with hostile values and names, and a schema for some of the columns.
 
     Half of the values are states of their variable, so that not all that is counted is "other"; nearly all are where
     there is no state for others.
     """
-    size = chance.randint(min(2, most), most)
+    size = chance.randint(min(2, maximum), maximum)
     *names, unit = chance.sample(chance.choice([INTERNAL, NAMES]), chance.choice([2, 2, 3, 4, 5]))
     ids = [None, "text", "mixed", "mixed"] if kinds else [None, None, "text", "text", "integer"]
     kinds, variables = kinds or chance.choice(KINDS), names[: chance.randint(1, 3)]

@@ -59,10 +59,10 @@ class SameTables:
     def keys(self, size):
         return np.arange(size, dtype=np.uint64)
 
-    def least(self, scores, scale):
+    def permute_and_flip(self, scores, scale):
         return 0
 
-    exponential_least = least
+    exponential_mechanism = permute_and_flip
 
 
 def same_draws(original, public):
@@ -240,7 +240,7 @@ def mechanisms(said, records, neighbours, folder):
     said.attempt("no step", lambda: plan.noisy_sum(lambda codes: codes, 1.0))
 
 
-def told(records, neighbours, folder, *parts):
+def outputs(records, neighbours, folder, *parts):
     """All that is said in some parts of the work."""
     said = Said()
     folder.mkdir()
@@ -280,7 +280,9 @@ def _nothing_else_speaks(monkeypatch):
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_equal_releases_leave_equal_traces(pair, part, tmp_path):
     neighbours, one, other = pair
-    traces = [told(frame(rows), neighbours, tmp_path / name, part) for rows, name in ((one, "one"), (other, "other"))]
+    traces = [
+        outputs(frame(rows), neighbours, tmp_path / name, part) for rows, name in ((one, "one"), (other, "other"))
+    ]
     assert traces[0] == traces[1]
 
 
@@ -288,7 +290,7 @@ def test_equal_releases_leave_equal_fits(fit, neighbours_of, tmp_path):
     """So no fit leaks for certain what an audit would find: a number of records, a state list, counts without noise."""
     for pairs in ("records", "only record" if fit.pairs == "records" else fit.pairs):
         traces = [
-            told(records, fit.relation, tmp_path / f"{pairs} {number}", partial(fits, fit=fit))
+            outputs(records, fit.relation, tmp_path / f"{pairs} {number}", partial(fits, fit=fit))
             for number, records in enumerate(neighbours_of(pairs, fit.relation))
         ]
         assert traces[0] == traces[1]
@@ -308,7 +310,7 @@ def test_equal_releases_leave_equal_fits(fit, neighbours_of, tmp_path):
 def test_a_planted_trace_is_seen(quirk, tmp_path):
     neighbours, one, other = PAIRS["one more"]
     traces = [
-        told(frame(rows), neighbours, tmp_path / str(len(rows)), lambda said, records, *others: quirk(records))
+        outputs(frame(rows), neighbours, tmp_path / str(len(rows)), lambda said, records, *others: quirk(records))
         for rows in (one, other)
     ]
     assert traces[0] != traces[1]

@@ -49,11 +49,11 @@ class Recorder:
     def discrete_gaussian(self):
         return self.note("gaussian")
 
-    def least(self, scores, scale):
+    def permute_and_flip(self, scores, scale):
         self.seen.append(("least", scores.astype(float), scale))
         return 0
 
-    def exponential_least(self, scores, scale):
+    def exponential_mechanism(self, scores, scale):
         self.seen.append(("exponential", scores.astype(float), scale))
         return 0
 
@@ -76,8 +76,8 @@ def frame(records):
 def data_sets(mechanism):
     """What one record, or all rows of one person, may be; each completed to a data set by the same others."""
     others = [(*row, person) for person, row in enumerate(REST)]
-    most = 3 if "unit" in mechanism.unit else 1
-    units = [rows for number in range(1, most + 1) for rows in itertools.combinations_with_replacement(ROWS, number)]
+    maximum = 3 if "unit" in mechanism.unit else 1
+    units = [rows for number in range(1, maximum + 1) for rows in itertools.combinations_with_replacement(ROWS, number)]
     return frame(others), [frame([*others, *((*row, 99) for row in rows)]) for rows in units]
 
 
@@ -143,8 +143,8 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
                 paid += tables_of_scale * counts / (2 * scale**2)
         assert sequence_epsilon(parts, DELTA) <= float(charge.epsilon)
     if mechanism.name == "residuals":  # tests/privacy/test_gaussian.py sums that price up
-        paid, least = worst, min(scale for _, _, scale in found[0][0])
-        costs = discrete_gaussian_epsilon(2 * worst, least, DELTA)
+        paid, minimum = worst, min(scale for _, _, scale in found[0][0])
+        costs = discrete_gaussian_epsilon(2 * worst, minimum, DELTA)
         assert 0.98 * float(charge.epsilon) <= costs <= float(charge.epsilon)
     if mechanism.name == "sample":
         paid = float(epsilon_on_sample(EPSILON, 0.5))

@@ -85,9 +85,9 @@ def written(write: Callable[[Any, Path], Any], frame: Any, folder: Path, name: s
 def require_sum(together: Counted, alone: list[Counted], case: Case) -> None:
     """All records together are what they are alone."""
     rows = np.array([len(person) for person in case.persons])
-    most = case.size if case.max_rows is None else case.max_rows
+    maximum = case.size if case.max_rows is None else case.max_rows
     weighted = case.unit is not None and case.max_rows is None
-    each = rows * (UNIT_WEIGHT // rows) if weighted else rows.clip(max=most)
+    each = rows * (UNIT_WEIGHT // rows) if weighted else rows.clip(max=maximum)
     assert together.size == len(rows)
     assert [one.size for one in alone] == [1] * len(rows)
     for number, table in enumerate(together.tables):
@@ -97,7 +97,7 @@ def require_sum(together: Counted, alone: list[Counted], case: Case) -> None:
         else:
             bound = UNIT_WEIGHT * (1 if case.unit is None else case.max_rows or 1)
             assert all(0 <= one.tables[number].sum() <= bound for one in alone)
-        if (rows <= most).all():  # no rows were drawn
+        if (rows <= maximum).all():  # no rows were drawn
             assert (table == sum(one.tables[number] for one in alone)).all()
 
 
@@ -144,8 +144,8 @@ def undiscovered(case: Case) -> Case:
         other=dict.fromkeys(variables, "other"),
         missing_values=said,
     )
-    most = None if case.unit is None else case.max_rows or case.size
-    return replace(case, schema=schema, max_rows=most, tolerant=True)
+    maximum = None if case.unit is None else case.max_rows or case.size
+    return replace(case, schema=schema, max_rows=maximum, tolerant=True)
 
 
 def values(source: Any, case: Case) -> Counted:
@@ -182,7 +182,7 @@ def examples(
     )
     @given(st.randoms(use_true_random=True))  # choices that hypothesis makes one by one are much alike
     def attempt(chance):
-        case = prepared(drawn_case(chance, form.most, form.kinds))
+        case = prepared(drawn_case(chance, form.maximum, form.kinds))
         with tempfile.TemporaryDirectory() as folder:
             outcomes[require_lemma(reader, form, case, Path(folder), chance)] += 1
 

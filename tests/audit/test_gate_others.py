@@ -270,7 +270,7 @@ class Chosen:
     def __init__(self):
         self.scores = []
 
-    def least(self, scores, scale):
+    def permute_and_flip(self, scores, scale):
         self.scores.append(scores.tolist())
         return 0
 
@@ -308,7 +308,7 @@ def test_quantiles_are_those_of_records_and_persons_one_by_one(name):
     @settings(max_examples=9, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(UNITS), st.integers(1, 4), st.sampled_from(list(AGES)), st.data())
     def attempt(unit, size, kind, data):
-        most = UNIT_WEIGHT if unit == {"unit": "who"} else unit.get("max_rows", 1)
+        maximum = UNIT_WEIGHT if unit == {"unit": "who"} else unit.get("max_rows", 1)
         tried[str(unit)] += 1
         ages = data.draw(st.lists(AGES[kind], min_size=size, max_size=size))
         who = data.draw(st.lists(st.sampled_from("pq"), min_size=size, max_size=size))
@@ -322,7 +322,7 @@ def test_quantiles_are_those_of_records_and_persons_one_by_one(name):
 
         rows = range(size)
         persons = [[row for row in rows if who[row] == one] for one in set(who)] if unit else [[row] for row in rows]
-        weights = [UNIT_WEIGHT // len(person) if most == UNIT_WEIGHT else 1 for person in persons]
+        weights = [UNIT_WEIGHT // len(person) if maximum == UNIT_WEIGHT else 1 for person in persons]
         counts = [
             binned([ages[row] for row in person], weight) for person, weight in zip(persons, weights, strict=True)
         ]
@@ -331,7 +331,7 @@ def test_quantiles_are_those_of_records_and_persons_one_by_one(name):
         without = scores_of([row for row in rows if row not in persons[0]])
         for quantile in (1, 2):
             moved = np.abs(together - without)[quantile - 1].max()
-            assert moved <= score_sensitivity(quantile, 3, "add_remove", most)
+            assert moved <= score_sensitivity(quantile, 3, "add_remove", maximum)
 
     attempt()
     assert len(tried) == len(UNITS)

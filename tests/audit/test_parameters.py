@@ -32,7 +32,7 @@ def data_set():
     return dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0, 1e-6))
 
 
-def told(error):
+def outputs(error):
     while error is not None:
         yield from (repr(error), str(error), repr(getattr(error, "__notes__", "")))
         error = error.__cause__ or error.__context__
@@ -65,7 +65,7 @@ def test_models_and_records_are_no_parameters(kind):
         data = data_set()
         with pytest.raises(TypeError, match="made with parameters alone") as caught:
             fit(estimator, data)
-        assert not any(SECRET in text for text in told(caught.value))
+        assert not any(SECRET in text for text in outputs(caught.value))
         assert data.budget.history == ()
         assert not shows(estimator)
 
@@ -78,7 +78,7 @@ def test_lists_of_records_are_not_shown(kind):
         assert not shows(estimator)
         with pytest.raises((TypeError, ValueError)) as caught:
             fit(estimator, data)
-        assert not any(SECRET in text for text in told(caught.value))
+        assert not any(SECRET in text for text in outputs(caught.value))
         assert data.budget.history == ()
 
 

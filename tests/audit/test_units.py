@@ -42,7 +42,7 @@ class Silent:
     def coins(self, rate, size):
         return np.zeros(size, dtype=np.bool_)
 
-    def least(self, scores, scale):
+    def permute_and_flip(self, scores, scale):
         self.choices.append((scores, scale))
         return 0
 

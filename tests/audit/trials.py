@@ -36,11 +36,11 @@ class Noise:
     def discrete_gaussian(self, counts, scale):
         return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
 
-    def least(self, scores, scale):
-        return OPENDP_NOISE.least(scores, self.times * scale)
+    def permute_and_flip(self, scores, scale):
+        return OPENDP_NOISE.minimum(scores, self.times * scale)
 
-    def exponential_least(self, scores, scale):
-        return OPENDP_NOISE.exponential_least(scores, self.times * scale)
+    def exponential_mechanism(self, scores, scale):
+        return OPENDP_NOISE.exponential_mechanism(scores, self.times * scale)
 
     coins, choose = staticmethod(OPENDP_NOISE.coins), staticmethod(OPENDP_NOISE.choose)
     keys, below = staticmethod(OPENDP_NOISE.keys), staticmethod(OPENDP_NOISE.below)

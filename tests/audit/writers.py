@@ -339,7 +339,7 @@ class Form:
         From columns to a frame.
     written : list of callable
         From a frame and a folder to a source.
-    most : int
+    maximum : int
         Records of an example.
     alike : bool
         Whether all records have the same types: where they may not, they may be refused for it together.
@@ -350,7 +350,7 @@ class Form:
     examples: int
     typed: dict[str, Callable[[Columns], Any]]
     written: list[Callable[[Any, Path], Any]]
-    most: int = 8
+    maximum: int = 8
     alike: bool = True
     kinds: list[str] | None = None
 

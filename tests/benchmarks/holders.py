@@ -130,11 +130,11 @@ def of_site(network: Any, site: int, schema: dp.Schema) -> Any:
     return own
 
 
-def errors(frames: list[pd.DataFrame], schema: dp.Schema, tables: Any, told: Any) -> Measured:
+def errors(frames: list[pd.DataFrame], schema: dp.Schema, tables: Any, outputs: Any) -> Measured:
     """Mean total variation of pairs, and error of P(income | one state), of tables of shares."""
     states, income = [], schema.states["income"].index(schema.states["income"][-1])
     apart = []
-    counts = dict(dp.exact_marginals(pd.concat(frames), schema, list(told)).tables)
+    counts = dict(dp.exact_marginals(pd.concat(frames), schema, list(outputs)).tables)
     for pair, table in counts.items():
         apart.append(np.abs(table / table.sum() - tables[pair]).sum() / 2)
         if "income" in pair:
@@ -199,10 +199,14 @@ def coverage(name: str, difference: float, seed: int) -> Iterator[dict[str, Any]
                 for state, share in zip(schema.states[given], law.marginal([given]), strict=True):
                     if share * size >= FEW:
                         true = law.query([asked], {given: state}).values
-                        told = own.query([asked], {given: state, "site": f"site {number}"}, interval=0.9)
-                        inside = (told["lower"] <= true) & (true <= told["upper"])
+                        outputs = own.query([asked], {given: state, "site": f"site {number}"}, interval=0.9)
+                        inside = (outputs["lower"] <= true) & (true <= outputs["upper"])
                         found.append(
-                            [inside.mean(), (told["upper"] - told["lower"]).mean(), abs(told["value"] - true).mean()]
+                            [
+                                inside.mean(),
+                                (outputs["upper"] - outputs["lower"]).mean(),
+                                abs(outputs["value"] - true).mean(),
+                            ]
                         )
         covered, width, error = np.mean(found, axis=0)
         yield {"set": name, "difference": difference, "seed": seed, "way": way, "answers": len(found)} | {

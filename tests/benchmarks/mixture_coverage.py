@@ -26,7 +26,7 @@ from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.records.frames import encode
 
-LEAST, SHOWN, MOST_GIVEN = 50, 0.02, 3
+MIN, SHOWN, MAX_GIVEN = 50, 0.02, 3
 
 
 def records_of(name: str, folder: Path) -> tuple[pd.DataFrame, dp.Schema]:
@@ -54,7 +54,7 @@ def questions(
         kept = np.ones(size, dtype=bool)
         for other, state in evidence.items():
             kept &= codes[other] == state
-        if kept.sum() >= LEAST:
+        if kept.sum() >= MIN:
             found += 1
             yield str(asked), evidence, kept
 
@@ -70,12 +70,12 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=1e-9)
     wanted = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("set       epsilon  CPU s  " + "".join(f"{f'{given} given':<25}" for given in range(MOST_GIVEN + 1)))
+    print("set       epsilon  CPU s  " + "".join(f"{f'{given} given':<25}" for given in range(MAX_GIVEN + 1)))
     for name in wanted.sets.split(","):
         frame, schema = records_of(name, wanted.folder)
         codes = dict(encode(frame, schema, schema.variables))
         for epsilon in map(float, wanted.epsilons.split(",")):
-            held: list[list[tuple[float, ...]]] = [[] for _ in range(MOST_GIVEN + 1)]
+            held: list[list[tuple[float, ...]]] = [[] for _ in range(MAX_GIVEN + 1)]
             seconds = 0.0
             for seed in range(wanted.seeds):
                 budget = dp.PrivacyBudget(epsilon, wanted.delta)

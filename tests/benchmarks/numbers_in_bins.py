@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import statsmodels.datasets as shipped
-from real_coverage import LEAST, case
+from real_coverage import MIN, case
 from sklearn.linear_model import LinearRegression
 
 import pgmpy_dp as dp
@@ -154,7 +154,7 @@ def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> Iterator[tu
         asked, row = str(generator.choice(numbers)), generator.integers(len(frame))
         given = generator.choice([v for v in frame if v != asked], 1 + left % 2, replace=False)
         held = np.logical_and.reduce([np.asarray(codes[v]) == codes[v][row] for v in given])
-        if held.sum() >= LEAST:
+        if held.sum() >= MIN:
             yield asked, {str(v): schema.states[v][codes[v][row]] for v in given}, held
             left -= 1
 
@@ -196,7 +196,7 @@ def heaps_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
             yield {"case": f"{share:.0%} heaped" + ("" if detail else ", no detail"), "recipe": recipe,
                    "epsilon": epsilon, "seed": seed, "number": number, "count": 1, "covered": low <= 1 <= high,
                    "width": high - low, "error": abs(value - 1),
-                   "untold": number in network.untold_means()}  # fmt: skip
+                   "untold": number in network.unidentified_means()}  # fmt: skip
 
 
 def tails_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:

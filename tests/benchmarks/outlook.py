@@ -33,7 +33,7 @@ from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.estimators.base import Plan
 from pgmpy_dp.records.frames import encode, labelled
 
-MOST, SIZES, EPSILONS = 12, (500, 2000, 8000), (0.03, 0.1, 0.3, 1.0, 3.0)
+MAX, SIZES, EPSILONS = 12, (500, 2000, 8000), (0.03, 0.1, 0.3, 1.0, 3.0)
 AT = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
 KEY = ["table", "records", "epsilon", "delta"]
 ERRORS = ["error", "model", "independent", "resampled", "uniform"]
@@ -44,7 +44,7 @@ def binned(frame: pd.DataFrame) -> tuple[pd.DataFrame, dp.Schema]:
     found, states = {}, {}
     for name, column in frame.items():
         numbers, missing = pd.to_numeric(column, errors="coerce"), column.isna()
-        if numbers.notna().sum() == (~missing).sum() and numbers.nunique() > MOST:
+        if numbers.notna().sum() == (~missing).sum() and numbers.nunique() > MAX:
             edges = np.unique([float(f"{edge:.2g}") for edge in numbers.quantile(AT)])
             places = np.searchsorted(edges, numbers.fillna(0.0), side="right")
             found[name], states[name] = np.where(missing, len(edges) + 1, places), range(len(edges) + 1 + missing.any())

@@ -35,7 +35,7 @@ from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.models.fitted import bounds
 from pgmpy_dp.records.frames import encode
 
-LEAST, MOST_GIVEN = 50, 3
+MIN, MAX_GIVEN = 50, 3
 GUESSES = {
     "adult-1": "age marital_status, marital_status relationship, sex relationship, age education, "
     "education occupation, sex occupation, occupation workclass, workclass hours_per_week, native_country race, "
@@ -50,7 +50,7 @@ GUESSES = {
 MODELS = "adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture"
 KEY = ["model", "epsilon", "target", "seed", "questions", "check", "mechanism"]
 MEANS = [f"{kind}_{mean}" for kind in ("answer", "posterior") for mean in ("covered", "width", "error")]
-FOUND = ["fails", *MEANS, *(f"given_{count}" for count in range(1, MOST_GIVEN + 1))]
+FOUND = ["fails", *MEANS, *(f"given_{count}" for count in range(1, MAX_GIVEN + 1))]
 
 
 def tree(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -81,10 +81,10 @@ def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> list[tuple[
     """A variable, the states of others, and the shares of the variable's states among the records that have them."""
     generator, codes, found = np.random.default_rng(0), encode(frame, schema, list(frame)), []
     while len(found) < count:
-        asked, *given = generator.choice(list(frame), 2 + len(found) % MOST_GIVEN, replace=False)
+        asked, *given = generator.choice(list(frame), 2 + len(found) % MAX_GIVEN, replace=False)
         row = generator.integers(len(frame))
         held = np.logical_and.reduce([np.asarray(codes[v]) == codes[v][row] for v in given])
-        if held.sum() >= LEAST:
+        if held.sum() >= MIN:
             shares = np.bincount(np.asarray(codes[asked])[held], minlength=schema.cardinality(asked)) / held.sum()
             found.append((str(asked), {str(v): schema.states[v][codes[v][row]] for v in given}, shares))
     return found
@@ -193,7 +193,7 @@ def summary(rows: pd.DataFrame) -> str:
     cells = [f"{means[f'answer_{c}']:.4f} ({means.get(f'posterior_{c}', np.nan):.4f})" for c in ("width", "error")]
     covered = f"{means['answer_covered']:.3f} ({rows['answer_covered'].min():.3f}, {rows['answer_covered'].max():.3f})"
     covered += f" ({means.get('posterior_covered', np.nan):.3f})"
-    given = " ".join(f"{means[f'given_{count}']:.2f}" for count in range(1, MOST_GIVEN + 1))
+    given = " ".join(f"{means[f'given_{count}']:.2f}" for count in range(1, MAX_GIVEN + 1))
     return f"{means['fails']:<5.2f}  {covered}  {'  '.join(cells)}  {given}"
 
 

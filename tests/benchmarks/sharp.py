@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pgmpy.inference import VariableElimination
-from real_coverage import LEAST, case
+from real_coverage import MIN, case
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
@@ -37,7 +37,7 @@ from pgmpy_dp.records.frames import encode
 
 MODELS, RECIPES = "asia,child,insurance,alarm,adult-1,adult-2,rand-1", "frame,laplace,gaussian,search,mixture"
 REAL = ("adult", "rand")
-DELTA, MOST_GIVEN = 1e-6, 2
+DELTA, MAX_GIVEN = 1e-6, 2
 KEY = ["model", "epsilon", "recipe", "seed", "given"]
 FOUND = ["fails", "plain", "error", "width", "covered", "factor", "beyond"]
 
@@ -54,12 +54,12 @@ def drawn(name: str, folder: Path, seed: int, questions: int) -> tuple[pd.DataFr
         schema, edges, exact = dp.Schema.from_model(true), list(true.edges()), VariableElimination(true)
     codes, found = {v: np.asarray(c) for v, c in encode(whole, schema, list(schema.variables)).items()}, []
     while len(found) < questions:
-        asked, *given = map(str, generator.choice(schema.variables, 1 + len(found) % (MOST_GIVEN + 1), replace=False))
+        asked, *given = map(str, generator.choice(schema.variables, 1 + len(found) % (MAX_GIVEN + 1), replace=False))
         row = generator.integers(len(whole))
         evidence = {v: schema.states[v][codes[v][row]] for v in given}
         if name.startswith(REAL):
             held = np.logical_and.reduce([np.ones(len(whole), dtype=bool), *(codes[v] == codes[v][row] for v in given)])
-            if held.sum() < LEAST:
+            if held.sum() < MIN:
                 continue
             truth = np.bincount(codes[asked][held], minlength=schema.cardinality(asked)) / held.sum()
         else:

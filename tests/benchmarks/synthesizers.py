@@ -78,7 +78,7 @@ def mixture(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, stages=2))
 
 
-def told(problem):
+def outputs(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, measure="auto", records=len(p.frame)))
 
 
@@ -231,7 +231,7 @@ PEERS = {
     for peer in (
         Peer(resampled),
         Peer(mixture),
-        Peer(told),
+        Peer(outputs),
         Peer(dpmm_privbayes, *_DPMM),
         Peer(dpmm_mst, *_DPMM),
         Peer(opendp_mst, *_OPENDP),
@@ -279,7 +279,7 @@ def run(name: str, problem: Problem, environments: Path, limit: int) -> dict[str
     paths += [os.environ["PYTHONPATH"]] if not peer.environment and "PYTHONPATH" in os.environ else []
     jax = {"JAX_ENABLE_COMPILATION_CACHE": "false", "JAX_TRACEBACK_FILTERING": "off"}
     changed = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", **jax}
-    with tempfile.TemporaryDirectory() as held, tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryDirectory() as held, tempfile.TemporaryFile("w+") as outputs:
         folder = Path(held)
         np.savez(
             folder / "problem.npz",
@@ -293,7 +293,7 @@ def run(name: str, problem: Problem, environments: Path, limit: int) -> dict[str
         process = subprocess.Popen(
             [str(python), __file__, "alone", name, str(folder), str(limit)],
             stdout=subprocess.DEVNULL,
-            stderr=told,
+            stderr=outputs,
             env=os.environ | changed,
         )
         _, status, used = os.wait4(process.pid, 0)
@@ -302,9 +302,9 @@ def run(name: str, problem: Problem, environments: Path, limit: int) -> dict[str
         if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return found | {"reason": f"no records within {limit} seconds of the processor"}
         if process.returncode:
-            told.seek(0)
+            outputs.seek(0)
             return found | {
-                "reason": (told.read().strip().splitlines() or [f"ended with {process.returncode}"])[-1][:200]
+                "reason": (outputs.read().strip().splitlines() or [f"ended with {process.returncode}"])[-1][:200]
             }
         with np.load(folder / "made.npz") as made:
             frame, peak = pd.DataFrame(made["codes"], columns=list(problem.domain)), float(made["peak"])

@@ -101,9 +101,9 @@ def test_no_record_costs_more_than_is_charged(relation):
             ),
         )
     _, residuals, charge = found[0]
-    least = float(min(scale for _, scale in found[0][0]))
-    assert 0.999 * float(charge.epsilon) <= discrete_gaussian_epsilon(float(worst), least, 1e-6)
-    assert Fraction(discrete_gaussian_epsilon(float(worst), least, 1e-6)) <= charge.epsilon
+    minimum = float(min(scale for _, scale in found[0][0]))
+    assert 0.999 * float(charge.epsilon) <= discrete_gaussian_epsilon(float(worst), minimum, 1e-6)
+    assert Fraction(discrete_gaussian_epsilon(float(worst), minimum, 1e-6)) <= charge.epsilon
     assert worst / 2 <= Fraction(residuals.guarantee.rho) <= worst / 2 * (1 + Fraction(1, 10**6))
 
 

@@ -121,7 +121,7 @@ def test_where_quantiles_meet_there_are_fewer_bins():
 )
 def test_refusals_charge_and_draw_nothing(arguments, error):
     class Untouched(SimulatedNoise):
-        def least(self, scores, scale):
+        def permute_and_flip(self, scores, scale):
             raise AssertionError
 
     budget = PrivacyBudget(1.0)

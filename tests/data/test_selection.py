@@ -32,11 +32,11 @@ class Noted:
     def __init__(self):
         self.seen = []
 
-    def exponential_least(self, scores, scale):
+    def exponential_mechanism(self, scores, scale):
         self.seen.append((scores.copy(), scale))
         return 0
 
-    least = exponential_least
+    minimum = exponential_mechanism
     keys = staticmethod(random_keys)
 
 
@@ -154,10 +154,12 @@ def test_units_are_paid_for_by_their_contribution():
     import pandas as pd
 
     rows = pd.DataFrame(CELLS, columns=["a", "b", "c"]).assign(person=np.arange(len(CELLS)) // 3)
-    for most, parts in ((3, 3), (None, 2**20)):
+    for maximum, parts in ((3, 3), (None, 2**20)):
         noise = Noted()
         noise.keys = lambda size: np.arange(size, dtype=np.uint64)
-        data = dp.PrivateDataset(rows, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="person", max_rows=most)
+        data = dp.PrivateDataset(
+            rows, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="person", max_rows=maximum
+        )
         data.release(FarthestTables(REFERENCES, 1, anything, rho=0.5))
         assert noise.seen[0][1] == pytest.approx(parts * selection._GRID)
 

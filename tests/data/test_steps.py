@@ -40,13 +40,13 @@ class Recording(dp.SimulatedNoise):
         self.scales.append(("table", scale))
         return super().discrete_laplace(counts, scale)
 
-    def exponential_least(self, scores, scale):
+    def exponential_mechanism(self, scores, scale):
         self.scales.append(("choice", scale))
-        return super().exponential_least(scores, scale)
+        return super().exponential_mechanism(scores, scale)
 
-    def least(self, scores, scale):
+    def permute_and_flip(self, scores, scale):
         self.scales.append(("choice", scale))
-        return super().least(scores, scale)
+        return super().minimum(scores, scale)
 
 
 def anything(chosen):
@@ -102,8 +102,8 @@ def test_the_losses_of_steps_fit_in_the_whole(epsilon, delta):
     whole = Fraction(quote.guarantee.rho) if delta else quote.cost.epsilon
     exact = [Fraction(str(share)) for share in shares]
     for loss, share in zip(quote.terms.losses, exact, strict=True):
-        most = whole * share / sum(exact)
-        assert most * (1 - Fraction(1, 10**11)) <= Fraction(loss) <= most
+        maximum = whole * share / sum(exact)
+        assert maximum * (1 - Fraction(1, 10**11)) <= Fraction(loss) <= maximum
 
 
 def test_a_promise_is_above_zero_where_the_delta_alone_would_do():

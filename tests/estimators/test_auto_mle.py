@@ -104,11 +104,11 @@ def test_it_is_never_much_worse_than_the_better_reading(measured, bnlearn, share
                 axes = [table.variables.index(variable) for variable in scope]
                 states = {variable: table.state_names[variable] for variable in scope}
                 best.add_cpds(tabular_cpd(scope, conditional(table.values.transpose(axes)), states))
-            least = kl_divergence(bnlearn(name), best)
+            minimum = kl_divergence(bnlearn(name), best)
             fits = [estimator().fit(structure, release) for estimator in (dp.AutoMLE, dp.CollectiveEM, dp.PrivateMLE)]
             for fit in fits:
                 best.add_cpds(*fit.parameters_)
-                excess.append(kl_divergence(bnlearn(name), best) - least)
+                excess.append(kl_divergence(bnlearn(name), best) - minimum)
         auto, inference, family = np.reshape(excess, (-1, 3)).mean(axis=0)
         assert auto < 1.1 * min(inference, family)
 

@@ -171,10 +171,10 @@ def test_bounds_of_a_small_holder_narrow_by_what_it_borrows():
         for read in (both, dp.PartiallyPooledMarginals.of(both))
     )
     assert np.array_equal(own.draws_.records, borrowed.draws_.records)
-    (alone, told) = (each.query(["c"], asked, interval=0.9).loc["v"] for each in (own, borrowed))
-    assert told["lower"] < 0.7 < told["upper"]
-    assert told["upper"] - told["lower"] < 0.6 * (alone["upper"] - alone["lower"])
-    assert borrowed.get_cpds("c").get_value(c="v", b="z", site="few") == pytest.approx(told["value"], abs=0.02)
+    (alone, outputs) = (each.query(["c"], asked, interval=0.9).loc["v"] for each in (own, borrowed))
+    assert outputs["lower"] < 0.7 < outputs["upper"]
+    assert outputs["upper"] - outputs["lower"] < 0.6 * (alone["upper"] - alone["lower"])
+    assert borrowed.get_cpds("c").get_value(c="v", b="z", site="few") == pytest.approx(outputs["value"], abs=0.02)
     assert borrowed.marginal(["site"])[2] == pytest.approx(200 / 5700, abs=0.01)
 
 
@@ -189,7 +189,7 @@ def test_a_partially_pooled_fit_is_tested_against_what_was_measured():
 
 def test_answers_of_a_wrong_network_follow_the_release_where_parts_borrow():
     """It is compared with the networks that answer: compared with those that do not borrow, they were .03 too low."""
-    told = []
+    outputs = []
     for seed in range(4):
         generator, parts = np.random.default_rng(100 + seed), {}
         for number, (site, count) in enumerate({"north": 4000, "south": 4000, "few": 300}.items()):
@@ -201,8 +201,8 @@ def test_answers_of_a_wrong_network_follow_the_release_where_parts_borrow():
         partial = dp.PartiallyPooledMarginals.of(dp.union(parts))
         network = partial.apart(dp.PrivateBayesianNetwork(EDGES)).fit(partial)
         for site in ("north", "south"):
-            told.append(network.query(["c"], {"a": "y", "site": site}, interval=0.9).loc["v", "value"])
-    assert np.mean(told) == pytest.approx(0.75, abs=0.018)  # three standard deviations, each answer with one of .017
+            outputs.append(network.query(["c"], {"a": "y", "site": site}, interval=0.9).loc["v", "value"])
+    assert np.mean(outputs) == pytest.approx(0.75, abs=0.018)  # three standard deviations, each answer with one of .017
 
 
 def test_numbers_of_partially_pooled_unions_have_the_shape_of_all_records():

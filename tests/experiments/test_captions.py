@@ -97,9 +97,9 @@ def test_settings_are_searched_in_turn_and_sampling_rates_are_at_most_one():
         seen.append(one)
         return abs(np.log(one.learning_rate / 10)) + abs(np.log(one.sampling_rate / 1.0)) + one.steps / 100
 
-    found, least = search_in_turn(loss, Settings(200, 1.0, 0.5, 2.0))
+    found, minimum = search_in_turn(loss, Settings(200, 1.0, 0.5, 2.0))
     assert found == Settings(50, 10.0, 1.0, 2.0)
-    assert least == pytest.approx(0.5)
+    assert minimum == pytest.approx(0.5)
     assert len(seen) == 1 + sum(map(len, SEARCHED.values()))
     assert len(set(seen)) == len(seen)
     assert found.columns()["sgd_sampling_rate"] == 1.0

@@ -35,11 +35,11 @@ def test_least_squares_over_all_joint_distributions(noise):
     observed = total * matrix @ generator.dirichlet(np.ones(36)) + generator.normal(size=scale.size) * noise
     rows = np.concatenate([total * matrix / scale[:, None], np.full((1, 36), 1e5)])
     joint, _ = nnls(rows, np.concatenate([observed / scale, [1e5]]))
-    least = (((total * matrix @ joint - observed) / scale) ** 2).sum() / 2
+    minimum = (((total * matrix @ joint - observed) / scale) ** 2).sum() / 2
     fit = closest_marginals(tree, observed, scale, total)
     loss = (((total * fit.marginals - observed) / scale) ** 2).sum() / 2
     assert fit.converged
-    assert loss == pytest.approx(least, rel=1e-3)
+    assert loss == pytest.approx(minimum, rel=1e-3)
     assert loss == pytest.approx(fit.losses[-1], rel=1e-9)
     assert (np.diff(fit.losses) <= 0).all()
     np.testing.assert_allclose(tree.calibrate(fit.potentials).marginals, fit.marginals)

@@ -114,14 +114,14 @@ def mobility():
 def pathologies():
     text = (DOCS / "experiments" / "cgm-pathologies.txt").read_text()
     agreement, crossing = re.search(r"error is ([\d.]+) times .* equal at N = (\d+) million", text).groups()
-    default, most, little = re.search(r"in (\d) of 5 sizes, by .* to ([\d.]+); .* to ([\d.]+)\.", text).groups()
-    least, within, number = re.search(r"least, ([\d.]+), at .* of that at (\d) of (\d)", text).groups()
+    default, worst, little = re.search(r"in (\d) of 5 sizes, by .* to ([\d.]+); .* to ([\d.]+)\.", text).groups()
+    lowest, within, number = re.search(r"least, ([\d.]+), at .* of that at (\d) of (\d)", text).groups()
     noisy, exact = re.search(r"smallest lambda gives ([\d.]+) with noise and ([\d.]+) without", text).groups()
     yield (
         f"the error is {agreement.lstrip('0')} times the sum of Proposition 4's two terms, equal at N = {crossing} "
-        f"million; projected is better at {default} of 5 sizes with a λ that follows the noise (by {most} at most), by "
-        f"up to {little} with little; with noise {within} of {number} λ is within a tenth of the least KL, {least}, "
-        f"and the smallest λ gives {noisy}, without noise {exact.lstrip('0')}"
+        f"million; projected is better at {default} of 5 sizes with a λ that follows the noise (by {worst} at most), "
+        f"by up to {little} with little; with noise {within} of {number} λ is within a tenth of the least KL, "
+        f"{lowest}, and the smallest λ gives {noisy}, without noise {exact.lstrip('0')}"
     )
 
 
@@ -263,7 +263,7 @@ def networks():
 def naive():
     rows = kept("bayes-naive")
     means = rows.groupby("epsilon")[list(bayes_naive.METHODS)].mean()
-    ten, most = means.loc[10.0], means.loc[300.0]
+    ten, maximum = means.loc[10.0], means.loc[300.0]
     noisy = means[["laplace", "fourier", "fourier_none"]].max(axis=1)
     yield (
         f"mean accuracies at ε = 10, {rows['repeat'].nunique()} repeats: Laplace {n(ten['laplace'])}, Fourier with the "
@@ -277,8 +277,8 @@ def naive():
         f"{len(means)} ε ({n(ten['sampler'])} at ε = 10); with the printed truncation, possible at {possible} of them, "
         f"one draw at {int((means['sampler_paper'] > noisy).sum())}, and the mean of "
         + ", ".join(f"{number:,} draws at {times}" for number, times in ahead.items())
-        + f" (not private at the price of one); at ε = 300 Laplace has {n(most['laplace'])}, a thousand draws "
-        f"{n(most['sampler_1000'])}"
+        + f" (not private at the price of one); at ε = 300 Laplace has {n(maximum['laplace'])}, a thousand draws "
+        f"{n(maximum['sampler_1000'])}"
     )
 
 

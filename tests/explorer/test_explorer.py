@@ -220,8 +220,8 @@ def test_a_person_asks_and_compares(page, browser, models):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         value, lower, upper = 100 * models["rules"].query(["age"], {"health": "poor"}, interval=0.9).loc["60_to_80"]
-    told = page(f"return {card('age', '60_to_80')}.ariaLabel")
-    assert told == f"age: 60_to_80, {value:.1f} %, between {lower:.1f} to {upper:.1f} %"
+    outputs = page(f"return {card('age', '60_to_80')}.ariaLabel")
+    assert outputs == f"age: 60_to_80, {value:.1f} %, between {lower:.1f} to {upper:.1f} %"
     first = page("return [...document.querySelectorAll('.card h2')].map((head) => head.textContent)")
     assert first[0] == "health"  # what is given comes first, then what differs most
     assert page(f"return {card('well', 'yes')}.ariaDisabled") == "true"
@@ -237,12 +237,12 @@ def test_a_person_asks_and_compares(page, browser, models):
         "Compared with health = poor: about"
     )
     assert page(shown) == ["against"]
-    told = page(f"return {card('age', '60_to_80')}.textContent")
-    assert " against " in told
-    assert f" %−{-100 * compared['value']:.1f} (" in told
+    outputs = page(f"return {card('age', '60_to_80')}.textContent")
+    assert " against " in outputs
+    assert f" %−{-100 * compared['value']:.1f} (" in outputs
     assert browser.current_url.endswith("#health=good|health=poor")
-    told = page("return [...document.querySelectorAll('.card:not(.given) .differs')].map((own) => own.textContent)")
-    assert told[0] == "differs 100.0 %"  # "well" follows from health
+    outputs = page("return [...document.querySelectorAll('.card:not(.given) .differs')].map((own) => own.textContent)")
+    assert outputs[0] == "differs 100.0 %"  # "well" follows from health
 
     page("document.getElementById('undo').click()")
     assert page("return document.getElementById('question').textContent") == question
@@ -387,7 +387,7 @@ def test_hostile_names_are_texts(opened, browser):
 
 
 def test_a_tree_that_is_too_large_is_refused(monkeypatch, models):
-    monkeypatch.setattr("pgmpy_dp.explorer.content._MOST_WORK", 100)
+    monkeypatch.setattr("pgmpy_dp.explorer.content._MAX_WORK", 100)
     with pytest.raises(ValueError, match=r"too large for a page.*table cells.*PairwiseMixture"):
         models["asia"].explore()
 
@@ -442,7 +442,12 @@ def test_from_the_command_line(models, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     models["grid"].save("fitted.zip")
     result = CliRunner().invoke(main, ["explore", "fitted.zip", "--out", "page.html", "--title", "A <grid>", "--json"])
-    told = json.loads(result.stdout)
-    assert told == {"file": "page.html", "bytes": (tmp_path / "page.html").stat().st_size, "bounds": True, "notes": []}
+    outputs = json.loads(result.stdout)
+    assert outputs == {
+        "file": "page.html",
+        "bytes": (tmp_path / "page.html").stat().st_size,
+        "bounds": True,
+        "notes": [],
+    }
     assert '<h1 dir="auto">A &lt;grid&gt;</h1>' in (tmp_path / "page.html").read_text()
     assert CliRunner().invoke(main, ["explore", "fitted.zip", "--out", "page.txt"]).exit_code == 1

@@ -93,12 +93,12 @@ def held(release):
 
 def answered(network):
     """What a model answers, and promises."""
-    told = {"guarantee": network.guarantee_.to_dict()}
+    outputs = {"guarantee": network.guarantee_.to_dict()}
     if isinstance(network, dp.PrivateHouseholdNetwork):
         levels = {"households": (network.households, ["home", "size"]), "persons": (network.persons, ["home", "a"])}
-        return told | {name: each.query(asked).values.tolist() for name, (each, asked) in levels.items()}
+        return outputs | {name: each.query(asked).values.tolist() for name, (each, asked) in levels.items()}
     answer = network.query(["a", "c"], {"b": 1})
-    return told | {"variables": list(answer.variables), "answer": answer.values.tolist()}
+    return outputs | {"variables": list(answer.variables), "answer": answer.values.tolist()}
 
 
 if __name__ == "__main__":

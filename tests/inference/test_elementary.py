@@ -2,14 +2,12 @@
 
 import numpy as np
 
-from pgmpy_dp.inference.posterior.trajectories import LEAST, exponentials, log1p
+from pgmpy_dp.inference.posterior.trajectories import MIN, exponentials, log1p
 
 
 def test_exponentials_are_the_librarys():
     generator = np.random.default_rng(0)
-    exponents = np.concatenate(
-        [LEAST * generator.random(10_000), -generator.random(10_000), -1e-9 * np.arange(9), [LEAST]]
-    )
+    exponents = np.concatenate([MIN * generator.random(10_000), -generator.random(10_000), -1e-9 * np.arange(9), [MIN]])
     found = np.empty_like(exponents)
     exponentials(exponents.copy(), found)
     np.testing.assert_allclose(found, np.exp(exponents), rtol=1e-15)

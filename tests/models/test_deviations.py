@@ -191,7 +191,7 @@ def test_families_that_deviate_tell_that_others_may():
     found = np.where(deviations.SCALES > 0.1, 30.0, 0.0)  # e^30 times as likely under misfit
     doubtful._effects["a", "b"] = replace(effect, likelihood=found)
     assert doubtful._right < 1e-9
-    assert not doubtful.told
+    assert not doubtful.outputs
     assert doubtful.outside[0] == pytest.approx(0.25)
     assert doubtful.outside @ deviations.SCALES > 0.1
 
@@ -243,12 +243,12 @@ def test_a_count_that_noise_made_negative_is_small_but_not_known():
 @pytest.mark.parametrize(("mean", "spread"), [(1.0, 0.3), (0.2, 0.5), (-0.9, 0.4), (-30.0, 0.5)])
 def test_what_is_left_of_a_cell_is_drawn_from_a_normal_distribution_cut_off(mean, spread):
     """10,000 draws; a distribution function is off by 0.02 with a probability of less than 1 in 1,000."""
-    least = 0.01
+    minimum = 0.01
     drawn = deviations._normal_above(
-        np.full(10_000, least), np.full(10_000, mean), np.full(10_000, spread), np.random.default_rng(0)
+        np.full(10_000, minimum), np.full(10_000, mean), np.full(10_000, spread), np.random.default_rng(0)
     )
-    law = stats.truncnorm((least - mean) / spread, np.inf, mean, spread)
-    assert drawn.min() >= least
+    law = stats.truncnorm((minimum - mean) / spread, np.inf, mean, spread)
+    assert drawn.min() >= minimum
     assert stats.kstest(drawn, law.cdf).statistic < 0.02
 
 
@@ -269,13 +269,13 @@ def test_a_cell_far_beyond_the_scale_of_the_others_has_the_largest_effect():
     cells = {name: np.full(2, value) for name, value in (("noise", noise), ("sampling", 0.0), ("freedom", 1.0))}
     effect = deviations.Effect(np.full(2, 100.0), np.array([0.0, ratio]), likelihood=np.zeros(1), **cells)
     odds, mean, spread = effect.posterior(np.array([scale]), sampled=False, of_records=False)
-    most = (8 * scale) ** 2
+    maximum = (8 * scale) ** 2
     assert odds[0, 1].argmax() == 3
-    assert mean[0, 1, 3] == pytest.approx(1 + ratio * most / (most + noise))
-    least = [(factor * scale) ** 2 for factor in deviations.FACTORS]
-    expected = deviations.SHARES * [stats.norm.pdf(0, 0, np.sqrt(one + noise)) for one in least]
+    assert mean[0, 1, 3] == pytest.approx(1 + ratio * maximum / (maximum + noise))
+    minimum = [(factor * scale) ** 2 for factor in deviations.FACTORS]
+    expected = deviations.SHARES * [stats.norm.pdf(0, 0, np.sqrt(one + noise)) for one in minimum]
     assert odds[0, 0] / odds[0, 0].sum() == pytest.approx(expected / expected.sum(), rel=1e-6)
-    assert spread[0, 0] == pytest.approx([np.sqrt(v * noise / (v + noise)) for v in least])
+    assert spread[0, 0] == pytest.approx([np.sqrt(v * noise / (v + noise)) for v in minimum])
 
 
 def test_bounds_hold_the_answers_of_real_records(monkeypatch):

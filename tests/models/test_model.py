@@ -279,11 +279,11 @@ def test_records_of_which_some_is_known_are_completed(case):
     numbers = model.simulate(partial_samples=rows.astype(object).mask(rows.index.to_series() > 3000), numbers="drawn")
     assert (numbers[case.known].loc[:3000] == NUMBER).all()
     assert numbers[case.known].loc[3001:].nunique() > 1
-    for options, told in (
+    for options, outputs in (
         ({"n_samples": 4}, "has 3000 records for 4"),
         ({"evidence": {case.asked: "a"}}, "columns of"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=outputs):
             model.simulate(partial_samples=rows, **options)
 
 
@@ -432,13 +432,13 @@ def test_what_no_format_of_a_model_holds_is_neither_written_nor_read(case, tmp_p
     schema("age", "smoke").save(tmp_path / "schema.json")
     dp.PrivacyBudget.open(tmp_path / "ledger.json", 1.0)
     asia().model.release_.save(tmp_path / "release.zip")
-    for name, told in (
+    for name, outputs in (
         ("schema.json", r"a schema and no model: pgmpy_dp\.Schema\.load"),
         ("ledger.json", r"a ledger and no model: pgmpy_dp\.PrivacyBudget\.open"),
         ("release.zip", r"a release and no model: pgmpy_dp\.release\.Release\.load"),
     ):
         for read in (dp.load, type(case.model).load):
-            with pytest.raises(dp.ReleaseFormatError, match=told):
+            with pytest.raises(dp.ReleaseFormatError, match=outputs):
                 read(tmp_path / name)
 
 

@@ -60,8 +60,8 @@ def test_numbers_are_finite_and_in_their_bins(edges, decimals, noise, open_ends,
     bins = dp.Bins(ends, decimals=decimals)
     shape = shape_of(bins, tuple(np.array(shares) / max(sum(shares), 1)), noise, 1000.0)
     places = np.repeat(np.arange(len(shares)), 50)
-    leanings = np.random.default_rng(0).standard_normal(places.size) * 10
-    for draw, slopes in ((None, None), (None, leanings), (1, leanings)):
+    tilts = np.random.default_rng(0).standard_normal(places.size) * 10
+    for draw, slopes in ((None, None), (None, tilts), (1, tilts)):
         numbers = shape.draw(places, slopes, np.random.default_rng(1), draw)
         assert np.isfinite(numbers).all()
         assert (np.searchsorted(ends, numbers, side="right") - 1 == places).all()
@@ -127,8 +127,8 @@ def test_a_refined_density_has_the_share_of_each_bin_and_a_mean_within_it(edges,
     size, cells = len(bins.labels), len(bins.fine.labels)
     shares = np.array([random.choice([0.0, 0.01, 1.0]) * random.random() for _ in range(size)])
     held = np.array([random.choice([0.0, 1.0]) * random.random() for _ in range(cells)])
-    told = held + noise * np.array([8 * random.random() - 4 for _ in range(cells)])
-    detail = (tuple(told / max(told.sum(), 1.0)), noise)
+    outputs = held + noise * np.array([8 * random.random() - 4 for _ in range(cells)])
+    detail = (tuple(outputs / max(outputs.sum(), 1.0)), noise)
     shape = shape_of(bins, tuple(shares / max(shares.sum(), 1.0)), 5.0, 1000.0, detail, law)
     closed, owners = np.array(bins.closed().edges), shape.density.owners
     for drawn in (shape.density.shares, *shape.density.drawn[:3], shape.given(shape.chances[::-1]).density.shares):
@@ -167,8 +167,8 @@ def test_heaps_at_lower_edges_are_seen_in_a_finer_histogram_and_allowed_for_with
     for shape in (free, measured):
         low, high = shape.mean_ends(0.9)
         assert low - shape.unseen[0] < 1.005 * records.mean() < high + shape.unseen[1]
-    assert free.untold == numbers.UNSEEN
-    assert measured.untold is None
+    assert free.unidentified == numbers.UNSEEN
+    assert measured.unidentified is None
     if share == 1:
         assert np.mean(np.isin(measured.draw(np.full(1000, 4), None, np.random.default_rng(0)), edges)) > 0.95
 
@@ -281,8 +281,10 @@ def test_means_and_quantiles_have_bounds_that_include_the_tail(related):
         assert (means["value"] - 50).abs().max() < 1.5
         assert ((means["lower"] < holes.mean()) & (holes.mean() < means["upper"])).all()
         assert (means["upper"] - means["lower"]).max() < widest
-    assert not measured.untold_means()
-    assert network.untold_means() == dict.fromkeys("ab", "where numbers are within bins was not measured finely enough")
+    assert not measured.unidentified_means()
+    assert network.unidentified_means() == dict.fromkeys(
+        "ab", "where numbers are within bins was not measured finely enough"
+    )
     assert network.expectation(interval=None)["value"].to_numpy() == pytest.approx(means["value"].to_numpy(), abs=0.2)
     given = network.expectation(["a"], {"b": 70}, interval=None).loc["a", "value"]
     assert given == pytest.approx(records["a"][records["b"] > 60].mean(), rel=0.1)

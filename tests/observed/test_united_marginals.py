@@ -438,9 +438,9 @@ def test_parts_borrow_where_they_are_alike_and_keep_their_own_where_they_are_not
             partial, truth = dp.PartiallyPooledMarginals.of(both), np.array([0.4, 0.6])[:, None] * small
             counts[name].append(partial.apart_releases[3].total)
             pooled, own = both.marginal(("a", "b"))[0], both.parts["small"].tables["a", "b"]
-            told = {"alone": own / 300, "pooled": pooled / pooled.sum()}
-            told["partial"] = partial.tables["site", "a", "b"][3] / partial.parts["small"].total
-            for way, table in told.items():
+            outputs = {"alone": own / 300, "pooled": pooled / pooled.sum()}
+            outputs["partial"] = partial.tables["site", "a", "b"][3] / partial.parts["small"].total
+            for way, table in outputs.items():
                 errors.setdefault((name, way), []).append(np.abs(table - truth).sum())
     mean = {key: np.mean(own) for key, own in errors.items()}
     assert mean["alike", "partial"] < 0.5 * mean["alike", "alone"]
@@ -457,8 +457,8 @@ def test_what_is_common_given_a_variable_is_borrowed_though_its_shares_differ():
         firsts = zip((0.2, 0.4, 0.6, 0.85), (4000, 4000, 4000, 300), strict=True)
         parts = {n: like(ONE, size, 9 * seed + n, first=own) for n, (own, size) in enumerate(firsts)}
         both = dp.union({f"site {n}": part for n, part in parts.items()})
-        told = [both.tables["site", "a", "b"][3], dp.PartiallyPooledMarginals.of(both).tables["site", "a", "b"][3]]
-        rows = [np.maximum(table, 0.1) / np.maximum(table, 0.1).sum(axis=1, keepdims=True) for table in told]
+        outputs = [both.tables["site", "a", "b"][3], dp.PartiallyPooledMarginals.of(both).tables["site", "a", "b"][3]]
+        rows = [np.maximum(table, 0.1) / np.maximum(table, 0.1).sum(axis=1, keepdims=True) for table in outputs]
         errors.append([np.abs(own - ONE).sum() for own in rows])
     alone, partial = np.mean(errors, axis=0)
     assert partial < 0.8 * alone
@@ -491,13 +491,13 @@ def test_periods_borrow_from_their_neighbours_and_not_across_a_jump():
         both, truth = months(drift, seed)
         named, _ = months(drift, seed, "abcdefghijkl")
         pooled = both.marginal(("a", "b"))[0]
-        told = {
+        outputs = {
             "alone": both.tables["month", "a", "b"] / both.totals[:, None, None],
             "pooled": np.broadcast_to(pooled / pooled.sum(), truth.shape),
             "periods": dp.PartiallyPooledMarginals.of(both).tables["month", "a", "b"] / both.totals[:, None, None],
             "sites": dp.PartiallyPooledMarginals.of(named).tables["month", "a", "b"] / both.totals[:, None, None],
         }
-        for way, table in told.items():
+        for way, table in outputs.items():
             errors.setdefault(way, []).append(np.abs(table - truth).sum())
         still, moved = (dp.PartiallyPooledMarginals.of(months(s, seed)[0]) for s in (0.0 * jump, jump))
         records.append([[each.apart_releases[number].total for number in (0, 5)] for each in (still, moved)])

@@ -135,10 +135,10 @@ def test_theorem_4_2_holds(delta):
     prior, smooth = 5.0, smoothness(5.0, 4.0)
     for records in (1, 3, 10):
         ones = np.arange(records + 1)
-        most = np.exp(np.where(ones > 0, ones * np.log(np.maximum(ones, 1) / records), 0.0))
-        most = most * most[::-1]
+        maximum = np.exp(np.where(ones > 0, ones * np.log(np.maximum(ones, 1) / records), 0.0))
+        maximum = maximum * maximum[::-1]
         marginal = np.exp(betaln(prior + ones, prior + records - ones) - betaln(prior, prior))
-        bound = stochastic_lipschitz_bound(smooth, float((most / marginal).max()), 1.0, delta)
+        bound = stochastic_lipschitz_bound(smooth, float((maximum / marginal).max()), 1.0, delta)
         for one in range(records):
             exact, other = ([[prior + k], [prior + records - k]] for k in (one, one + 1))
             assert max(posterior_divergence([exact], [other]), posterior_divergence([other], [exact])) <= 2 * bound**2

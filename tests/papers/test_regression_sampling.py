@@ -142,12 +142,12 @@ def test_bad_input_is_refused_before_the_charge():
 
 def test_whether_draws_take_too_long_is_decided_without_the_records():
     """Records that agree with the ball and records that do not are refused alike, whatever their number."""
-    told = []
+    outputs = []
     for records in (people(10, 0), people(3, 1) * 0, people(500, 2) * -50):
         with pytest.raises(ValueError, match="could take") as refusal:
             dp.papers.LinearPosteriorSampler(1e8, BOUNDS, 100.0, 1e-3).fit(network(), records)
-        told.append(str(refusal.value))
-    assert len(set(told)) == 1
+        outputs.append(str(refusal.value))
+    assert len(set(outputs)) == 1
 
 
 def test_nothing_private_hangs_on_a_fit():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
-from pgmpy_dp.privacy.blocks import LEAST_SCALE, block_price, block_rho, block_scales, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import MIN_SCALE, block_price, block_rho, block_scales, discrete_gaussian_epsilon
 
 CHANGES = {"add_remove": 1, "replace_one": 2}
 
@@ -93,7 +93,7 @@ def exact_delta(epsilon, changes, scales):
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(-60, 60), st.floats(LEAST_SCALE, 30.0)), min_size=1, max_size=2),
+    st.lists(st.tuples(st.integers(-60, 60), st.floats(MIN_SCALE, 30.0)), min_size=1, max_size=2),
     st.sampled_from([1e-1, 1e-3, 1e-6]),
 )
 def test_discrete_noise_costs_no_more_than_is_charged(moved, delta):

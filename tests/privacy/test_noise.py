@@ -240,13 +240,13 @@ def test_draws_have_the_odds_of_the_exponential_mechanism(noise):
         return ((seen - expected) ** 2 / expected).sum()
 
     limit = chi2.isf(1e-6, 3)
-    assert distance(noise.exponential_least) < limit
-    assert distance(noise.least) > limit
+    assert distance(noise.exponential_mechanism) < limit
+    assert distance(noise.permute_and_flip) > limit
 
 
 def test_other_scores_are_refused():
     for scores in ([1, 2], np.array([1.0]), np.array([], dtype=np.int64)):
         with pytest.raises(ValueError, match="one-dimensional array of int64"):
-            OPENDP_NOISE.exponential_least(scores, 1.0)
+            OPENDP_NOISE.exponential_mechanism(scores, 1.0)
     with pytest.raises(ValueError, match="scale"):
-        OPENDP_NOISE.exponential_least(np.array([1]), 0.0)
+        OPENDP_NOISE.exponential_mechanism(np.array([1]), 0.0)

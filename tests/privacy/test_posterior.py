@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.papers import zhang_2016 as papers
-from pgmpy_dp.privacy.posterior import MOST_TRIES, expected_tries, grid_steps, temper
+from pgmpy_dp.privacy.posterior import MAX_TRIES, expected_tries, grid_steps, temper
 
 CORNERS = [np.array(row) for row in itertools.product([-1.0, 0.0, 1.0], repeat=2)]  # y, x
 
@@ -74,4 +74,4 @@ def test_grids_are_public_and_fine():
         steps = grid_steps(regression, records)
         assert steps & (steps - 1) == 0
         assert steps / math.sqrt(4 * regression.precision * records + 4) >= 2**12
-        assert expected_tries(regression, records) < MOST_TRIES
+        assert expected_tries(regression, records) < MAX_TRIES

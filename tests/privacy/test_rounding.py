@@ -114,10 +114,10 @@ def test_the_rho_of_a_block_is_not_below_the_sum(own, neighbours):
 @pytest.mark.parametrize("delta", [0.6, 1e-4, 1e-9])
 def test_discrete_noise_on_ten_million_numbers_costs_no_more_than_is_said(squared, delta):
     """Each probability is off by a factor in 1 -+ 3e-17 from what becomes of a continuous one of less variance."""
-    least = 20.0
-    epsilon = discrete_gaussian_epsilon(squared, least, delta)
+    minimum = 20.0
+    epsilon = discrete_gaussian_epsilon(squared, minimum, delta)
     with mpmath.workdps(60):
-        norm = mpmath.sqrt(mpmath.mpf(squared) / (1 - 2 / mpmath.mpf(least) ** 2))
+        norm = mpmath.sqrt(mpmath.mpf(squared) / (1 - 2 / mpmath.mpf(minimum) ** 2))
         factor = 10**7 * mpmath.log(1 / (1 - mpmath.mpf("3e-17")))
         e = mpmath.mpf(epsilon) - 2 * factor
         continuous = mpmath.ncdf(norm / 2 - e / norm) - mpmath.exp(e) * mpmath.ncdf(-norm / 2 - e / norm)

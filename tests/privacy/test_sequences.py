@@ -145,8 +145,8 @@ def test_discrete_noise_costs_no_more_than_it_is_priced_at(rho, squared, moves):
 def test_discrete_noise_has_one_blur_more_of_variance_whatever_a_unit_moves(rho, rows, neighbours):
     squared = table_sensitivity(neighbours, "squared_l2", rows)
     variance = Fraction(gaussian_scale(with_discrete_noise(rho, squared), squared)) ** 2
-    least = Fraction(squared) / (2 * Fraction(rho)) + 2
-    assert least <= variance <= (least + 1) * (1 + Fraction(1, 10**9))
+    minimum = Fraction(squared) / (2 * Fraction(rho)) + 2
+    assert minimum <= variance <= (minimum + 1) * (1 + Fraction(1, 10**9))
     # The factors of all cells that a unit moves are no more than those of two cells at a blur of 2.
     with mp.workdps(40):
         blur = mpf(variance.numerator) / variance.denominator - mpf(squared) / (2 * mpf(rho))

@@ -138,7 +138,7 @@ def test_blanks_at_the_ends_are_stripped_where_that_is_declared(tmp_path):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("block", [1, 7, 2**10])
 def test_a_record_of_more_bytes_than_the_most_is_refused_wherever_it_stands(quoted, end, block, tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_reading, "MOST_RECORD_BYTES", 20)
+    monkeypatch.setattr(csv_reading, "MAX_RECORD_BYTES", 20)
     monkeypatch.setattr(csv_reading, "_BLOCK_BYTES", block)
     path, schema = tmp_path / "a.csv", dp.Schema({"v": ["x"]})
     for size in range(17, 24):

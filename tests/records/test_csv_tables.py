@@ -18,12 +18,12 @@ def test_persons_are_told_apart_in_a_table_that_grows(tmp_path):
     assert opened.counts([("v",)])["v",].tolist() == [persons]
 
 
-@pytest.mark.parametrize("most", [{}, {"_MOST_TEXTS": 10}, {"_MOST_TEXT_BYTES": 2**10}], ids=str)
+@pytest.mark.parametrize("maximum", [{}, {"_MAX_TEXTS": 10}, {"_MAX_TEXT_BYTES": 2**10}], ids=str)
 @pytest.mark.parametrize("rows", [1, 50, 2**16])
-def test_texts_are_read_alike_in_a_table_that_grows_or_starts_anew(most, rows, tmp_path, monkeypatch):
+def test_texts_are_read_alike_in_a_table_that_grows_or_starts_anew(maximum, rows, tmp_path, monkeypatch):
     """Also by texts that are longer than all before them, and of which one begins or ends another."""
     monkeypatch.setattr(csv_reading, "_BLOCK_ROWS", rows)
-    for name, value in most.items():
+    for name, value in maximum.items():
         monkeypatch.setattr(csv_reading, name, value)
     texts = ["x" * size for size in (1, 2, 3, 40_000)] + [f"{number}" for number in range(600)]
     (tmp_path / "a.csv").write_text("v\n" + "".join(f"{text}\n" for text in [*texts, *texts[::-1], *texts]))

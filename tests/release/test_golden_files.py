@@ -31,15 +31,15 @@ MODELS = {
 OMITTED = {"max_rows": 1, "largest_weight": None, "sampling_rate": 1.0, "overlap": None}
 
 
-def check_guarantee(found, told):
+def check_guarantee(found, outputs):
     """Compare a guarantee with what a file says of it: costs, or sums before they had names, and its shared parts."""
-    if "costs" in told:
-        assert found == Guarantee.from_dict(told)
+    if "costs" in outputs:
+        assert found == Guarantee.from_dict(outputs)
         return
-    sums = OMITTED | {name: value for name, value in told.items() if name not in ("payment", "shared", "accepted")}
+    sums = OMITTED | {name: value for name, value in outputs.items() if name not in ("payment", "shared", "accepted")}
     assert {name: getattr(found, name) for name in sums} == sums
-    assert {cost.label for cost in found.costs} == {"accepted among tries" if told.get("accepted") else ""}
-    for part in told.get("shared", ()):
+    assert {cost.label for cost in found.costs} == {"accepted among tries" if outputs.get("accepted") else ""}
+    for part in outputs.get("shared", ()):
         check_guarantee(Guarantee(frozenset(cost for cost in found.every if cost.id == part["payment"])), part)
 
 

@@ -71,8 +71,8 @@ def test_scales_are_found_for_a_price():
     noisy = data.release(contrasts.Residuals(SCALES, DELTA, 0.7))
     assert float(data.budget.history[0].epsilon) == noisy.guarantee.epsilon == 0.7
     assert noisy.scales["a",] / noisy.scales["a", "b"] == pytest.approx(4.0 / 3.0)
-    least = coefficients.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
-    assert 0.7 * (1 - 1e-4) < least <= 0.7
+    minimum = coefficients.residual_epsilon(SCHEMA, noisy.scales, "add_remove", DELTA)
+    assert 0.7 * (1 - 1e-4) < minimum <= 0.7
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)

@@ -179,7 +179,7 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
         nx.Graph({f"alone {i}": [] for i in range(20)}),
     ):
         drawn = network_drawing.draw(graph)
-        assert drawn.width < 1.4 * network_drawing.MOST_ACROSS * (network_drawing.WIDTH + network_drawing.GAP_X)
+        assert drawn.width < 1.4 * network_drawing.MAX_ACROSS * (network_drawing.WIDTH + network_drawing.GAP_X)
         for one, other in combinations(drawn.boxes, 2):
             apart = abs(one.x - other.x) >= network_drawing.WIDTH or abs(one.y - other.y) >= network_drawing.HEIGHT
             assert apart, (one, other)
@@ -189,7 +189,7 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
         place = {box.name: box.y for box in drawn.boxes}
         assert_no_edge_passes_a_box(drawn)
         assert not graph.is_directed() or all(place[a] < place[b] for a, b in graph.edges())
-    many = {f"v{i}": [0, 1] for i in range(network_drawing.MOST_NODES + 1)}
+    many = {f"v{i}": [0, 1] for i in range(network_drawing.MAX_NODES + 1)}
     pages = [render_report(made(dict(list(many.items())[:n]), [(v,) for v in list(many)[:n]])) for n in (3, len(many))]
     assert ["<svg role=" in page for page in pages] == [True, False]
 
@@ -381,9 +381,9 @@ def test_an_error_of_a_mixture_of_the_size_that_is_told_is_found_in_four_of_five
     drawn = law.get(mechanism, lambda size: generator.normal(scale=deviation, size=size))((20_000, cells))
     noise = cells * deviation * math.sqrt(2 / math.pi) / (2 * total)
     moved = 2 * total * detectable_error(noise, cells, 3.0 if mechanism == "gaussian" else 6.0) / cells
-    for part, least, most in ((1.0, 0.73, 0.87), (0.5, 0.0, 0.4)):
+    for part, minimum, maximum in ((1.0, 0.73, 0.87), (0.5, 0.0, 0.4)):
         squares = ((drawn + part * moved * (-1.0) ** np.arange(cells)) ** 2).sum(axis=1) / deviation**2
-        assert least <= ((squares - cells) / math.sqrt(2 * cells) >= 3.0).mean() <= most
+        assert minimum <= ((squares - cells) / math.sqrt(2 * cells) >= 3.0).mean() <= maximum
 
 
 def test_what_a_mixtures_tables_could_have_shown_is_told():

@@ -21,7 +21,7 @@ def edges_of(parents):
     return {(parent, node) for node, own in enumerate(parents) for parent in own}
 
 
-def neighbours(edges, allowed, required, most):
+def neighbours(edges, allowed, required, maximum):
     """All graphs that one change of an edge leads to."""
     for edge in PAIRS:
         turned = (edges - {edge}) | {edge[::-1]}
@@ -32,14 +32,14 @@ def neighbours(edges, allowed, required, most):
             if (
                 fits
                 and nx.is_directed_acyclic_graph(graph)
-                and max(dict(graph.in_degree()).values(), default=0) <= most
+                and max(dict(graph.in_degree()).values(), default=0) <= maximum
             ):
                 yield changed
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.data())
 @settings(max_examples=60, deadline=None)
-def test_no_change_of_an_edge_is_better(seed, most, data):
+def test_no_change_of_an_edge_is_better(seed, maximum, data):
     generator = np.random.default_rng(seed)
     table = {}
 
@@ -49,7 +49,7 @@ def test_no_change_of_an_edge_is_better(seed, most, data):
     forbidden = data.draw(st.sets(st.sampled_from(PAIRS), max_size=6))
     required = [edge for edge in [(0, 1), (2, 3)] if data.draw(st.booleans()) and edge not in forbidden]
     allowed = np.array([[(i, j) not in forbidden and i != j for j in range(NODES)] for i in range(NODES)])
-    found = climb(score, allowed, required, most)
+    found = climb(score, allowed, required, maximum)
     edges = edges_of(found)
     assert nx.is_directed_acyclic_graph(nx.DiGraph(edges))
     assert set(required) <= edges
@@ -58,7 +58,7 @@ def test_no_change_of_an_edge_is_better(seed, most, data):
     def whole(own):
         return sum(score(node, tuple(sorted(a for a, b in own if b == node))) for node in range(NODES))
 
-    assert all(whole(other) <= whole(edges) + 1e-5 for other in neighbours(edges, allowed, required, most))
+    assert all(whole(other) <= whole(edges) + 1e-5 for other in neighbours(edges, allowed, required, maximum))
 
 
 def test_a_graph_that_is_perturbed_ends_higher(monkeypatch):

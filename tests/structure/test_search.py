@@ -49,8 +49,8 @@ def test_support_of_noise_alone_is_about_zero_and_that_of_an_edge_grows_with_rec
         of_noise.append(support(found.release, drawn, NAMES, smoke, (asia,), asia))
         assert support(found.release, drawn, NAMES, lung, (smoke,), smoke) == -np.inf  # no table holds both
     assert np.mean(of_noise) == pytest.approx(0.0, abs=0.7)
-    told = searched(TRUE)
-    assert support(told.release, told.drawn(), NAMES, lung, (smoke,), smoke) > 50
+    outputs = searched(TRUE)
+    assert support(outputs.release, outputs.drawn(), NAMES, lung, (smoke,), smoke) > 50
 
 
 def test_a_second_parent_is_judged_given_the_first():

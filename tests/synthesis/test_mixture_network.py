@@ -162,9 +162,9 @@ def test_what_was_not_measured_together_is_said_at_the_fit_and_of_answers():
     records = pd.DataFrame({v: ["x", "y"] * 100 for v in "abc"})
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(9.0), noise=dp.SimulatedNoise(0))
     release = data.measure([("a", "b"), ("c",)], 1.0)
-    with pytest.warns(UserWarning, match="no table of 'a' with 'c', and misses 2 pairs in all") as told:
+    with pytest.warns(UserWarning, match="no table of 'a' with 'c', and misses 2 pairs in all") as outputs:
         network = dp.PairwiseMixture(members=3).fit(release).network_
-    assert "measure the tables of plan_pairs(schema)" in str(told[0].message)
+    assert "measure the tables of plan_pairs(schema)" in str(outputs[0].message)
     with pytest.warns(UserWarning, match="no table of 'c' with 'b'"):
         network.query(["c"], {"b": "x"}, interval=0.9)
     with warnings.catch_warnings():

@@ -72,8 +72,8 @@ def test_most_is_spent_on_single_variables_where_noise_drowns_pairs(stages):
     def planned(guess):
         return dp.PairwiseMixture(0.05, 1e-9, SCHEMA, stages=stages, records=guess).plan().noise
 
-    told = dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=300, **SMALL)
-    assert told.fit(records(300)).release_.noise(("a",))[1] == pytest.approx(told.plan().noise[("a",)], rel=1e-3)
+    outputs = dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=300, **SMALL)
+    assert outputs.fit(records(300)).release_.noise(("a",))[1] == pytest.approx(outputs.plan().noise[("a",)], rel=1e-3)
     assert share_of_singles(planned(300)) == pytest.approx(0.97, abs=0.02)
     assert share_of_singles(planned(None)) == pytest.approx(0.13, abs=0.03)  # with the finer histograms
     with pytest.raises(ValueError, match="records must be"):
@@ -94,8 +94,8 @@ def test_single_variables_tell_untold_whether_noise_drowns_pairs(epsilon, spent,
     assert len(data.budget.history) == 1
 
 
-@pytest.mark.parametrize(("follows", "least"), [(False, 0.6), (True, 0.0)])
-def test_where_noise_might_drown_pairs_a_taste_of_them_decides(follows, least):
+@pytest.mark.parametrize(("follows", "minimum"), [(False, 0.6), (True, 0.0)])
+def test_where_noise_might_drown_pairs_a_taste_of_them_decides(follows, minimum):
     """Ten variables, of which two are or are not copies of another: if they are, the rest is spent on pairs."""
     codes = np.random.default_rng(0).integers(4, size=(1500, 10))
     codes[:, 1:3] = codes[:, :1] if follows else codes[:, 1:3]
@@ -104,7 +104,7 @@ def test_where_noise_might_drown_pairs_a_taste_of_them_decides(follows, least):
     data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(9.0, 1e-9), noise=dp.SimulatedNoise(0))
     release = dp.PairwiseMixture(0.85, 1e-9, **SMALL).fit(data).release_
     found = share_of_singles({clique: release.noise(clique)[1] for clique in release.cliques})
-    assert least < found < least + 0.3
+    assert minimum < found < minimum + 0.3
 
 
 @pytest.mark.parametrize(("common", "spent"), [(0.9, False), (0.125, True)])
@@ -153,13 +153,13 @@ def test_what_two_variables_tell_of_a_target_together_is_learned(stages):
     frame = pd.DataFrame({"a": a, "b": b, "other": other, "y": y})
     schema = dp.Schema({variable: [0, 1] for variable in frame})
 
-    def told(target):
+    def outputs(target):
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(0))
         network = dp.PairwiseMixture(2.0, 1e-6, target=target, stages=stages, **SMALL).fit(data).network_
         return network.query(["y"], {"a": 0, "b": 1}).get_value(y=1)
 
-    assert told("y") > 0.8
-    assert told(None) < 0.65
+    assert outputs("y") > 0.8
+    assert outputs(None) < 0.65
 
 
 def test_pairs_of_records_come_back(frame, fitted):
@@ -282,10 +282,10 @@ def test_triples_are_measured_where_their_noise_would_be_small(measure):
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(0))
         return dp.PairwiseMixture(1.0, 1e-6, records=guess, measure=measure, **SMALL).fit(data)
 
-    told, few = measured(4000), measured(100)
+    outputs, few = measured(4000), measured(100)
     assert max(map(len, few.release_.cliques)) == 2
-    assert sum(len(clique) == 3 for clique in told.release_.cliques) == 4
-    assert told.network_.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.8
+    assert sum(len(clique) == 3 for clique in outputs.release_.cliques) == 4
+    assert outputs.network_.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.8
 
 
 def test_triples_that_are_too_large_are_left_out_and_few_are_not_worth_it():

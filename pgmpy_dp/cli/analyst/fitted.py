@@ -128,7 +128,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     stage(f"Fitting ({method})")
     network.fit(noisy, estimator=estimator)
     stage("Testing the fit")
-    found, told = tested(network.check_fit)
+    results, remarks = tested(network.check_fit)
     stage("Writing the network")
     save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
@@ -141,14 +141,14 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
         **promised(noisy.guarantee),
-        "check": found,
+        "check": results,
         "notes": notes,
     }
     size = f"{result['variables']} variables and {result['edges']} edges"
     lines = [
         f"{result['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
-        *told,
+        *remarks,
         *map(marked, notes),
         f"Written to {out}.",
     ]
@@ -207,8 +207,8 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
     notes = [*noted(), *mostly_noise(noisy)]
     count = len(network.schema_.variables)
     result = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
-    told = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *map(marked, notes)]
-    return result | promised(noisy.guarantee), [*told, f"Written to {out}."]
+    remarks = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *map(marked, notes)]
+    return result | promised(noisy.guarantee), [*remarks, f"Written to {out}."]
 
 
 @click.command(cls=Command, stages=1)
@@ -353,11 +353,11 @@ def check(release: Path, model: Path | None) -> Result:
     if not carried(network):
         network.attach_release(*releases)
     try:
-        found = network.check_fit()
+        result = network.check_fit()
     except TreeTooLargeError as error:
         raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
     noise = mostly_noise(*carried(network))
-    return {**findings(found), "cautions": noise}, [*repr(found).splitlines(), *noise]
+    return {**findings(result), "cautions": noise}, [*repr(result).splitlines(), *noise]
 
 
 def _require_targets(schema: Schema, targets: Sequence[str]) -> None:

@@ -74,14 +74,14 @@ def summary(budget: PrivacyBudget) -> dict[str, Any]:
 def _shown(budget: PrivacyBudget, *hints: str) -> Result:
     result = summary(budget)
 
-    def told(loss: Mapping[str, float]) -> str:
+    def formatted(loss: Mapping[str, float]) -> str:
         return f"epsilon {loss['epsilon']:.6g}" + (f", delta {loss['delta']:g}" if budget.delta else "")
 
     lines = [
         f"{budget.path}",
-        f"  total      {told(result)}",
-        f"  spent      {told(result['spent'])}",
-        f"  remaining  {told(result['remaining'])}",
+        f"  total      {formatted(result)}",
+        f"  spent      {formatted(result['spent'])}",
+        f"  remaining  {formatted(result['remaining'])}",
     ]
     for number, charge in enumerate(budget.history, 1):
         loss = {"epsilon": charge.epsilon, "delta": charge.delta, "rho": charge.rho}

@@ -89,8 +89,8 @@ def plan(
         advice = gaussian_advice(asked, quote, PublicRecords.of(schema, GAUSSIAN_DELTA))
         lines += [*left_out(whole, schema.variables), *advice]
     if out is not None:
-        found = learned(wanted)
-        stated = {"guarantee": found.to_dict()} if found.every else {}
+        results = learned(wanted)
+        stated = {"guarantee": results.to_dict()} if results.every else {}
         _write(out, {"cliques": [list(clique) for clique in wanted], "weights": weights, **stated})
         lines += ["", f"Written to {out}, for pgmpy-dp release DATA --cliques {out} ..."]
     return result, lines
@@ -131,9 +131,9 @@ def plan_accuracy(
 
     wanted: dict[tuple[str, ...], float] = {}
     for given in tables:
-        names, found, width = given.rpartition("=")
+        names, results, width = given.rpartition("=")
         try:
-            records = float(width) if found else math.nan
+            records = float(width) if results else math.nan
         except ValueError:
             records = math.nan
         if not 0 < records < math.inf:
@@ -199,21 +199,21 @@ def foreseen(
         for clique, deviation in noise.items()
     ]
     result: dict[str, Any] = {"guarantee": quote.guarantee.to_dict(), "tables": tables}
-    told: list[str] = []
+    remarks: list[str] = []
     if records is not None:
         outlook = Outlook.of(schema, noise, records, quote.guarantee)
-        for table, found in zip(tables, outlook.tables, strict=True):
-            table |= {"records": found.mean} | ({"share": found.cost} if priced else {})
-        seen, told = described(outlook, error)
+        for table, results in zip(tables, outlook.tables, strict=True):
+            table |= {"records": results.mean} | ({"share": results.cost} if priced else {})
+        seen, remarks = described(outlook, error)
         result["outlook"] = seen
         if priced:
-            most = outlook.costliest
-            share = f"{100 * most.cost:.3g} % of the budget"
-            told.append(f"The costliest table takes {share}: {', '.join(most.variables)}.")
+            maximum = outlook.costliest
+            share = f"{100 * maximum.cost:.3g} % of the budget"
+            remarks.append(f"The costliest table takes {share}: {', '.join(maximum.variables)}.")
     lines = [
         quote.guarantee.sentence(),
         f"{counted(len(tables), 'table')} of {sum(map(schema.cells, noise)):,} cells. Nothing was read or charged.",
-        *told,
+        *remarks,
         "",
         *listed_tables(tables, quote.guarantee.counted),
     ]
@@ -247,11 +247,11 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
             "resampled": outlook.resampled,
         }
         result["least_epsilon"] = [{"error": wanted, "epsilon": epsilon} for wanted, epsilon in needed.items()]
-        least, most = outlook.error_range
+        minimum, maximum = outlook.error_range
         low, high = INDEPENDENT_RANGE
         lines += [
             f"Predicted mean error of pairs of synthetic records (total variation): {outlook.error:.2g}, in nearly all "
-            f"cases {least:.2g} to {most:.2g}. Independent columns: {low:g} to {high:g}. Records drawn again: "
+            f"cases {minimum:.2g} to {maximum:.2g}. Independent columns: {low:g} to {high:g}. Records drawn again: "
             f"{outlook.resampled:.2g}.",
             f"Least epsilon for an error of {'; of '.join(f'{e:g}: {epsilon:.2g}' for e, epsilon in needed.items())}.",
         ]
@@ -282,8 +282,8 @@ def gaussian_advice(asked: CountedTables, quote: Quote[Any], public: PublicRecor
 def listed_tables(tables: Sequence[Mapping[str, Any]], counted: str) -> list[str]:
     """List tables with the noise of their cells, before a release and after it."""
     known = [name for name in ("records", "share") if tables and name in tables[0]]
-    told = "; records: their mean in a cell" if "records" in known else ""
-    what = f"table (noise: standard deviation in each cell, in {counted}{told})"
+    mean = "; records: their mean in a cell" if "records" in known else ""
+    what = f"table (noise: standard deviation in each cell, in {counted}{mean})"
     heads = {"records": f"{'records':>9}  ", "share": f"{'budget':>7}  "}
     return [
         f"{'cells':>10}  {'noise':>9}  {''.join(heads[name] for name in known)}{what}",

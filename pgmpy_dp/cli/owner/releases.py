@@ -99,7 +99,7 @@ def release(
     stage("Reading the schema and the model")
     asked: Any
     schema, noise = spending.schema(), None
-    told: list[str] = []
+    remarks: list[str] = []
     if plan is not None:
         asked, schema, noise, spending = _planned_residuals(plan, schema, spending)
     else:
@@ -110,14 +110,14 @@ def release(
         )
         wanted = schema.require(wanted)
         whole, schema = schema, schema_of(schema, wanted)
-        told = [] if model is None else left_out(whole, schema.variables)
+        remarks = [] if model is None else left_out(whole, schema.variables)
         asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
     if spending.dry_run:
         quote = quoted(asked, spending.public(schema))
         result, lines = foreseen(quote, schema, spending.records, spending.error, noise)
         if model is not None:
-            told += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
-        return spending.planned(result, [*lines, *told])
+            remarks += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
+        return spending.planned(result, [*lines, *remarks])
     records: Any = data
     if sampling_rate != 1 and spending.unit is None and is_parquet(data):
         from pgmpy_dp.records.columns import read_columns
@@ -130,7 +130,7 @@ def release(
         noisy.save(out)
     result = describe(noisy)
     return spending.paid(
-        result | {"file": str(out)}, [*described_lines(noisy, result), *told, "", f"Written to {out}."]
+        result | {"file": str(out)}, [*described_lines(noisy, result), *remarks, "", f"Written to {out}."]
     )
 
 
@@ -177,8 +177,8 @@ def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:
         order = ", in this order" if noisy.variable in noisy.schema.ordered else ""
         head += [f"A union of {len(each)} releases by {noisy.variable}{order}:", *each]
     if isinstance(noisy, DiscoveredStates):
-        found = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
-        return [*head, found, "", *map(str, noisy.states)]
+        results = f"States of {noisy.variable} with a noisy count of at least {noisy.threshold}: {len(noisy.states)}"
+        return [*head, results, "", *map(str, noisy.states)]
     if not noisy.cliques:
         families = [", ".join(family["variables"]) for family in result["families"]]
         return [*head, f"Draws of a network: {result['draws']}", "", "families (each node, its parents)", *families]
@@ -196,16 +196,16 @@ def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:
 
 def _cautions(noisy: Release) -> list[str]:
     """Name what a reader of tables and noise might overlook."""
-    found = [*delta_cautions(noisy.guarantee.delta), *mostly_noise(noisy)]
+    results = [*delta_cautions(noisy.guarantee.delta), *mostly_noise(noisy)]
     if noisy.guarantee.epsilon > 20:
-        found.append("Caution: at an epsilon this large the guarantee means little.")
-    least = noisy.total - 2 * noisy.total_variance**0.5
-    drowned = sum(least <= noisy.noise(clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
+        results.append("Caution: at an epsilon this large the guarantee means little.")
+    minimum = noisy.total - 2 * noisy.total_variance**0.5
+    drowned = sum(minimum <= noisy.noise(clique)[1] * noisy.schema.cells(clique) for clique in noisy.cliques)
     if drowned:
-        found.append(
+        results.append(
             f"Caution: in {drowned} of {len(noisy.cliques)} tables the noise of all cells exceeds the records."
         )
-    return found
+    return results
 
 
 def describe(noisy: Release) -> dict[str, Any]:

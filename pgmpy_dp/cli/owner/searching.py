@@ -49,11 +49,11 @@ def bins(spending: Spending, data: Path, variable: str, parts: int, out: Path) -
     schema.require([(variable,)])
     dataset = spending.dataset(data, schema.select([variable]))
     stage("Choosing bins")
-    found = dataset.quantile_bins(variable, parts, spending.epsilon)
+    results = dataset.quantile_bins(variable, parts, spending.epsilon)
     rules = [rule for rule in schema.rules if variable not in rule.variables]  # they are about its former states
     with charged_already():
-        schema.replace(variables={**schema.declared, variable: found}, rules=rules).save(out)
-    edges, labels = found.listed_edges(), list(found.labels)
+        schema.replace(variables={**schema.declared, variable: results}, rules=rules).save(out)
+    edges, labels = results.listed_edges(), list(results.labels)
     result = {"file": str(out), "variable": variable, "edges": edges, "labels": labels, "epsilon": spending.epsilon}
     return spending.paid(result, [f"{variable}: {' | '.join(labels)}", f"Written to {out}."])
 
@@ -84,19 +84,19 @@ def states(spending: Spending, data: Path, variable: str, out: Path, release_pat
     """
     dataset = spending.dataset(data, spending.schema())
     stage("Choosing states")
-    found = dataset.discover_states(variable, spending.epsilon, delta=spending.delta)
+    results = dataset.discover_states(variable, spending.epsilon, delta=spending.delta)
     with charged_already():
-        found.schema.save(out)
+        results.schema.save(out)
         if release_path is not None:
-            found.save(release_path)
-    result = {"variable": variable, "states": list(found.states), "threshold": found.threshold, "file": str(out)}
-    some = ", ".join(map(str, found.states[:10])) + (", ..." if len(found.states) > 10 else "")
+            results.save(release_path)
+    result = {"variable": variable, "states": list(results.states), "threshold": results.threshold, "file": str(out)}
+    some = ", ".join(map(str, results.states[:10])) + (", ..." if len(results.states) > 10 else "")
     lines = [
-        found.guarantee.sentence(),
-        f"{len(found.states)} states of {variable}{': ' if some else ''}{some}",
+        results.guarantee.sentence(),
+        f"{len(results.states)} states of {variable}{': ' if some else ''}{some}",
         f"Written to {out}.",
     ]
-    return spending.paid(result | {"guarantee": found.guarantee.to_dict()}, lines)
+    return spending.paid(result | {"guarantee": results.guarantee.to_dict()}, lines)
 
 
 @click.command(cls=Command, stages=4)
@@ -168,10 +168,10 @@ def structure(
         if spending.records is not None:
             outlook = search.outlook(spending.public(schema), spending.records)
             (typical,) = outlook.tables
-            result["outlook"], told = described(outlook, spending.error)
+            result["outlook"], remarks = described(outlook, spending.error)
             printed += [
                 "",
-                *told,
+                *remarks,
                 f"A pair of the forest, such as {', '.join(typical.variables)}, would hold {typical.mean:.3g} "
                 f"{outlook.guarantee.counted} in a cell, with noise of {typical.deviation:.3g}.",
             ]
@@ -180,9 +180,9 @@ def structure(
     stage("Searching")
     search.fit(dataset)
     with charged_already():
-        found = zip(search.edges_["parent"], search.edges_["child"], strict=True)
+        results = zip(search.edges_["parent"], search.edges_["child"], strict=True)
         out.write_text(
-            "\n".join([*edge_lines(found, search.network_.nodes(), search.guarantee_), ""]), encoding="utf-8"
+            "\n".join([*edge_lines(results, search.network_.nodes(), search.guarantee_), ""]), encoding="utf-8"
         )
         if model is not None:
             search.network_.save(model)
@@ -226,13 +226,13 @@ def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
     from pgmpy.causal_discovery import ExpertKnowledge
 
     def edges(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
-        found = []
+        results = []
         for text in texts:
             first, arrow, second = (part.strip() for part in text.partition("->"))
             if not (first and arrow and second):
                 raise click.BadParameter(f"{text!r}: write an edge as age->income.", param_hint=option)
-            found.append((first, second))
-        return found
+            results.append((first, second))
+        return results
 
     return ExpertKnowledge(forbidden_edges=edges(forbid, "--forbid"), required_edges=edges(require, "--require"))
 
@@ -275,18 +275,18 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
     measured = network.measure_misfit(dataset, spending.epsilon, delta=spending.delta, pairs=pairs)
     with charged_already():
         network.save(out)
-    found, told = tested(network.check_fit)
+    results, remarks = tested(network.check_fit)
     result = {
         **promised(network.guarantee_),
         "measured": [list(pair) for pair in measured.cliques],
         "file": str(out),
-        "check": found,
+        "check": results,
     }
     among = next(iter(measured.chosen_among.values()))
     chosen = "; ".join(", ".join(pair) for pair in measured.cliques)
     lines = [
         f"Measured the pairs farthest off, of {among}: {chosen}.",
-        *told,
+        *remarks,
         *mostly_noise(*carried(network)),
         f"Written to {out}. Its guarantee is {network.guarantee_}.",
     ]

@@ -19,7 +19,7 @@ from pgmpy_dp.cli.shared.common import (
     mostly_noise,
     promised,
     stage,
-    untold_means,
+    unidentified_means,
 )
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
@@ -134,11 +134,11 @@ def synthesize(
         drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
         if spending.weights is not None and spending.weights not in drawn:
             drawn[spending.weights] = float(f"{estimator.release_.total_weight / len(drawn):.6g}")
-        cautions = [*mostly_noise(estimator.release_), *(untold_means(network) if numbers == "drawn" else [])]
+        cautions = [*mostly_noise(estimator.release_), *(unidentified_means(network) if numbers == "drawn" else [])]
         cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
-    told = [*delta_cautions(spending.delta), *cautions]
-    result = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": told}
+    remarks = [*delta_cautions(spending.delta), *cautions]
+    result = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": remarks}
     lines = [
         network.guarantee_.sentence(),
         f"{len(drawn)} synthetic records of {len(schema.variables)} variables written to {out}.",
@@ -280,11 +280,11 @@ def _schemas(spending: Spending, persons_schema: Path) -> tuple[Schema, Schema]:
     own = Schema.load(persons_schema).states
 
     def of_persons(text: str) -> bool:
-        return any(text[:place] in own for place, character in enumerate(text) if character == "=")
+        return any(text[:position] in own for position, character in enumerate(text) if character == "=")
 
     def of_table(persons: bool) -> dict[str, tuple[str, ...]]:
-        told = {"missing": spending.missing, "other": spending.other}
-        return {role: tuple(text for text in texts if of_persons(text) is persons) for role, texts in told.items()}
+        texts = {"missing": spending.missing, "other": spending.other}
+        return {role: tuple(text for text in named if of_persons(text) is persons) for role, named in texts.items()}
 
     homes = replace(spending, **of_table(False)).schema()  # type: ignore[arg-type]
     return homes, replace(spending, schema_path=persons_schema, **of_table(True)).schema()  # type: ignore[arg-type]

@@ -135,7 +135,7 @@ def as_json_text(data: Any, **options: Any) -> str:
 def _escaped(character: str) -> str:
     """Write a character as JSON does: one beyond 16 bits as a pair."""
     units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    return "".join(f"\\u{units[position : position + 4]}" for position in range(0, len(units), 4))
 
 
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
@@ -181,13 +181,13 @@ def mostly_noise(*releases: Any) -> list[str]:
     return [f"Caution: most of the release is noise: {reason}." for reason in outlook.mostly_noise(releases)]
 
 
-def untold_means(model: Any) -> list[str]:
-    """Warn of numbers whose mean the release hardly tells."""
-    told: dict[str, list[str]] = {}
-    for name, why in model.untold_means().items():
-        told.setdefault(why, []).append(name)
-    said = "Caution: the release hardly tells the mean of {}: {}. More edges there tell it."
-    return [said.format(", ".join(names), why) for why, names in told.items()]
+def unidentified_means(model: Any) -> list[str]:
+    """Warn of numbers whose mean the release hardly identifies."""
+    variables: dict[str, list[str]] = {}
+    for name, why in model.unidentified_means().items():
+        variables.setdefault(why, []).append(name)
+    text = "Caution: the release hardly tells the mean of {}: {}. More edges there tell it."
+    return [text.format(", ".join(names), why) for why, names in variables.items()]
 
 
 def assignments(schema: Schema, texts: Sequence[str], option: str) -> dict[str, str]:

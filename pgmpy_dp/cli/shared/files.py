@@ -44,18 +44,18 @@ class FileOf(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = Path(str(super().convert(value, param, ctx)))
-        found = None if self.endings is not None else self.other_kind(path)
-        if found is None:
+        result = None if self.endings is not None else self.other_kind(path)
+        if result is None:
             return path
-        place = "" if param is None or param.param_type_name == "argument" else f" for {param.opts[0]}"
+        position = "" if param is None or param.param_type_name == "argument" else f" for {param.opts[0]}"
         raise click.ClickException(
-            printable(f"{path}: not {' or '.join(self.kinds)}{place}, but {found}: {_BELONGS[found]}.")
+            printable(f"{path}: not {' or '.join(self.kinds)}{position}, but {result}: {_BELONGS[result]}.")
         )
 
     def other_kind(self, path: Path) -> str | None:
         """Return the kind of an existing file, if it is recognised as another than these."""
-        found = kind_of(path) if path.exists() else None
-        return None if found in self.kinds else found
+        result = kind_of(path) if path.exists() else None
+        return None if result in self.kinds else result
 
 
 def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str, Any], force: bool) -> None:
@@ -84,9 +84,9 @@ def require_writable(parameters: Sequence[click.Parameter], values: Mapping[str,
     for option, path, kind in written:
         if kind.endings and path.suffix.lower() not in kind.endings:
             raise click.ClickException(f"{path}: such files end in {' or '.join(kind.endings)}: choose another name.")
-        found = kind.other_kind(path)
-        if found is not None:
-            raise click.ClickException(f"{path} is {found}, which {option} would overwrite: choose another name.")
+        result = kind.other_kind(path)
+        if result is not None:
+            raise click.ClickException(f"{path} is {result}, which {option} would overwrite: choose another name.")
         if path.exists() and not force:
             raise click.ClickException(f"{path} exists already: choose another name, or add --force to overwrite it.")
         if not os.access(path.parent, os.W_OK):

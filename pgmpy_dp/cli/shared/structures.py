@@ -41,13 +41,13 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     from pgmpy_dp.models.formats.formats import SUFFIXES
     from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load_network
 
-    found = DECLARED
+    result = DECLARED
     if path.suffix.lower() in LISTS:
         nodes, edges, undirected = _edge_list(path, variables)
-        found = _stated_cost(path)
+        result = _stated_cost(path)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
-        nodes, edges, found = list(network.nodes()), list(network.edges()), learned_graph(network)
+        nodes, edges, result = list(network.nodes()), list(network.edges()), learned_graph(network)
         undirected = isinstance(network, DiscreteMarkovNetwork)
     else:
         raise click.ClickException(
@@ -58,8 +58,8 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     structure = PrivateMarkovNetwork() if undirected else PrivateBayesianNetwork()
     structure.add_nodes_from(nodes)
     structure.add_edges_from(edges)
-    if found.every:
-        structure.graph[GRAPH_KEY] = found
+    if result.every:
+        structure.graph[GRAPH_KEY] = result
     return structure
 
 
@@ -90,8 +90,8 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        found = _EDGE.fullmatch(text)
-        written = (found["first"], found["second"]) if found else (text,)
+        result = _EDGE.fullmatch(text)
+        written = (result["first"], result["second"]) if result else (text,)
         ends = [name for name in map(_unquoted, written) if name is not None]
         unclear = len(ends) < len(written)
         meant = _meant(text, variables) if unclear or (ends == [text] and text not in variables) else ""
@@ -101,9 +101,9 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
                 f"{meant}"
             )
         nodes.update(dict.fromkeys(ends))
-        if found:
+        if result:
             edges.append((ends[0], ends[1]))
-            arrows.add(found["arrow"])
+            arrows.add(result["arrow"])
     if len(arrows) > 1:
         raise click.ClickException(f"{path}: edges are all directed (a -> b) or all undirected (a -- b), not both.")
     if not nodes:
@@ -172,9 +172,10 @@ def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
     names = [variable for variable in schema.variables if variable not in kept]
     if not names:
         return []
-    told = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    unused = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return [
-        f"Left out, since no edge names them: {told}. In a list of edges, a line with its name alone keeps a variable."
+        f"Left out, since no edge names them: {unused}. In a list of edges, a line with its name alone keeps "
+        "a variable."
     ]
 
 
@@ -191,8 +192,8 @@ def read_cliques(path: Path) -> tuple[Sequence[list[str]], list[float] | None]:
         and isinstance(content.get("cliques"), list)
         and set(content) <= {"cliques", "weights", "guarantee"}
     ):
-        found = Guarantee.from_dict(content["guarantee"]) if "guarantee" in content else DECLARED
-        return Learned(content["cliques"], found), content.get("weights")
+        result = Guarantee.from_dict(content["guarantee"]) if "guarantee" in content else DECLARED
+        return Learned(content["cliques"], result), content.get("weights")
     raise click.ClickException(
         f'{path}: write the cliques as a list of lists, such as [["smoke", "lung"]], or as '
         '{"cliques": [...], "weights": [...]}.'

@@ -68,14 +68,14 @@ def _dates(records: Any, schema: Schema) -> dict[str, Any]:
     """Write the dates of variables with a format of their own in it."""
     import pandas as pd
 
-    found = {}
+    results = {}
     for variable, bins in schema.bins.items():
         if getattr(bins, "format", None) is not None and variable in records and records[variable].dtype.kind == "M":
             days = records[variable].dropna().to_numpy().astype("datetime64[D]").astype(int)
             texts = {day: bins.written(day) for day in set(days.tolist())}
-            found[variable] = pd.Series(None, index=records.index, dtype=object)
-            found[variable][records[variable].notna()] = [texts[day] for day in days.tolist()]
-    return found
+            results[variable] = pd.Series(None, index=records.index, dtype=object)
+            results[variable][records[variable].notna()] = [texts[day] for day in days.tolist()]
+    return results
 
 
 def _with_missing_values(records: Any, schema: Schema) -> Any:

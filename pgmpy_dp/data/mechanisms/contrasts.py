@@ -230,10 +230,10 @@ def smallest_holders(
 
 def integer_coefficients(schema: Schema, tables: Tables, holders: Holders) -> dict[Clique, NDArray[np.int64]]:
     """Compute the exact integer coefficients of the subsets from the tables of the cliques that contain them."""
-    place = places(schema)
+    position = places(schema)
     coefficients: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in holders.items():
-        ordered = tuple(sorted(clique, key=place.__getitem__))
+        ordered = tuple(sorted(clique, key=position.__getitem__))
         full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
         coefficients |= {s: np.asarray(full[subset_index(ordered, s)], dtype=np.int64) for s in subsets}
     return coefficients

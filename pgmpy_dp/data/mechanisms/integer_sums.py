@@ -27,7 +27,7 @@ _CENTRE_BITS = 20
 # Bits: a vector's bound is 2**15 steps, a second weight is at most 2**15, a first one at most 2**20. The sum of 256
 # records' terms is then at most 2**53, up to which floats add integers exactly, in any order.
 _VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
-_MOST_NUMBERS = 2**22
+_MAX_NUMBERS = 2**22
 # Bits: sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31: 2**31 records fit 64 bits.
 _NOISE_BITS, _RECORD_BITS = 34, 31
 
@@ -76,20 +76,20 @@ class CentredTables:
         each cell; the room leaves sqrt(cells) of the bound free for this.
         """
         columns = np.ascontiguousarray(codes.T, dtype=np.int64)  # each column is read for several cliques
-        places = np.zeros((len(self._cliques), weights.size), dtype=np.int64)
+        positions = np.zeros((len(self._cliques), weights.size), dtype=np.int64)
         for number, clique in enumerate(self._cliques):
             for column in clique:
-                places[number] = places[number] * self._shape[column] + columns[column]
-            places[number] += self._starts[number]
-        constant = len(places) + self._square
+                positions[number] = positions[number] * self._shape[column] + columns[column]
+            positions[number] += self._starts[number]
+        constant = len(positions) + self._square
         # The error of each sum is below 2**-52 times its number of terms times the sum of their absolute values.
-        slack = (self.cells + 64) * 2.0**-52 * (constant + 2.0 * len(places))
-        norms = np.sqrt(np.maximum(constant - 2.0 * self._middle[places].sum(axis=0), 0.0) + slack)
+        slack = (self.cells + 64) * 2.0**-52 * (constant + 2.0 * len(positions))
+        norms = np.sqrt(np.maximum(constant - 2.0 * self._middle[positions].sum(axis=0), 0.0) + slack)
         factors = np.floor(np.minimum(room * _margin(self.cells) / np.maximum(norms, clip), 2.0**31)).astype(np.int64)
         factors *= weights
         total = np.zeros(self.cells, dtype=np.int64)
-        for place in places:
-            np.add.at(total, place, factors)
+        for position in positions:
+            np.add.at(total, position, factors)
         mass = int(factors.sum())
         if mass:
             total -= np.array([(mass * int(m)) >> _CENTRE_BITS for m in self._whole], dtype=np.int64)
@@ -191,12 +191,12 @@ class Moments:
                 raise ValueError(f"Moments: {name} must have one row per record, shape ({count}, k), got {part.shape}.")
         # Row order: for a single row, numpy would add the numbers of column-ordered arrays in another order.
         with np.errstate(all="ignore"):  # a warning would reveal something about a record
-            found = Moments(
+            result = Moments(
                 *(p if p is None else np.ascontiguousarray(p, dtype=np.float64) for p in vars(self).values())
             )
-        if (like is not None and found.shape != like) or parts.get("variances", self.means).shape != self.means.shape:
+        if (like is not None and result.shape != like) or parts.get("variances", self.means).shape != self.means.shape:
             raise ValueError("Moments: the number of columns must be the same for all records, and for all of x.")
-        return found
+        return result
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -275,7 +275,7 @@ class MomentGrid:
         """
         d, k, lots = self.shape
         one, other = np.triu_indices(d)
-        part = max(1, min(_ROWS, _MOST_NUMBERS // one.size))
+        part = max(1, min(_ROWS, _MAX_NUMBERS // one.size))
         totals = [_Total((k, d), self.shifts[0]), _Total((lots, one.size), self.shifts[1])]
         for moments, counts in parts:
             means, variances, first, second = _integers(moments, bound)
@@ -354,10 +354,10 @@ def canonical_rows(given: Any, dtype: Any) -> sparse.csr_array:
     """
     entries = given.tocoo()
     count, width = entries.shape
-    places, data = entries.row.astype(np.int64) * width + entries.col, entries.data.astype(dtype)
-    if not (np.diff(places) > 0).all():
-        order = np.argsort(places, kind="stable")
-        places, first = np.unique(places[order], return_index=True)
+    positions, data = entries.row.astype(np.int64) * width + entries.col, entries.data.astype(dtype)
+    if not (np.diff(positions) > 0).all():
+        order = np.argsort(positions, kind="stable")
+        positions, first = np.unique(positions[order], return_index=True)
         data = np.add.reduceat(data[order], first)
-    ends = np.searchsorted(places, np.arange(count + 1) * width)
-    return sparse.csr_array((data, places % width, ends), shape=(count, width))
+    ends = np.searchsorted(positions, np.arange(count + 1) * width)
+    return sparse.csr_array((data, positions % width, ends), shape=(count, width))

@@ -202,10 +202,10 @@ def quoted(mechanism: Mechanism[Terms, Any, Any], public: Public, earlier: Guara
 def library_versions(private: bool) -> Mapping[str, str]:
     """Return the versions of this package, of the accountant, and of the library that draws the noise."""
     libraries = ("pgmpy_dp", "dp-accounting", "opendp" if private else "numpy")
-    found = {}
+    results = {}
     for library in libraries:
         try:
-            found[library] = metadata.version(library)
+            results[library] = metadata.version(library)
         except metadata.PackageNotFoundError:  # run from a source tree
-            found[library] = "unknown"
-    return found
+            results[library] = "unknown"
+    return results

@@ -98,8 +98,8 @@ class PartitionSelection:
         scale, threshold = quote.terms
         values = sorted(exact, key=_order)
         noisy = noise.discrete_laplace(np.array([exact[value] for value in values], dtype=np.int64), scale)
-        found = [value for value, rows in zip(values, noisy.tolist(), strict=True) if rows >= threshold]
-        schema = public.schema.with_states(self.variable, found)
+        results = [value for value, rows in zip(values, noisy.tolist(), strict=True) if rows >= threshold]
+        schema = public.schema.with_states(self.variable, results)
         schema = schema.replace(found={**schema.found, self.variable: quote.guarantee})
         return DiscoveredStates(schema, self.variable, scale, threshold, quote.guarantee)
 

@@ -92,9 +92,9 @@ class _DrawnRows:
     ) -> PosteriorDraws:
         """Draw whole networks by :func:`draw_rows`."""
         rows = quote.terms
-        found = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
+        result = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
         floors = {family: floor_of(rows.ranges[family], public.schema.cardinality(family[0])) for family in exact}
-        return PosteriorDraws(public.schema, tuple(found), floors, rows.power, quote.guarantee)
+        return PosteriorDraws(public.schema, tuple(result), floors, rows.power, quote.guarantee)
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ class LikelyRows(_DrawnRows):
 
     def quote(self, public: PublicRecords) -> Quote[_Rows]:
         """Price the draw; the terms are the ranges of the rows and the power of the likelihood."""
-        epsilon, least = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
+        epsilon, minimum = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
         public.require_single_records()
         families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges, power, cost = self._tempering(states, least, epsilon, public.neighbours)
+        ranges, power, cost = self._tempering(states, minimum, epsilon, public.neighbours)
         rows = _Rows(dict(zip(families, ranges, strict=True)), power, 1)
         return _quote(public, "exponential", rows, cost)
 
@@ -296,8 +296,8 @@ def _bounded(exponents: Floats, first: int, depth: int, grid: _Grid) -> _Part:
         sums = log_sums(middles)
         straight = np.interp(middles, knots, values) + bend / 2 * (middles - low) * (high - middles)
         further = straight - sums > _CLOSE
-        places = np.searchsorted(knots, middles)
-        knots, values = np.insert(knots, places, middles), np.insert(values, places, sums)
+        positions = np.searchsorted(knots, middles)
+        knots, values = np.insert(knots, positions, middles), np.insert(values, positions, sums)
         low = np.concatenate([low[further], middles[further]])
         middles = middles[further]
         high = np.concatenate([middles, high[further]])
@@ -309,8 +309,8 @@ def _weights(part: _Part, log_mass: float, grid: _Grid) -> Floats:
     from pgmpy_dp.data.split_sums import split_weights
 
     one, other = part.halves
-    found: Floats = split_weights(log_mass, grid.logs, grid.widths, grid.growth, one.bound, other.bound)
-    return found
+    result: Floats = split_weights(log_mass, grid.logs, grid.widths, grid.growth, one.bound, other.bound)
+    return result
 
 
 def _bound_at(part: _Part, log_mass: float) -> float:

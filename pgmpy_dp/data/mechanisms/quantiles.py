@@ -57,7 +57,7 @@ class QuantileBins:
         """Return bins with the first and the last edge, and those drawn between them."""
         edges, scales = quote.terms
         scores = edge_scores(exact, self.parts)
-        chosen = {edges[1 + noise.least(each, scale)] for each, scale in zip(scores, scales, strict=True)}
+        chosen = {edges[1 + noise.permute_and_flip(each, scale)] for each, scale in zip(scores, scales, strict=True)}
         fine = public.schema.bins[self.variable]
         return type(fine)([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found=quote.guarantee)
 
@@ -69,8 +69,8 @@ def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
         raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
     edges = schema.bins[variable].edges
     if type(parts) is not int or not 2 <= parts < len(edges):
-        most = len(edges) - 1
-        raise ValueError(f"parts must be a whole number from 2 to {most}, the number of fine bins, got {parts!r}.")
+        maximum = len(edges) - 1
+        raise ValueError(f"parts must be a whole number from 2 to {maximum}, the number of fine bins, got {parts!r}.")
     return edges
 
 

@@ -49,7 +49,7 @@ from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import counted
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import (
-    MOST_TRIES,
+    MAX_TRIES,
     Regression,
     expected_tries,
     grid_steps,
@@ -57,13 +57,13 @@ from pgmpy_dp.privacy.posterior import (
     temper,
     total_epsilon,
 )
-from pgmpy_dp.records.frames import MOST_RECORDS, STEPS, Integers, moments
+from pgmpy_dp.records.frames import MAX_RECORDS, STEPS, Integers, moments
 from pgmpy_dp.release import RegressionDraws
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
 
-_MOST_STEPS = 2**49
+_MAX_STEPS = 2**49
 
 
 # The regression of each family, and a public bound on the number of records.
@@ -87,11 +87,11 @@ class PosteriorRegressions:
         """Price all draws; the terms are the regressions, and a public bound on the number of records."""
         each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
-        most = MOST_RECORDS if public.total is None else public.total
-        regressions = self._priced(public, each, most)
+        maximum = MAX_RECORDS if public.total is None else public.total
+        regressions = self._priced(public, each, maximum)
         cost = self.draws * sum((regression.cost for regression in regressions.values()), Fraction(0))
         paid = public.cost(f"draw {counted(self.draws, 'network')}", "posterior_sampling", Pure(cost))
-        return Quote(paid, (regressions, most))
+        return Quote(paid, (regressions, maximum))
 
     def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Mapping[str, Integers]:
         """Return the numbers on their public grid."""
@@ -101,12 +101,12 @@ class PosteriorRegressions:
         self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[str, Integers], noise: NoiseSource
     ) -> RegressionDraws:
         """Draw whole networks by :func:`draw_coefficients`."""
-        regressions, most = quote.terms
-        found = draw_coefficients(exact, public.schema, regressions, self.draws, most, noise)
+        regressions, maximum = quote.terms
+        result = draw_coefficients(exact, public.schema, regressions, self.draws, maximum, noise)
         by_node = {family[0]: regression for family, regression in regressions.items()}
         return RegressionDraws(
             public.schema,
-            found,
+            result,
             {node: float(self.std[node]) for node in by_node},
             {node: regression.bound for node, regression in by_node.items()},
             {node: regression.power for node, regression in by_node.items()},
@@ -129,18 +129,18 @@ class PosteriorRegressions:
             return self._temper(len(family) - 1, bound, precisions[family], prior, share, public.neighbours)
 
         left = epsilon
-        found = {}
-        for place, family in enumerate(sorted(families, key=lambda family: regression(family, epsilon).cost)):
-            share = left / (len(families) - place)
-            chosen = found[family] = regression(family, share)
+        results = {}
+        for position, family in enumerate(sorted(families, key=lambda family: regression(family, epsilon).cost)):
+            share = left / (len(families) - position)
+            chosen = results[family] = regression(family, share)
             left -= share if chosen.power < 1 else chosen.cost
             tries = expected_tries(chosen, records)
-            if not (tries <= MOST_TRIES and grid_steps(chosen, records) <= _MOST_STEPS):
+            if not (tries <= MAX_TRIES and grid_steps(chosen, records) <= _MAX_STEPS):
                 raise ValueError(
                     f"Exact draws for {family[0]!r} could take {tries:.1g} tries for up to {records} records, more "
-                    f"than {MOST_TRIES:.0g}: choose a smaller epsilon, a smaller coefficient_bound or a larger std."
+                    f"than {MAX_TRIES:.0g}: choose a smaller epsilon, a smaller coefficient_bound or a larger std."
                 )
-        return {family: found[family] for family in families}
+        return {family: results[family] for family in families}
 
 
 def _precision(schema: Schema, family: Clique, std: Mapping[str, Any], coefficient_bound: Mapping[str, Any]) -> float:
@@ -169,15 +169,15 @@ def draw_coefficients(
     Values are integer numbers of steps, so the sums in the posterior are exact, and its density at every grid point is
     a rational power of e: see `pgmpy_dp.data.mechanisms.regression`.
     """
-    found: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
+    results: list[dict[Clique, Floats]] = [{} for _ in range(draws)]
     for family, regression in regressions.items():
         squares, products = moments(numbers, family[0], family[1:])
         posterior = _posterior(squares, products, regression)
         steps = grid_steps(regression, records)
-        for network in found:
+        for network in results:
             point = draw_in_ball(*posterior, steps, noise)
             network[family] = _own_units(schema, family, regression.bound * np.array(point) / steps)
-    return tuple(found)
+    return tuple(results)
 
 
 def _posterior(
@@ -233,7 +233,7 @@ def draw_in_ball(square: Exact, linear: Sequence[Fraction], steps: int, noise: N
             away[:, i] = moves[:, i] - np.rint(away[:, i + 1 :] @ rows[i, i + 1 :]).astype(np.int64)
         for move, path in zip(moves.tolist(), away.tolist(), strict=True):
             point = [origin + step for origin, step in zip(start, path, strict=True)]
-            if sum(place**2 for place in point) > steps**2:
+            if sum(position**2 for position in point) > steps**2:
                 continue
             if exponential_coin(energy(point) - proposed(move) + constant, noise.below):
                 return point
@@ -248,7 +248,7 @@ def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[
 
     def energy(point: Sequence[int]) -> Fraction:
         total = sum(
-            place * (sum(map(mul, row, point)) - end) for place, row, end in zip(point, rows, ends, strict=True)
+            position * (sum(map(mul, row, point)) - end) for position, row, end in zip(point, rows, ends, strict=True)
         )
         return Fraction(total, 2 * scale * steps**2)
 

@@ -35,7 +35,7 @@ _SOFT = 3000.0
 # such distance exceeds its expectation, the more so the more cells the tables have.
 _CHANCE = 2.0
 # Largest expected number of units in a table: above it, its score could leave the 64-bit integers.
-_MOST_UNITS = 2.0**32
+_MAX_UNITS = 2.0**32
 
 
 # The noise scale of a pick, and each reference as integers: expected counts, weights, and the usual distance.
@@ -82,7 +82,7 @@ class FarthestTables:
     ) -> tuple[Clique, ...]:
         """Draw one after another, each from those that are then allowed."""
         scale, _ = quote.terms
-        least = noise.least if self.rho is None else noise.exponential_least
+        minimum = noise.permute_and_flip if self.rho is None else noise.exponential_mechanism
         cliques, scores = list(exact), -np.array(list(exact.values()), dtype=np.int64)
         number = {clique: index for index, clique in enumerate(cliques)}
         chosen: list[int] = []
@@ -93,7 +93,7 @@ class FarthestTables:
             open_to = np.flatnonzero(allowed)
             if not open_to.size:
                 break
-            chosen.append(int(open_to[least(scores[open_to], scale)]))
+            chosen.append(int(open_to[minimum(scores[open_to], scale)]))
         return Learned([cliques[index] for index in chosen], quote.guarantee)
 
 
@@ -102,7 +102,7 @@ def _scored(public: PublicRecords, clique: Clique, reference: NDArray[np.float64
     expected = np.asarray(reference, dtype=np.float64)
     if expected.shape != public.schema.shape(clique):
         raise ValueError(f"The reference of {clique} needs shape {public.schema.shape(clique)}, got {expected.shape}.")
-    if not (np.isfinite(expected).all() and (expected >= 0.0).all() and expected.sum() <= _MOST_UNITS):
+    if not (np.isfinite(expected).all() and (expected >= 0.0).all() and expected.sum() <= _MAX_UNITS):
         raise ValueError(f"The reference of {clique} must hold non-negative numbers with a sum of at most 2**32.")
     weights = np.floor(_GRID * np.sqrt(_SOFT / (expected + _SOFT))).astype(np.int64)
     usual = math.floor(_CHANCE * float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)

@@ -89,7 +89,7 @@ class TablesInSteps(Generic[Result]):
         epsilon = exact_positive("epsilon", self.epsilon)
         whole = sum((exact_positive("share", step.share) for step in self.steps), Fraction(0))
         for step in self.steps:
-            whole_number("picks", step.picks, least=0)
+            whole_number("picks", step.picks, minimum=0)
         if not self.delta:
             # Rounded parts must still fit within the whole.
             parts = [epsilon * exact_positive("share", s.share) / whole * (1 - Fraction(1, 10**12)) for s in self.steps]

@@ -48,7 +48,7 @@ from pgmpy_dp.release import Guarantee
 # over 2**32 records then fit 64-bit integers.
 _GRID = 2**30
 # Number of rows passed to a statistic at a time, and of numbers that it may return for them.
-_MOST_ROWS, _MOST_NUMBERS = 4096, 2**22
+_MAX_ROWS, _MAX_NUMBERS = 4096, 2**22
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class NoisySums:
         """
         width, clip = checked_sum(statistic, self._rows, clip_norm)
         bound, scale = self._grid(width, math.sqrt(2.0) if non_negative else 2.0)
-        parts = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // width if width < 2**16 else 64)))
+        parts = self._parts(max(1, min(_MAX_ROWS, _MAX_NUMBERS // width if width < 2**16 else 64)))
         total = vector_sum(statistic, parts, width, clip, bound, non_negative=non_negative)
         return self._noisy(total, scale, clip / bound)
 
@@ -296,7 +296,7 @@ class NoisySums:
         bound = checked_norm("bound", bound)
         grid = MomentGrid.of(shape, self.noise_multiplier, self.guarantee.neighbours)
         self._priced.require_fine(*zip(grid.cells, grid.scales, strict=True))
-        sample = self._parts(max(1, min(_MOST_ROWS, _MOST_NUMBERS // max(shape))))
+        sample = self._parts(max(1, min(_MAX_ROWS, _MAX_NUMBERS // max(shape))))
         parts = ((moments(rows).checked(weights.size, shape), weights) for rows, weights in sample)
         sums = grid.sums(parts, bound)
         drawn = [self._noise.discrete_gaussian(cells, scale) for cells, scale in zip(sums, grid.scales, strict=True)]
@@ -313,11 +313,11 @@ class NoisySums:
         noisy: Vector = self._noise.discrete_gaussian(total, scale).astype(np.float64) * step
         return noisy
 
-    def _parts(self, most: int) -> Iterator[tuple[Any, Integers]]:
-        """Use a step: yield its sample's rows, at most `most` at a time, and how many of its records have each."""
+    def _parts(self, maximum: int) -> Iterator[tuple[Any, Integers]]:
+        """Use a step: yield its sample's rows, at most `maximum` at a time, and how many of its records have each."""
         rows, weights = self._step()
-        for start in range(0, rows.size, most):
-            yield self._rows[rows[start : start + most]], weights[start : start + most]
+        for start in range(0, rows.size, maximum):
+            yield self._rows[rows[start : start + maximum]], weights[start : start + maximum]
 
     def _step(self) -> tuple[Integers, Integers]:
         """Use a step: draw the row numbers of a fresh sample, and the number of its records with each row."""

@@ -216,10 +216,10 @@ def shared(
         raise ValueError(f"weights must list one positive number for each clique, got {type(weights).__name__}.")
     known: dict[float, Fraction] = {}
     parts: list[Fraction] = []
-    for place, weight in enumerate(weights):
+    for position, weight in enumerate(weights):
         part = known.get(weight) if type(weight) is float else None
         if part is None:
-            part = exact_positive(f"weights[{place}]", weight)
+            part = exact_positive(f"weights[{position}]", weight)
             if type(weight) is float:
                 known[weight] = part
         parts.append(part)

@@ -258,11 +258,11 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             return planned(bool(self._drowned(public, units if declared is None else declared, release)))
 
         def rest(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
-            found = self._drowned(public, units if declared is None else declared, release)
-            if found is None and release is not None:
-                found = not pairs_depend(release)
-            shares = planned(bool(found))
-            if self.stages == 2 and not found and release is not None:
+            result = self._drowned(public, units if declared is None else declared, release)
+            if result is None and release is not None:
+                result = not pairs_depend(release)
+            shares = planned(bool(result))
+            if self.stages == 2 and not result and release is not None:
                 scouts = self._fitted(release, schema.select(schema.variables), min(_SCOUTS, self.members))
                 for with_target in (True, False):
                     wanted = {pair: d for pair, d in disagreement(scouts).items() if (target in pair) == with_target}

@@ -25,17 +25,17 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.
-_MOST_DRAWS, _FEWEST_DRAWS, _MOST_DRAWN = 1000, 400, 2**22
+_MAX_DRAWS, _FEWEST_DRAWS, _MAX_DRAWN = 1000, 400, 2**22
 # Scoring steps; one suffices unless one of the releases says next to nothing beside another.
 _STEPS = 2
 # Largest number of derivatives of all tables by all parameters.
 _MAX_DERIVATIVES = 2**26
 # Largest junction tree, in cells, of the part of a network that is tested if the whole is too wide.
-_MOST_PART = 2**20
+_MAX_PART = 2**20
 # Largest tree, in cells, that includes tables which only test (or twice the network's own); others get a tree each.
-_MOST_CELLS = 2**14
+_MAX_CELLS = 2**14
 # Records drawn at a time, most records drawn in all, and least number of distinct draws for that.
-_AT_A_TIME, _MOST_RECORDS, _DISTINCT = 2**16, 2**22, 200
+_AT_A_TIME, _MAX_RECORDS, _DISTINCT = 2**16, 2**22, 200
 # A drawn record that stands for several changes counts by at most _JUMP standard deviations of the noise; least number
 # of records in a draw.
 _JUMP, _FEWEST_RECORDS = 0.5, 500
@@ -73,8 +73,8 @@ def check_network(
         if part is None:
             raise
     every = _measured(releases, list(network.nodes()))
-    found = _checked(part, releases, seed, most_work)
-    return replace(found, left_out=len([clique for clique in every if not set(clique) <= set(part.nodes())]))
+    result = _checked(part, releases, seed, most_work)
+    return replace(result, left_out=len([clique for clique in every if not set(clique) <= set(part.nodes())]))
 
 
 def _measured(releases: Sequence[Release], nodes: Sequence[str]) -> list[Clique]:
@@ -103,7 +103,7 @@ def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetw
         kept = closure(count)
         tables = {tuple(v for v in clique if v in kept) for clique in every} - {()}
         scopes = [tuple(families[variable]) for variable in kept]
-        if tree_cells(states.cardinalities(), scopes or list(tables)) > _MOST_PART:
+        if tree_cells(states.cardinalities(), scopes or list(tables)) > _MAX_PART:
             return _MAX_DERIVATIVES + 1
         return sum(map(states.cells, tables)) * sum(map(states.cells, scopes))
 
@@ -123,15 +123,15 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     layout, logs, _ = log_linear(network, schema.states)
     rows = None if isinstance(network, DiscreteMarkovNetwork) else Rows(layout)
     cards, scopes = layout.cardinalities, layout.scopes
-    seen = Observed.of(releases, nodes, partial(first_tests, cards, scopes, most=_MAX_DERIVATIVES // layout.size))
-    most = max(_MOST_CELLS, 2 * tree_cells(cards, scopes))
-    whole = tree_cells(cards, [*scopes, *seen.cliques]) <= most
+    seen = Observed.of(releases, nodes, partial(first_tests, cards, scopes, maximum=_MAX_DERIVATIVES // layout.size))
+    maximum = max(_MAX_CELLS, 2 * tree_cells(cards, scopes))
+    whole = tree_cells(cards, [*scopes, *seen.cliques]) <= maximum
     near = seen if whole else Observed.of(releases, nodes, partial(informative_tables, scopes=scopes))
     tables = dict.fromkeys(near.cliques)
     others = [clique for clique in dict.fromkeys(seen.cliques) if clique not in tables]
     tree = build_engine(cards, dict.fromkeys([*scopes, *tables]), "junction_tree")
     assert isinstance(tree, JunctionTree)
-    draws = int(np.clip(_MOST_DRAWN // seen.layout.size, _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = int(np.clip(_MAX_DRAWN // seen.layout.size, _FEWEST_DRAWS, _MAX_DRAWS))
     cells, work = seen.layout.size, (seen.layout.size + tree.table_cells) * (layout.size + draws)
     if cells * layout.size > _MAX_DERIVATIVES or work > most_work:
         raise TreeTooLargeError(
@@ -160,9 +160,9 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
         deviations = _drawn_records(draw, tree.layout.cardinalities, seen, shares, draws)
     else:
         deviations = _drawn_tables(tree, at.calibration, seen, shares, draws, generator)
-    found = fit_test(seen, shares, deviations, tangents, tables.keys(), seed)
+    result = fit_test(seen, shares, deviations, tangents, tables.keys(), seed)
     tested = set(map(frozenset, seen.cliques))  # of a union, also the numbers of records of its parts
-    return replace(found, left_out=sum(frozenset(clique) not in tested for clique in _measured(releases, nodes)))
+    return replace(result, left_out=sum(frozenset(clique) not in tested for clique in _measured(releases, nodes)))
 
 
 @dataclass(frozen=True)
@@ -191,11 +191,11 @@ class _Calibrated:
         They are covariances of cells: of each cell of the tables with all parameters, or the reverse if that is less
         work.
         """
-        places, free = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
+        positions, free = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
         direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
-        tangents = np.empty((places.size, free.size))
-        if places.size < free.size:
-            for number, cell in enumerate(places):
+        tangents = np.empty((positions.size, free.size))
+        if positions.size < free.size:
+            for number, cell in enumerate(positions):
                 direction[cell] = 1.0
                 moved = self.tree.covariance_product(self.calibration, direction)[free]
                 tangents[number] = moved if self.rows is None else moved - masses * self.rows.sums(moved)
@@ -206,7 +206,7 @@ class _Calibrated:
                 row = self.rows.numbers == self.rows.numbers[number]
                 direction[free[row]] = -masses[number]
             direction[cell] += 1.0
-            tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[places]
+            tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[positions]
             direction[:] = 0.0
         return tangents
 
@@ -221,12 +221,12 @@ def _drawn_tables(
 ) -> Vector:
     """Simulate deviations of tables in a tree for the actual number of records, without drawing these."""
     count, layout = max(1, round(seen.total)), seen.layout
-    number = {variable: place for place, variable in enumerate(tree.variables)}
+    number = {variable: position for position, variable in enumerate(tree.variables)}
     scopes = [tuple(number[variable] for variable in clique) for clique in layout.scopes]
     holders = [
         min(
-            (place for place, clique in enumerate(tree.cliques) if set(scope) <= set(clique.table.scope)),
-            key=lambda place: tree.cliques[place].table.cells,
+            (position for position, clique in enumerate(tree.cliques) if set(scope) <= set(clique.table.scope)),
+            key=lambda position: tree.cliques[position].table.cells,
         )
         for scope in scopes
     ]
@@ -255,10 +255,10 @@ def _drawn_records(
     Fewer records are drawn if noise hides the difference, or if there are very many: each then stands for several. If a
     draw still has many records, fewer draws are made, and several draws of the noise share each.
     """
-    records, least = max(1, round(seen.total)), float(seen.noise.variance.min())
-    enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * least)))
-    count = min(records, enough, _MOST_RECORDS // _DISTINCT)
-    distinct = min(draws, _MOST_RECORDS // count)
+    records, minimum = max(1, round(seen.total)), float(seen.noise.variance.min())
+    enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * minimum)))
+    count = min(records, enough, _MAX_RECORDS // _DISTINCT)
+    distinct = min(draws, _MAX_RECORDS // count)
     counts = np.empty((distinct, seen.layout.size))
     part = max(1, _AT_A_TIME // count)
     for start in range(0, distinct, part):
@@ -276,7 +276,7 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
     if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:
         raise TreeTooLargeError(f"the test of fit simulates {size:,} measured cells, more than allowed")
     shares = np.concatenate([mixture.marginal(clique).ravel() for clique in scopes])
-    draws = int(np.clip(_MOST_DRAWN // size, _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = int(np.clip(_MAX_DRAWN // size, _FEWEST_DRAWS, _MAX_DRAWS))
 
     def draw(count: int) -> NDArray[np.integer]:
         codes = mixture.sample(count, generator)

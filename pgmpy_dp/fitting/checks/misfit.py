@@ -45,7 +45,7 @@ LEVEL = 0.01
 # Upper part of a simulated distribution whose tail is taken as exponential.
 _TAIL = 0.1
 # Least p-value, and the p-value below which only a bound is stated: the far tail is unknown.
-_LEAST, _STATED = 1e-9, 1e-6
+_MIN, _STATED = 1e-9, 1e-6
 # Share of the deviations that parameters must leave; if they leave less, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
@@ -284,23 +284,23 @@ def fit_test(
     half, chosen = 1 + residuals.draws // 2, np.concatenate([[0], among, factors])
     single = _tail(roots, roots[1:half])
     with np.errstate(divide="ignore"):
-        least = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
+        minimum = -np.log(np.nanmin(np.where(np.isnan(single) | (chosen > 0), 1.0, single), axis=1))
     # The null distribution of the minimum uses other draws than the single p-values, as the release is another draw.
-    others = math.nan if np.isnan(whole).any() else float(_tail(least[:1, None], least[half:, None])[0, 0])
+    others = math.nan if np.isnan(whole).any() else float(_tail(minimum[:1, None], minimum[half:, None])[0, 0])
     tests = (not math.isnan(others)) + bool((factors[~np.isnan(apart[0])] > 0).any())
-    plain = math.exp(-_quantile(least[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
+    plain = math.exp(-_quantile(minimum[half:], LEVEL / tests)) if not math.isnan(others) else math.nan
     _, of_tables, of_pairs = np.split(np.minimum(single[0] * np.maximum(chosen, 1), 1.0), [1, 1 + among.size])
     misfit = np.nansum(tables, axis=1)
     model = seen.layout.tables(shares)
     detectable = np.full(len(pairs), math.nan)
-    for place, (pair, factor) in enumerate(zip(pairs, factors, strict=True)):
+    for position, (pair, factor) in enumerate(zip(pairs, factors, strict=True)):
         level = LEVEL / tests / factor if factor else plain
-        if not (np.isnan(effects[:, :, place]).any() or math.isnan(level)):
-            bar = _quantile(roots[1:half, roots.shape[1] - len(pairs) + place], level) ** 2
-            effect = _detected_from(apart[1:, place], effects[0, :, place], effects[1, :, place], bar)
+        if not (np.isnan(effects[:, :, position]).any() or math.isnan(level)):
+            bar = _quantile(roots[1:half, roots.shape[1] - len(pairs) + position], level) ** 2
+            effect = _detected_from(apart[1:, position], effects[0, :, position], effects[1, :, position], bar)
             if tangents is None:
-                effect = max(effect, _detected_despite_fit(apart[1:, place], effects[1, :, place], bar))
-            detectable[place] = effect if effect < _strongest(_model_table(model, pair)) else math.inf
+                effect = max(effect, _detected_despite_fit(apart[1:, position], effects[1, :, position], bar))
+            detectable[position] = effect if effect < _strongest(_model_table(model, pair)) else math.inf
     # Plain tables, and chosen pairs, whose p-values already account for their candidates.
     tested = np.array([others, np.nanmin(of_pairs[factors > 0], initial=math.inf)])
     tested = tested[tested < math.inf]
@@ -329,15 +329,15 @@ def _columns(
     """Standardise derivatives by parameters and number of records: of informative tables, then of each other one."""
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~informs & (seen.owners == owner)) for owner in np.unique(seen.owners[~informs]))
-    for places in itertools.chain([np.flatnonzero(informs)], others):
-        observing = sparse.csr_array(sparse.diags_array(weights[places]) @ seen.sums[places])
-        columns = (observing @ shares)[:, None] if seen.total_variance > 0 else np.empty((places.size, 0))
+    for positions in itertools.chain([np.flatnonzero(informs)], others):
+        observing = sparse.csr_array(sparse.diags_array(weights[positions]) @ seen.sums[positions])
+        columns = (observing @ shares)[:, None] if seen.total_variance > 0 else np.empty((positions.size, 0))
         if tangents is not None:
             numbers = np.unique(holders[observing.indices])
             cells = np.flatnonzero(np.isin(holders, numbers))
             moved = (seen.total * observing[:, cells]) @ tangents([seen.cliques[number] for number in numbers])
             columns = np.hstack([moved, columns]) if columns.size else moved
-        yield places, columns
+        yield positions, columns
 
 
 def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
@@ -365,10 +365,10 @@ def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals:
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
         fitted, residuals[:, informing] = scaled.T @ (once + twice), _APART * twice.T
-    for places, further in columns:
+    for positions, further in columns:
         own = further[:, moved]
         used = np.maximum(own.max(axis=0), -own.min(axis=0)) > 1e-12 * lengths
-        residuals[:, places] -= fitted[used].T @ (own[:, used] / lengths[used]).T
+        residuals[:, positions] -= fitted[used].T @ (own[:, used] / lengths[used]).T
 
 
 def _squares(residuals: Vector, owners: NDArray[np.int64], count: int) -> Vector:
@@ -397,9 +397,9 @@ def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Res
     deviation.
     """
     layout, draws, weights = seen.layout, residuals.draws, residuals.weights
-    found = np.empty((1 + draws, len(pairs)))
+    result = np.empty((1 + draws, len(pairs)))
     effects = np.full((2, draws, len(pairs)), math.nan)
-    for place, (pair, numbers) in enumerate(pairs.items()):
+    for position, (pair, numbers) in enumerate(pairs.items()):
         parts, precisions = [], []
         for number in numbers:
             own = np.flatnonzero(seen.owners == number)
@@ -411,22 +411,22 @@ def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Res
             precisions.append(1.0 / (parts[-1][1 : 1 + draws] ** 2).mean().clip(1e-12))
         summed = np.average(parts, axis=0, weights=precisions)
         means = (summed[1 : 1 + draws] ** 2).mean(axis=0)
-        least = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
-        tested = means > least
+        minimum = _LEFT * min(float((weights[seen.owners == number] ** -2).mean()) for number in numbers)
+        tested = means > minimum
         summed = _interaction(summed, np.where(tested, means, 0.0), [layout.cardinalities[v] for v in pair])
         noisy, (added, before) = summed[: 1 + draws], np.split(summed[1 + draws :], 2)
         left = (noisy[1:] ** 2).mean(axis=0)
         tested &= left > _LEFT * means
         if not tested.any():
-            found[:, place] = math.nan
+            result[:, position] = math.nan
             continue
-        found[:, place] = (noisy[:, tested] ** 2 / left[tested]).sum(axis=1)
+        result[:, position] = (noisy[:, tested] ** 2 / left[tested]).sum(axis=1)
         if np.abs(added).sum() > _UNABSORBED * np.abs(before).sum():
             added = added * (2.0 * seen.total / np.abs(added).sum(axis=1, keepdims=True).clip(1e-300))
             added = added[np.arange(draws) % len(added)][:, tested]
-            effects[0, :, place] = (noisy[1:, tested] * added) @ (1.0 / left[tested])
-            effects[1, :, place] = added**2 @ (1.0 / left[tested])
-    return found, effects
+            effects[0, :, position] = (noisy[1:, tested] * added) @ (1.0 / left[tested])
+            effects[1, :, position] = added**2 @ (1.0 / left[tested])
+    return result, effects
 
 
 def _detected_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
@@ -452,11 +452,11 @@ def _strongest(table: Vector) -> float:
     rows, columns, dependent = table.sum(axis=1), table.sum(axis=0), np.zeros_like(table)
     for _ in range(sum(table.shape)):
         room = np.minimum(rows[:, None], columns)
-        place = np.unravel_index(int((np.where(room > 0, room - table, -np.inf)).argmax()), table.shape)
-        taken = room[place]
-        dependent[place] += taken
-        rows[place[0]] -= taken
-        columns[place[1]] -= taken
+        position = np.unravel_index(int((np.where(room > 0, room - table, -np.inf)).argmax()), table.shape)
+        taken = room[position]
+        dependent[position] += taken
+        rows[position[0]] -= taken
+        columns[position[1]] -= taken
     return 0.5 * float(np.abs(dependent - table).sum())
 
 
@@ -487,17 +487,17 @@ def _tail(values: Vector, law: Vector) -> Vector:
     """Return the share of simulated values that are as large as each value; the upper tail is about exponential."""
     law = np.sort(law, axis=0)
     draws, columns = law.shape
-    found = np.empty_like(values)
+    result = np.empty_like(values)
     for column in range(columns):
         own, mine = law[:, column], values[:, column]
-        found[:, column] = (draws - np.searchsorted(own, mine) + 1) / (draws + 1)
+        result[:, column] = (draws - np.searchsorted(own, mine) + 1) / (draws + 1)
         if np.isnan(mine).any():
-            found[:, column] = np.nan
+            result[:, column] = np.nan
             continue
         start, excess = _exponential_tail(own)
         beyond = mine > start
-        found[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / excess)
-    return np.maximum(found, _LEAST)
+        result[beyond, column] = _TAIL * np.exp(-(mine[beyond] - start) / excess)
+    return np.maximum(result, _MIN)
 
 
 def _misfits(
@@ -511,11 +511,11 @@ def _misfits(
     """Combine misfits with their effects, in shares."""
     means = misfit[1:].mean(axis=0)
     parts = zip(cliques, misfit[0].tolist(), means.tolist(), p_values.tolist(), detectable.tolist(), strict=True)
-    found = [
+    results = [
         Misfit(clique, observed, expected, p_value, *_effect(seen, own, clique), effect)
         for clique, observed, expected, p_value, effect in parts
     ]
-    return tuple(sorted(found, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
+    return tuple(sorted(results, key=lambda each: (math.isnan(each.p_value), each.p_value, -each.excess)))
 
 
 def _effect(seen: Observed, own: dict[Clique, Vector], clique: Clique) -> tuple[float, tuple[State, ...], float, float]:
@@ -526,9 +526,9 @@ def _effect(seen: Observed, own: dict[Clique, Vector], clique: Clique) -> tuple[
     measured = np.asarray(counts) / total
     apart = np.abs(measured - model)
     chance = np.sqrt(2.0 / math.pi * (variance + total * model * (1.0 - model))) / total
-    place = np.unravel_index(int(apart.argmax()), apart.shape)
-    cell = tuple(schema.states[variable][int(i)] for variable, i in zip(clique, place, strict=True))
-    return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[place]), float(model[place])
+    position = np.unravel_index(int(apart.argmax()), apart.shape)
+    cell = tuple(schema.states[variable][int(i)] for variable, i in zip(clique, position, strict=True))
+    return max(0.0, 0.5 * float((apart - chance).sum())), cell, float(measured[position]), float(model[position])
 
 
 def _model_table(own: dict[Clique, Vector], clique: Clique) -> Vector:

@@ -39,8 +39,8 @@ from pgmpy_dp.schema import Clique, Schema
 # The largest error is replaced by a smooth maximum, sharper in each round; the last is off by 0.1 %.
 _SHARPNESS, _ITERATIONS = (10.0, 100.0, 1000.0, 10_000.0), 400
 # Tables of less than this share of the largest precision are left out; ratio of neighbouring scales, as in blocks.
-_LEAST_SHARE, _STEP = 1e-4, 1.1
-_MOST_SETS = 200_000
+_MIN_SHARE, _STEP = 1e-4, 1.1
+_MAX_SETS = 200_000
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,17 @@ def plan_accuracy(
     if not isinstance(schema, Schema):
         raise TypeError(f"plan_accuracy takes a Schema, got {type(schema).__name__}: no record is needed.")
     cliques = schema.require(list(half_widths))
-    number(above=0.0, most=1 - 1e-9)("confidence", confidence)
+    number(above=0.0, maximum=1 - 1e-9)("confidence", confidence)
     wanted = [float(exact_positive("a half-width", width)) for width in half_widths.values()]
     limits = (np.array(wanted) / stats.norm.ppf((1 + confidence) / 2)) ** 2
     sizes = schema.cardinalities()
-    if sum(2 ** len(clique) for clique in cliques) > _MOST_SETS:
-        raise ValueError(f"The tables have more than {_MOST_SETS:,} sets of variables: ask for fewer or smaller ones.")
+    if sum(2 ** len(clique) for clique in cliques) > _MAX_SETS:
+        raise ValueError(f"The tables have more than {_MAX_SETS:,} sets of variables: ask for fewer or smaller ones.")
     if neighbours == "replace_one" and any(schema.cells(clique) == 1 for clique in cliques):
         raise ValueError("A table of one cell is the number of records, which is public: there is nothing to measure.")
     closure = downward_closure(schema, cliques)  # without variables of one state, which have no residuals
     closure = closure[1:] if neighbours == "replace_one" else closure
-    order = {variable: place for place, variable in enumerate(schema.variables)}
+    order = {variable: position for position, variable in enumerate(schema.variables)}
     own = {frozenset(clique): clique for clique in cliques}
     parts = sorted({part for clique in cliques for part in _subsets(clique)}, key=lambda one: (len(one), sorted(one)))
     named = {part: own.get(part, tuple(sorted(part, key=order.__getitem__))) for part in parts}
@@ -179,9 +179,9 @@ def _matrix(
     tables: Sequence[Clique], sets: Sequence[frozenset[str]], entry: Callable[[Clique, frozenset[str]], float]
 ) -> sparse.csr_array:
     """Return a matrix with an entry for each table and each set of residuals in it."""
-    place = {one: number for number, one in enumerate(sets)}
-    entries = [(row, part) for row, table in enumerate(tables) for part in _subsets(table) if part in place]
-    rows, columns = [row for row, _ in entries], [place[part] for _, part in entries]
+    position = {one: number for number, one in enumerate(sets)}
+    entries = [(row, part) for row, table in enumerate(tables) for part in _subsets(table) if part in position]
+    rows, columns = [row for row, _ in entries], [position[part] for _, part in entries]
     values = [entry(tables[row], part) for row, part in entries]
     return sparse.csr_array((values, (rows, columns)), shape=(len(tables), len(sets)))
 
@@ -204,7 +204,7 @@ def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes:
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
     """Find the precisions of tables with independent noise, with few different scales; 0 for tables left out."""
     weights = _least_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
-    kept = np.flatnonzero(weights > _LEAST_SHARE * weights.max())
+    kept = np.flatnonzero(weights > _MIN_SHARE * weights.max())
     steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))
     rounded: Vector = np.zeros(len(weights))
     rounded[kept] = _STEP ** (-2.0 * steps)

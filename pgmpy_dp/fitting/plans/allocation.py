@@ -29,7 +29,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 SENSITIVITIES = ("paper", "covary")  # kinds, in the sense of Laskey (1995)
 # Least probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
-_LEAST = 1e-8
+_MIN = 1e-8
 
 FEATURES = ("height", "out_degree", "sensitivity")
 
@@ -70,7 +70,7 @@ class SizeAllocation:
     power: float = 0.5
 
     def __post_init__(self) -> None:
-        number(least=-8.0, most=8.0)("power", self.power)
+        number(minimum=-8.0, maximum=8.0)("power", self.power)
 
 
 @dataclass(frozen=True)
@@ -268,10 +268,10 @@ def allocation_frame(network: DAG, release: ReleasedTables, tables: str, feature
     laplace = release.guarantee.mechanism == "laplace"
     spent = {clique: (1 / scale if laplace else 1 / scale**2) for clique, scale in release.scales.items()}
     unit = (1 if release.guarantee.neighbours == "add_remove" else 2) if laplace else np.nan
-    sources = [release.holding_clique(scope) for scope in scopes]
+    sources = [release.clique_containing(scope) for scope in scopes]
     paid = []
     for scope, clique in zip(scopes, sources, strict=True):
-        used = {clique} if tables == "joint" or not scope[1:] else {clique, release.holding_clique(scope[1:])}
+        used = {clique} if tables == "joint" or not scope[1:] else {clique, release.clique_containing(scope[1:])}
         paid.append(sum(spent.get(table, 0.0) for table in used))
     frame = features.copy()
     frame.insert(0, "table", sources)
@@ -302,20 +302,20 @@ def covarying_sensitivities(
 
     `scopes` are families, the node first; `tables` are P(node | parents), with axes in the order of the family.
     """
-    rows = [np.maximum(table, _LEAST) for table in tables]
+    rows = [np.maximum(table, _MIN) for table in tables]
     rows = [row / row.sum(axis=0) for row in rows]
     tree = JunctionTree.build(cardinalities, scopes)
     calibration = tree.calibrate(np.log(tree.layout.flatten(rows)))
-    place = {scope[0]: number for number, scope in enumerate(scopes)}
-    means: dict[str, list[float]] = {node: [] for node in place}
+    position = {scope[0]: number for number, scope in enumerate(scopes)}
+    means: dict[str, list[float]] = {node: [] for node in position}
     for child, *parents in scopes:
         sums = dict.fromkeys(parents, 0.0)
         for state in range(cardinalities[child]) if parents else ():
             direction = np.zeros(tree.layout.size)
-            tree.layout.split(direction)[place[child]][state] = 1.0
+            tree.layout.split(direction)[position[child]][state] = 1.0
             covariance = tree.layout.split(tree.covariance_product(calibration, direction))
             for parent in parents:
-                row, cells = rows[place[parent]], covariance[place[parent]]
+                row, cells = rows[position[parent]], covariance[position[parent]]
                 rest = 1.0 - row
                 slope = np.abs(cells / row - cells.sum(axis=0)) / np.where(rest > 0, rest, 1.0)
                 sums[parent] += float(slope.mean()) / cardinalities[child]

@@ -31,7 +31,7 @@ from pgmpy_dp.schema import Clique, Schema
 LEVELS = ("clear", "visible", "drowned")
 
 _FORMULA = (-1.312, 0.586, -0.044, -0.281, -0.156)
-_MOST_LOG = 6.5  # log R above which R counts as this; the formula increases up to 6.6
+_MAX_LOG = 6.5  # log R above which R counts as this; the formula increases up to 6.6
 FACTOR = 1.5  # within which nearly all errors are of their prediction
 # Median error of independent columns on the tables that the formula was fitted to; eight of ten are within the range.
 INDEPENDENT, INDEPENDENT_RANGE = 0.09, (0.04, 0.13)
@@ -176,7 +176,7 @@ class Outlook:
         if not 0.0 < error <= 0.5:
             raise ValueError(f"error is a mean total variation in (0, 0.5], got {error!r}.")
         states = self.states
-        log_ratio = brentq(lambda log: _predicted(math.exp(log), states) - error, -30.0, _MOST_LOG)
+        log_ratio = brentq(lambda log: _predicted(math.exp(log), states) - error, -30.0, _MAX_LOG)
         factor, guarantee = math.exp(log_ratio) / self.ratio, self.guarantee
         if not guarantee.delta:
             return guarantee.epsilon / factor
@@ -204,7 +204,7 @@ def warn_of_noise(releases: Iterable[object]) -> None:
 def _predicted(ratio: float, states: Sequence[int]) -> float:
     if not ratio:
         return 0.0
-    log = min(math.log(ratio), _MOST_LOG)
+    log = min(math.log(ratio), _MAX_LOG)
     constant, linear, square, by_variables, by_states = _FORMULA
     sizes = by_variables * math.log(len(states)) + by_states * math.log(max(states))
     return min(1.0, math.exp(constant + (linear + square * log) * log + sizes))

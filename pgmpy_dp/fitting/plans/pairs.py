@@ -29,13 +29,13 @@ _CLEARLY, _HARDLY, _PURELY = 0.135, 0.35, 0.06
 _AVERAGED, _SAME = -0.45, -0.75
 # Mean cost of residuals, relative to tables, up to which they bring mixtures closer, as they do those of RAND (.46) and
 # of most networks of bnlearn (.25 to .53), hardly of fair (.66), and not of the census (.72).
-_MOST_COST = 0.55
+_MAX_COST = 0.55
 # Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
 # Share of all triples together without a target, and the largest noise in a cell relative to the mean number of
 # records per cell: with less they bring triples of benchmarks closer, with more they do harm. Fewer than this share of
 # them do harm too, since they tell too little of the others for their price; with more than this number a fit is slow.
-_TRIPLED, _CLEAR, _WORTH, _MOST = 0.3, 0.3, 0.2, 500
+_TRIPLED, _CLEAR, _WORTH, _MAX = 0.3, 0.3, 0.2, 500
 # Wanted shares on census records are log-normal about their mean: the standard deviation of the logarithm, and the
 # cut-off in standard deviations.
 _SPREAD, _CUT = 0.7, 1.7
@@ -168,7 +168,7 @@ def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Cliq
     triples. `deviation` is that of the noise in a single table that has the whole price.
     """
     plain = [variable for variable in schema.variables if variable not in schema.structure.refined]
-    if math.comb(len(plain), 3) > _MOST / _WORTH:
+    if math.comb(len(plain), 3) > _MAX / _WORTH:
         return {}
     pairs = set(paired(schema))
     triples = [
@@ -178,7 +178,7 @@ def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Cliq
     cells = np.array([schema.cells(triple) for triple in triples], dtype=np.float64)
     sizes = cells**_POWER_OF_TRIPLES
     noise = deviation * np.sqrt(np.cumsum(sizes) / (_TRIPLED * sizes)) * cells  # of each, if it is the largest measured
-    clear = np.flatnonzero(noise[:_MOST] <= _CLEAR * records)
+    clear = np.flatnonzero(noise[:_MAX] <= _CLEAR * records)
     chosen = int(clear[-1]) + 1 if clear.size else 0
     if not chosen or chosen < _WORTH * len(triples):
         return {}
@@ -233,7 +233,7 @@ def residual_cost(schema: Schema, clique: Clique) -> float:
 def residuals_pay(schema: Schema) -> bool:
     """Whether a mixture is closer if residuals are measured in place of tables, by the numbers of states."""
     costs = [residual_cost(schema, pair) for pair in itertools.combinations(schema.variables, 2)]
-    return bool(costs) and sum(costs) <= _MOST_COST * len(costs)
+    return bool(costs) and sum(costs) <= _MAX_COST * len(costs)
 
 
 def paired(schema: Schema) -> Iterator[Clique]:

@@ -41,7 +41,7 @@ from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
 # Share of the budget for such pairs.
 CHECK = 0.15
 # Most pairs measured to test a network, unless it has more variables.
-_MOST_PAIRS = 75
+_MAX_PAIRS = 75
 # Most cells of a table that stands for pairs, as a multiple of theirs (with Laplace noise fewer tables have less noise;
 # with Gaussian noise larger ones would have more), and the number of pairs from which such a table is grown.
 _GROWTH, _STARTS = 2, 10
@@ -88,7 +88,7 @@ def plan_measurements(
     >>> plan_measurements(DiscreteBayesianNetwork([("smoke", "lung")]), schema)
     ((('lung', 'smoke'),), [2.0])
     """
-    number(most=0.9)("check", check)
+    number(maximum=0.9)("check", check)
     choice("laplace", "gaussian", "gaussian_block")("mechanism", mechanism)
     if not isinstance(schema, Schema) or not hasattr(network, "nodes"):
         raise TypeError(
@@ -145,14 +145,14 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
     pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
     cards = schema.cardinalities()
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), cards[pair[0]] * cards[pair[1]]))
-    left = nx.Graph(pairs[: max(_MOST_PAIRS, len(neighbours))])
+    left = nx.Graph(pairs[: max(_MAX_PAIRS, len(neighbours))])
     if schema.cells(tuple(neighbours)) <= _FEW_CELLS:
         neighbours.remove_edges_from(list(neighbours.edges()))
     tables: list[Clique] = []
     wanted = left.size()
     while left.size():
         starts = islice((pair for pair in pairs if left.has_edge(*pair)), _STARTS)
-        _, table = max((_grown(pair, left, neighbours, schema) for pair in starts), key=lambda found: found[0])
+        _, table = max((_grown(pair, left, neighbours, schema) for pair in starts), key=lambda result: result[0])
         room -= math.sqrt(schema.cells(table))
         if room < 0 and wanted - left.size() >= _FEWEST_PAIRS:
             break

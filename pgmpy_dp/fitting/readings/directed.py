@@ -23,7 +23,7 @@ from pgmpy_dp.observed.observed import Observed, informative_tables, observed_of
 from pgmpy_dp.observed.reading import first_containing, law_of, with_noise
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Default number of iterations of the last round. Bayesian networks end after tens, Markov networks after hundreds.
@@ -195,7 +195,7 @@ def _squared_residual(observed: Observed, shares: Vector) -> float:
     total, noise = observed.total, observed.noise
     expected = observed.expected(total * shares)
     sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
-    spread = np.maximum(noise.variance, LEAST_VARIANCE) + sampling
+    spread = np.maximum(noise.variance, MIN_VARIANCE) + sampling
     return float(((noise.observed - expected) ** 2 / spread).mean())
 
 
@@ -253,7 +253,7 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
         marginals[scope] = release.total * mass * rows
     if agreement is not None:
         by_table = consistency_weights(release, agreement)
-        weights = {scope: by_table[release.holding_clique(scope)] for scope in scopes}
+        weights = {scope: by_table[release.clique_containing(scope)] for scope in scopes}
         marginals = make_consistent(marginals, weights)
     return [conditional(np.maximum(table, 0.0)) for table in marginals.values()]
 

@@ -37,18 +37,18 @@ from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginal
 from pgmpy_dp.observed.reading import first_containing, maximal
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE, refuse_exact, refuse_repeated
+from pgmpy_dp.release.kinds import MIN_VARIANCE, refuse_exact, refuse_repeated
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of records simulated to find how sampling changes the counts of a Markov network; scaled to the actual number.
 _SIMULATED = 10_000
 # Most Newton steps of a fit to counts, most halvings of a step, and the gain of log-likelihood at which to stop.
-_NEWTON_STEPS, _HALVINGS, _LEAST_GAIN = 6, 12, 0.1
+_NEWTON_STEPS, _HALVINGS, _MIN_GAIN = 6, 12, 0.1
 
 # Cells from which on a smaller tree is looked for, and the evaluations of a chain, as a multiple of those of a fit.
 _LARGE, _FITS = 10_000, 100
 # Largest length of a chain that is extended, in the requested draws, times the cells of the tree.
-_MOST_WORK = 600_000
+_MAX_WORK = 600_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
@@ -135,11 +135,11 @@ def _drawn(
     own.add_nodes_from([node for node in network.nodes() if node != union.variable])
     own.add_edges_from([edge for edge in network.edges() if union.variable not in edge])
     lent = [drawn(own, [part]) for part in union.drawn_releases]
-    places = posterior.layout.places([(union.variable,)])
+    positions = posterior.layout.places([(union.variable,)])
     order = _side_by_side(scopes, union.variable, lent[0][0].layout, len(lent))
-    population = np.hstack([posterior.population[:, places], *(each.population for each, _ in lent)])[:, order]
+    population = np.hstack([posterior.population[:, positions], *(each.population for each, _ in lent)])[:, order]
     poor = next((each.poor for each in [posterior, *(each for each, _ in lent)] if each.poor), "")
-    tables = np.hstack([tables[places], *(each for _, each in lent)])[order]
+    tables = np.hstack([tables[positions], *(each for _, each in lent)])[order]
     return replace(posterior, population=population, poor=poor, borrowed=True), tables
 
 
@@ -181,7 +181,7 @@ def run_chain(
     problem = _problem(network, releases)
     prior = Scale(problem.cells.size) if problem.rows is None else Concentrations(problem.rows)
     density, start = problem.density(prior.first)
-    while longest > 2 and longest * problem.tree.table_cells > _MOST_WORK:
+    while longest > 2 and longest * problem.tree.table_cells > _MAX_WORK:
         longest //= 2
     return Chain(problem, density, *sample_posterior(density, start, draws, prior.renew, generator, longest=longest))
 
@@ -213,7 +213,7 @@ def ruled(problem: Problem, logs: Vector) -> Vector:
     """Set the probability of what rules forbid to zero in every draw."""
     if not problem.schema.rules:
         return logs
-    logs = logs + problem.barred
+    logs = logs + problem.forbidden
     return logs if problem.rows is None else np.array([problem.rows.normalise(own) for own in logs])
 
 
@@ -235,7 +235,7 @@ class Problem:
     start: Vector
 
     @cached_property
-    def barred(self) -> Vector:
+    def forbidden(self) -> Vector:
         """Logarithms of which cells of the scopes rules allow: minus infinity for those that they forbid, else 0."""
         masks = (scope_masks if self.rows is None else family_masks)(self.scopes, self.schema)
         return np.asarray(forbidden_log_mask(self.scopes, masks, self.schema))
@@ -289,7 +289,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         effects=tree.layout.places(deviating) if deviating else np.zeros(0, dtype=np.int64),
         places=tree.layout.places(seen.cliques),
         sums=seen.sums,
-        noise=seen.noise.at_least(LEAST_VARIANCE),
+        noise=seen.noise.at_least(MIN_VARIANCE),
         total=seen.total,
         total_scale=math.sqrt(seen.total_variance),
         start=_start(releases, scopes, schema)
@@ -371,7 +371,7 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
         else:
             return point
         gain, point, value, calibration = value - lower, trial, lower, there
-        if gain < _LEAST_GAIN:
+        if gain < _MIN_GAIN:
             break
     return point
 

@@ -21,7 +21,7 @@ from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.observed.observed import Observed, observed_of
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique
 
 # Prior of the logarithms of concentrations: their centre, with standard deviation 1, the least variance of bases about
@@ -29,8 +29,8 @@ from pgmpy_dp.schema import Clique
 _CONCENTRATION, _BASES, _EFFECTS = 0.5, 0.25, 0.15
 _RANGE = 0.02, 10.0
 _ROUNDS, _LEARNING, _FITTING = 6, 8, 40  # rounds, and most iterations in each for concentrations and for rows
-_LEAST_SHARE = 1e-12
-_LEAST_CURVATURE = 0.1
+_MIN_SHARE = 1e-12
+_MIN_CURVATURE = 0.1
 
 
 def shrunk_tables(
@@ -50,8 +50,8 @@ def shrunk_tables(
         for number, part in enumerate(union.apart_releases):
             held = {own[scope]: np.take(tables[scope], number, axis) for scope, axis in axes.items()}
             parts.append(shrunk_tables([part], list(own.values()), held))
-        found = {scope: np.stack([part[own[scope]] for part in parts], axis) for scope, axis in axes.items()}
-        return {scope: found.get(scope, tables[scope]) for scope in scopes}
+        results = {scope: np.stack([part[own[scope]] for part in parts], axis) for scope, axis in axes.items()}
+        return {scope: results.get(scope, tables[scope]) for scope in scopes}
     observed = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
     tree = build_engine(observed.schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), "junction_tree")
     assert isinstance(tree, JunctionTree)
@@ -64,7 +64,7 @@ class _Shrinking:
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observed) -> None:
         self.problem = Problem(tree, families, observed)
-        self.noise = observed.noise.at_least(LEAST_VARIANCE)
+        self.noise = observed.noise.at_least(MIN_VARIANCE)
         self.rows, self.total = self.problem.rows, observed.total
         self.law: tuple[Vector, Vector] = self.noise.hyperbolic()
         self.scale, self.corner = self.law[0], self.law[1]
@@ -85,7 +85,7 @@ class _Shrinking:
     def _round(self, logs: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the rows' logarithms after a round, the counts of its means, and the concentrations."""
         rows, problem = self.rows, self.problem
-        logs = np.maximum(rows.normalise(logs), math.log(_LEAST_SHARE))
+        logs = np.maximum(rows.normalise(logs), math.log(_MIN_SHARE))
         calibration = problem.calibrate(logs)
         self._observe(calibration)
         totals = np.maximum(self.total * rows.totals(calibration.marginals[problem.free]), 1e-9)
@@ -99,7 +99,7 @@ class _Shrinking:
         share = (totals / noisy.totals)[rows.numbers]
         means, spread = share * means, share**2 * spread
         # The penalty's slope is what is missing from that of the likelihood, and its curvature likewise, if any is.
-        weights = means**2 * np.maximum(1 / spread - 1 / variance - bends, _LEAST_CURVATURE / spread)
+        weights = means**2 * np.maximum(1 / spread - 1 / variance - bends, _MIN_CURVATURE / spread)
         penalty = -tilts - _pull(own - means, scale, corner) - weights / means
         stiff = weights + counts**2 / np.maximum(variance, 1.0)
         unit = 1 / np.sqrt(stiff * (1 - np.exp(logs)) ** 2 + np.exp(logs) * (1 - np.exp(logs)) + 1e-3)
@@ -114,8 +114,8 @@ class _Shrinking:
             slope = slope + weights + penalty * held
             return -value, -(slope - np.exp(moved) * rows.sums(slope))
 
-        found = minimise(objective, logs, _FITTING, gain=1e-6, memory=10, scale=unit)
-        fitted = rows.normalise(found.point)
+        result = minimise(objective, logs, _FITTING, gain=1e-6, memory=10, scale=unit)
+        fitted = rows.normalise(result.point)
         return fitted, totals[rows.numbers] * np.exp(fitted), concentrations
 
     def _observe(self, calibration: Calibration) -> None:
@@ -152,14 +152,14 @@ class _Shrinking:
         """
         noise, seen, families = self.noise, self.seen, self.held
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
-        share = np.minimum((cells[seen] + _LEAST_SHARE) / (counts[families] + _LEAST_SHARE), 1.0)
+        share = np.minimum((cells[seen] + _MIN_SHARE) / (counts[families] + _MIN_SHARE), 1.0)
         precision = share**2 / self.variance_of_cells[seen]
         # A family that no table holds is taken from the fit, as uncertain as it can be.
         known = np.bincount(families, precision, counts.size) + self.total**-2
         weighted = np.bincount(families, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
         own, variance = (
             (weighted + counts * self.total**-2) / known,
-            np.maximum(1 / known, LEAST_VARIANCE),
+            np.maximum(1 / known, MIN_VARIANCE),
         )
         largest = np.bincount(families, precision**2 * (self.corner[seen] >= 0), counts.size) / known**2
         scale, corner = LaplaceNoise(own, variance).hyperbolic()

@@ -27,7 +27,7 @@ from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.observed.observed import Observed, observed_of
 from pgmpy_dp.observed.reading import MeanTables, first_containing, maximal
 from pgmpy_dp.release import Release
-from pgmpy_dp.release.kinds import LEAST_VARIANCE
+from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
 
 # Degrees of freedom of the prior: log-potentials have a long lower tail, from states that hardly occur together.
@@ -67,13 +67,13 @@ class _Bound:
     """Minus a lower bound on log p(y), as a function of the posterior's location and log variances."""
 
     def __init__(
-        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observed, barred: Vector | None = None
+        self, tree: JunctionTree | TiedTree, scopes: Sequence[Clique], seen: Observed, forbidden: Vector | None = None
     ) -> None:
         layout = tree.layout
-        self.barred = 0.0 if barred is None else barred
+        self.forbidden = 0.0 if forbidden is None else forbidden
         self.tree, self.total, self.observations = tree, seen.total, seen
         self.free, self.seen = layout.places(scopes), LinearMap(layout.places(seen.cliques))
-        self.loss = expected_loss(seen.noise.at_least(LEAST_VARIANCE))
+        self.loss = expected_loss(seen.noise.at_least(MIN_VARIANCE))
         apart = set(outside(seen.cliques, scopes))
         tables = Layout.of(layout.cardinalities, seen.cliques)
         self.outside = tables.per_cell([clique in apart for clique in tables.scopes])
@@ -92,7 +92,7 @@ class _Bound:
         self.loss = self.loss.allow(sampled)
 
     def calibrate(self, location: Vector) -> Calibration:
-        self.potentials[self.free] = location + self.barred
+        self.potentials[self.free] = location + self.forbidden
         return self.tree.calibrate(self.potentials)
 
     def _to_potentials(self, by_cell: Vector) -> Vector:
@@ -111,7 +111,7 @@ class _Bound:
         pull = self.precision * mean
         slope = self.tree.covariance_product(calibration, direction)[self.free] + pull
         slope_spread = self._to_potentials(by_spread) + (self.precision - pull) / 2 - 0.5 / spread
-        value = loss - self.loss.least + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
+        value = loss - self.loss.minimum + 0.5 * float(self.precision @ (mean**2 + spread) - logs.sum())
         return value, np.concatenate([slope, slope_spread * spread])
 
     def _loss(self, counts: Vector, spread: Vector) -> tuple[float, Vector, Vector]:
@@ -161,7 +161,7 @@ def fit_undirected(
     seen: Observed,
     max_iter: int,
     prior_scale: float | None,
-    barred: Vector | None = None,
+    forbidden: Vector | None = None,
 ) -> UndirectedFit:
     """Find the network that best explains all observations, with potentials on the scopes.
 
@@ -177,7 +177,7 @@ def fit_undirected(
     degrees of freedom, whose scale, unless given, is learned by MacKay's fixed point from the number of potentials that
     the noise leaves determined. If noise drowns all signal, the scale shrinks and the fit is uniform; as noise
     vanishes, the fit becomes that of maximum likelihood. Tables larger than the network's own may deviate from it as
-    far as a sample does. `barred` is minus infinity for cells of the scopes that rules forbid, zero for others.
+    far as a sample does. `forbidden` is minus infinity for cells of the scopes that rules forbid, zero for others.
 
     For loopy propagation, a few rounds of EM in the collective graphical model are run (Bernstein et al. 2017,
     Algorithm 2), with the E-step by its dual and a normal prior of the given scale (1 if None) in the M-step, since
@@ -185,7 +185,7 @@ def fit_undirected(
     """
     if isinstance(engine, FactorGraph):
         return _fit_loopy(engine, scopes, seen, max_iter, prior_scale)
-    bound = _Bound(engine, scopes, seen, barred)
+    bound = _Bound(engine, scopes, seen, forbidden)
     prior = _Prior(engine.layout, scopes, prior_scale)
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
     location = naive_start(engine, scopes, seen.releases)[bound.free]
@@ -294,12 +294,12 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
     if not measured:
         return np.zeros(engine.layout.size)
     total = releases[0].total
-    places = engine.layout.places(list(measured))
+    positions = engine.layout.places(list(measured))
     tables = [source.marginal(scope) for scope, source in measured.items()]
     layout = Layout.of(engine.layout.cardinalities, list(measured))
     marginals = layout.flatten(project_to_simplex(table / total) for table, _ in tables)
     weight = noise_regularization([variance for _, variance in tables], total)
-    fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=places)
+    fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=positions)
     return fit.potentials
 
 
@@ -426,5 +426,5 @@ def fit_markov(
     observed = observed_of(releases, list(schema.variables), scopes_of)
     scopes = scopes_of(observed.cliques)
     engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), inference)
-    barred = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
-    return MarkovFit(engine, scopes, fit_undirected(engine, scopes, observed, max_iter, prior_scale, barred))
+    forbidden = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
+    return MarkovFit(engine, scopes, fit_undirected(engine, scopes, observed, max_iter, prior_scale, forbidden))

@@ -129,8 +129,8 @@ class NLBP:
             alpha, gradient = self.step(k), noise.gradient(counts)
             multipliers = multipliers + alpha * (gradient - multipliers)
             if self.averages == "counts":
-                found = self.engine.calibrate(potentials + gradient / self.engine.repeats)
-                counts = counts + alpha * (total * found.marginals - counts)
+                result = self.engine.calibrate(potentials + gradient / self.engine.repeats)
+                counts = counts + alpha * (total * result.marginals - counts)
         return CollectiveMarginals(counts, tilted, gap, k, converged)
 
 
@@ -208,11 +208,11 @@ def counts_by_dual(
     """
     problem = _Dual(engine, potentials, function, noise, total, tolerance)
     multipliers, iterations = problem.minimise(max_iter)
-    found = problem.solution(multipliers, iterations)
-    if isinstance(engine, JunctionTree | TiedTree) and isinstance(problem.noise, LaplaceNoise) and not found.converged:
+    result = problem.solution(multipliers, iterations)
+    if isinstance(engine, JunctionTree | TiedTree) and isinstance(problem.noise, LaplaceNoise) and not result.converged:
         multipliers, steps = _newton(problem, problem.noise, engine, multipliers)
-        found = problem.solution(multipliers, iterations + steps)
-    return found
+        result = problem.solution(multipliers, iterations + steps)
+    return result
 
 
 class _Dual:
@@ -228,8 +228,8 @@ class _Dual:
         tolerance: float,
     ) -> None:
         if function is None:
-            places = np.flatnonzero(np.isfinite(noise.variance))
-            noise, function = noise.take(places), LinearMap(places)
+            positions = np.flatnonzero(np.isfinite(noise.variance))
+            noise, function = noise.take(positions), LinearMap(positions)
         self.engine, self.potentials, self.total, self.tolerance = engine, potentials, total, tolerance
         self.function, self.noise = function, noise
 
@@ -243,8 +243,8 @@ class _Dual:
 
     def minimise(self, max_iter: int) -> tuple[Vector, int]:
         """Minimise N A(theta + A' l / k) - l . y + the loss's conjugate; return multipliers and iterations."""
-        square, most = self.noise.conjugate
-        bounds = np.column_stack([-most, most]) if np.isfinite(most).any() else None
+        square, maximum = self.noise.conjugate
+        bounds = np.column_stack([-maximum, maximum]) if np.isfinite(maximum).any() else None
 
         def objective(multipliers: Vector) -> tuple[float, Vector]:
             calibration = self.engine.calibrate(self.tilted(multipliers))
@@ -253,8 +253,8 @@ class _Dual:
             slope = self.function.apply(calibration.marginals) + (pull - self.noise.observed) / self.total
             return float(value / self.total), slope
 
-        found = minimise(objective, np.zeros(self.noise.observed.size), max_iter, slope=1e-12, bounds=bounds)
-        return found.point, found.iterations
+        result = minimise(objective, np.zeros(self.noise.observed.size), max_iter, slope=1e-12, bounds=bounds)
+        return result.point, result.iterations
 
     def gap(self, multipliers: Vector, counts: Vector) -> tuple[float, bool]:
         """Compute the duality gap, and whether it is small relative to the loss."""

@@ -31,7 +31,7 @@ class GaussianLoss:
 
     observed: Vector
     variance: Vector
-    least = 0.0  # minimum of the loss
+    minimum = 0.0  # minimum of the loss
 
     @property
     def information(self) -> Vector:
@@ -63,7 +63,7 @@ class RoundedLaplaceLoss:
     variance: Vector
     scale: Vector
     corner: Vector
-    least: float = 0.0
+    minimum: float = 0.0
 
     @property
     def information(self) -> Vector:
@@ -75,8 +75,8 @@ class RoundedLaplaceLoss:
         The minimum of such a loss is large, and must be subtracted for the optimiser to notice gains.
         """
         corner = self.corner + (sampled / self.scale) ** 2
-        least = float((np.sqrt(corner) / self.scale)[sampled > 0].sum())
-        return replace(self, variance=self.variance + sampled, corner=corner, least=least)
+        minimum = float((np.sqrt(corner) / self.scale)[sampled > 0].sum())
+        return replace(self, variance=self.variance + sampled, corner=corner, minimum=minimum)
 
     def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:
         from pgmpy_dp.inference.collective.rounded_loss import expected_rounded_loss  # imports numba, only for fits

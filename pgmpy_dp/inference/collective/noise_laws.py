@@ -111,12 +111,12 @@ class LaplaceNoise(_OneLaw):
         return drawn
 
     @staticmethod
-    def most(level: float) -> float:
+    def maximum(level: float) -> float:
         """Return the number of standard deviations that noise exceeds, on one side, with probability `level`.
 
         Examples
         --------
-        >>> round(LaplaceNoise.most(0.025), 2), round(GaussianNoise.most(0.025), 2)
+        >>> round(LaplaceNoise.maximum(0.025), 2), round(GaussianNoise.maximum(0.025), 2)
         (2.12, 1.96)
         """
         return math.log(0.5 / level) / math.sqrt(2)
@@ -174,7 +174,7 @@ class GaussianNoise(_OneLaw):
         return drawn
 
     @staticmethod
-    def most(level: float) -> float:
+    def maximum(level: float) -> float:
         """Return the number of standard deviations that noise exceeds; see `LaplaceNoise.most`."""
         from scipy.special import ndtri
 
@@ -252,17 +252,17 @@ class ByRows:
             return sum(answers)
         if not isinstance(answers[0], np.ndarray):
             return replace(self, parts=tuple(answers))
-        found = np.empty((*answers[0].shape[:-1], sum(rows.size for rows in self.rows)))
+        result = np.empty((*answers[0].shape[:-1], sum(rows.size for rows in self.rows)))
         for own, rows in zip(answers, self.rows, strict=True):
-            found[..., rows] = own
-        return found
+            result[..., rows] = own
+        return result
 
     def take(self, rows: NDArray[Any]) -> ByRows:
         """Keep some rows, given by a mask or by indices, in their order."""
         kept = np.arange(sum(own.size for own in self.rows))[rows]
         inside = [np.isin(kept, own) for own in self.rows]
-        places = [np.searchsorted(own, kept[held]) for own, held in zip(self.rows, inside, strict=True)]
-        parts = tuple(part.take(place) for part, place in zip(self.parts, places, strict=True))
+        positions = [np.searchsorted(own, kept[held]) for own, held in zip(self.rows, inside, strict=True)]
+        parts = tuple(part.take(position) for part, position in zip(self.parts, positions, strict=True))
         return ByRows(parts, tuple(map(np.flatnonzero, inside)))
 
 

@@ -34,7 +34,7 @@ _GRID = np.concatenate([[0.0], np.geomspace(0.01, 3.0, 40)])
 _EQUAL, _FACTORS, _ANYTHING, _UNLIKE = (0.02, 0.35, 0.7), (1.3, 2.0, 4.0), 1e-6, 0.1
 _ROUNDS = 20
 # Least variance along a link, relative to what its sides leave: parts that are alike still have their own nodes.
-_LEAST = 1e-6
+_MIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def _laws() -> Vector:
     """List distributions on the grid, of shape (distributions, points)."""
     logs = np.log(_GRID[1:])
     bells = [np.exp(-(((logs - mean) / math.log(factor)) ** 2) / 2) for factor in _FACTORS for mean in logs]
-    found = [np.append(equal, (1.0 - equal) * bell / bell.sum()) for bell in bells for equal in _EQUAL]
-    return (1.0 - _ANYTHING) * np.array(found) + _ANYTHING / _GRID.size
+    results = [np.append(equal, (1.0 - equal) * bell / bell.sum()) for bell in bells for equal in _EQUAL]
+    return (1.0 - _ANYTHING) * np.array(results) + _ANYTHING / _GRID.size
 
 
 class Effect:
@@ -121,7 +121,7 @@ class Effect:
         self.informed = (sides @ self.precision > 0.0) & (~sides @ self.precision > 0.0)
         nodes = np.append(chance, np.full(further, np.average(chance, weights=totals)))
         self.squares = _GRID**2 * (nodes ** np.abs(differences)).prod(axis=1, keepdims=True)
-        self.along = np.full(len(differences), _LEAST * error.mean())  # variance along each link
+        self.along = np.full(len(differences), _MIN * error.mean())  # variance along each link
 
     def step(self, prior: Vector) -> Vector:
         """Update the links, and return likelihoods of their deviations, of shape (links, points of the grid)."""
@@ -133,7 +133,7 @@ class Effect:
         self.weights = weights / weights.sum(axis=1, keepdims=True)
         kept = (self.weights * self.squares / total).sum(axis=1)
         even = (self.weights * self.squares).sum(axis=1)
-        self.along = np.where(self.informed, left * np.maximum(kept / (1.0 - kept), _LEAST), even)
+        self.along = np.where(self.informed, left * np.maximum(kept / (1.0 - kept), _MIN), even)
         return np.asarray(likelihoods)
 
     def borrowed(self, prior: Vector) -> Borrowed:

@@ -14,9 +14,9 @@ from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 # Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables);
 # their work, and the most work of a single sweep: of wider records, some of the blocks are tried.
-_SWEEPS, _WORK, _MOST_WORK = 12, 1_000_000_000, 2_000_000_000
+_SWEEPS, _WORK, _MAX_WORK = 12, 1_000_000_000, 2_000_000_000
 # Number of states whose pairs are held at a time; values of blocks with more are combined at random only.
-_MOST_STATES = 4_000
+_MAX_STATES = 4_000
 _CODED = 2_000  # records coded at a time: integers in float32 stay exact
 
 
@@ -69,8 +69,8 @@ def draw_with_components(
     ends = np.rint(np.cumsum(mixture.weights) * count - generator.random() + 0.5).astype(np.int64).clip(0, count)
     ends[-1] = count
     totals = np.diff(ends, prepend=0)
-    place = {variable: number for number, variable in enumerate(mixture.variables)}
-    records = np.empty((count, len(place)), dtype=np.int32)
+    position = {variable: number for number, variable in enumerate(mixture.variables)}
+    records = np.empty((count, len(position)), dtype=np.int32)
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         flat = np.ascontiguousarray(table.reshape(totals.size, -1))
         carry = np.asarray(generator.random(flat.shape[1]))
@@ -80,7 +80,7 @@ def draw_with_components(
         # Random order within each component.
         cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
-            records[:, place[variable]] = values
+            records[:, position[variable]] = values
     starts = np.concatenate([[0], ends])
     even_out(mixture, records, starts, mixture.blocks, generator)
     if target is not None and _tabulated(mixture, target):
@@ -124,20 +124,20 @@ def even_out(
             even_out(some, part, starts, [block for block in blocks if block in kept], generator, target)
             records[:, columns] = part
         return
-    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    position = {variable: number for number, variable in enumerate(mixture.variables)}
     states = np.cumsum([0, *(mixture.cardinalities[variable] for variable in mixture.variables)])
     strata, parts = np.zeros(len(records), dtype=np.int64), [(1.0, mixture)]
     if target is not None:
         chances = mixture.marginal((target,))
         present = np.flatnonzero(chances)
-        strata = np.searchsorted(present, records[:, place[target]])
+        strata = np.searchsorted(present, records[:, position[target]])
         parts = [(float(chances[state]), mixture.given({target: int(state)})) for state in present]
     records += states[:-1].astype(np.int32)
     moved = [block for block in blocks if target not in block]
     numbers = np.full((len(moved), max(map(len, moved), default=1)), -1, dtype=np.int64)
-    owners = np.arange(len(moved), len(moved) + len(place))
+    owners = np.arange(len(moved), len(moved) + len(position))
     for number, block in enumerate(moved):
-        numbers[number, : len(block)] = [place[variable] for variable in block]
+        numbers[number, : len(block)] = [position[variable] for variable in block]
         owners[numbers[number, : len(block)]] = number
     with one_thread():
         expected = np.stack([len(records) * share * _pair_shares(part) for share, part in parts])
@@ -145,7 +145,7 @@ def even_out(
     excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
     work = max(records.size * len(mixture.blocks), 1)
-    sweeps, share = min(max(_WORK // work, 1), _SWEEPS), min(_MOST_WORK / work, 1.0)
+    sweeps, share = min(max(_WORK // work, 1), _SWEEPS), min(_MAX_WORK / work, 1.0)
     kernel.swap_within_components(records, strata, starts, numbers, owners, excess, price, sweeps, share, generator)
     records -= states[:-1].astype(np.int32)
 
@@ -154,7 +154,7 @@ def _of_few_states(mixture: Mixture) -> list[Scope]:
     """Drop the blocks with most states until the table of all pairs of states is small."""
     sizes = {block: sum(mixture.cardinalities[variable] for variable in block) for block in mixture.blocks}
     kept = sorted(mixture.blocks, key=sizes.__getitem__)
-    while sum(sizes[block] for block in kept) > _MOST_STATES:
+    while sum(sizes[block] for block in kept) > _MAX_STATES:
         kept.pop()
     return kept
 
@@ -163,7 +163,7 @@ def _tabulated(mixture: Mixture, target: Variable) -> bool:
     """Whether triples with a target are few enough to be counted."""
     kept = _of_few_states(mixture)
     states = sum(mixture.cardinalities[variable] for block in kept for variable in block)
-    return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MOST_STATES**2
+    return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MAX_STATES**2
 
 
 def _pair_shares(mixture: Mixture) -> Vector:
@@ -184,10 +184,10 @@ def _pair_shares(mixture: Mixture) -> Vector:
 
 def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
     """Count the records with both of two states, for all pairs; `records` holds places among all states."""
-    found = np.zeros((states, states))
+    result = np.zeros((states, states))
     for begin in range(0, len(records), _CODED):
         part = records[begin : begin + _CODED]
         coded = np.zeros((len(part), states), dtype=np.float32)
         np.put_along_axis(coded, part.astype(np.int64), 1.0, axis=1)
-        found += coded.T @ coded
-    return found
+        result += coded.T @ coded
+    return result

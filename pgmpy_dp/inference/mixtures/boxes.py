@@ -28,7 +28,7 @@ Cells = NDArray[np.bool_]  # axes: component, cells of a block
 
 # Orders in which components go through the blocks; retries of dead ends; boxes drawn at once to cover what may occur,
 # and most boxes drawn.
-_ORDERS, _TRIES, _AT_ONCE, _MOST = 8, 50, 32, 400
+_ORDERS, _TRIES, _AT_ONCE, _MAX = 8, 50, 32, 400
 _FEW_TRIES = 20  # to find a record that obeys all rules beside evidence
 
 
@@ -88,9 +88,9 @@ class _Groups:
 
     def present(self, cells: Cells) -> NDArray[np.float32]:
         """Return which groups contain one of the cells."""
-        found = np.zeros((len(cells), self.count), dtype=np.float32)
-        found[:, self._occupied] = np.logical_or.reduceat(cells[:, self._order], self._starts, axis=1)
-        return found
+        result = np.zeros((len(cells), self.count), dtype=np.float32)
+        result[:, self._occupied] = np.logical_or.reduceat(cells[:, self._order], self._starts, axis=1)
+        return result
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,15 @@ class Boxes:
     ) -> None:
         self.possible = [np.ones(len(own), dtype=bool) for own in cells]
         self._links: list[_Link] = []
-        place = {variable: (number, axis) for number, block in enumerate(blocks) for axis, variable in enumerate(block)}
+        position = {
+            variable: (number, axis) for number, block in enumerate(blocks) for axis, variable in enumerate(block)
+        }
         for scope, allowed in rules.zeros:
             axes: dict[int, list[int]] = {}
             states: dict[int, list[Whole]] = {}
             for axis, variable in enumerate(scope):
                 root, codes = rules.dependent.get(variable, (variable, np.arange(cardinalities[variable])))
-                number, column = place[root]
+                number, column = position[root]
                 axes.setdefault(number, []).append(axis)
                 states.setdefault(number, []).append(codes[cells[number][:, column]])
             shapes = {number: [allowed.shape[axis] for axis in own] for number, own in axes.items()}
@@ -194,7 +196,7 @@ class Boxes:
         list of ndarrays of bool, one per block, axes: box, cells of the block
             Boxes for which no record was found are left out; there may be none.
         """
-        found = [np.tile(possible, (count, 1)) for possible in self.possible]
+        results = [np.tile(possible, (count, 1)) for possible in self.possible]
         kept = np.ones(count, dtype=bool)
         for part in range(min(_ORDERS, count)):
             rows = np.arange(part, count, min(_ORDERS, count))
@@ -203,20 +205,20 @@ class Boxes:
             boxes = dict(seeds)
             for number in generator.permutation(self.tied):
                 boxes[number] = self._compatible(number, boxes, rows.size)
-                found[number][rows] = boxes[number]
+                results[number][rows] = boxes[number]
             kept[rows] = sound
-        return [own[kept] for own in found]
+        return [own[kept] for own in results]
 
     def cover(self, generator: np.random.Generator) -> list[Cells]:
         """Draw boxes until each pair of cells of two blocks lies in one of them, or is assumed impossible."""
         even = [possible.astype(np.float64) for possible in self.possible]
-        found = self.draw(even, _AT_ONCE if self.tied else 1, generator)
+        result = self.draw(even, _AT_ONCE if self.tied else 1, generator)
         for one, other in itertools.combinations(self.tied, 2):
-            together = found[one].T.astype(np.float32) @ found[other].astype(np.float32)
+            together = result[one].T.astype(np.float32) @ result[other].astype(np.float32)
             alone = {one: np.eye(self.possible[one].size, dtype=bool)}
             possible = self._compatible(other, alone, self.possible[one].size) & self.possible[one][:, None]
             missing = np.argwhere((together == 0) & possible)
-            while len(missing) and len(found[0]) < _MOST:
+            while len(missing) and len(result[0]) < _MAX:
                 tried, missing = missing[:_AT_ONCE], missing[_AT_ONCE:]
                 more = self.draw(even, len(tried), generator, {one: tried[:, 0], other: tried[:, 1]}, 5)
                 if len(more[0]) and len(missing):
@@ -224,8 +226,8 @@ class Boxes:
                     for first, second in zip(more[one], more[other], strict=True):
                         covered |= np.logical_and.outer(first, second)
                     missing = missing[~covered[missing[:, 0], missing[:, 1]]]
-                found = [np.concatenate(pair) for pair in zip(found, more, strict=True)]
-        return found
+                result = [np.concatenate(pair) for pair in zip(result, more, strict=True)]
+        return result
 
     def _seeds(
         self,
@@ -261,11 +263,11 @@ class Boxes:
 
     def _compatible(self, number: int, boxes: Mapping[int, Cells], count: int) -> Cells:
         """Return which cells of a block violate no rule with any cells of the other given blocks."""
-        found = np.tile(self.possible[number], (count, 1))
+        result = np.tile(self.possible[number], (count, 1))
         for link in self._links:
             if number in link.groups and all(other in boxes or other == number for other in link.groups):
-                found &= ~link.hits(number, boxes)
-        return found
+                result &= ~link.hits(number, boxes)
+        return result
 
 
 def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture:
@@ -285,10 +287,10 @@ def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]
         return mixture
     if not rules.zeros or np.isfinite(mixture.log_evidence(evidence)):
         return mixture.given(evidence)
-    found = _independent(mixture, rules, evidence)
-    if found is None:
+    result = _independent(mixture, rules, evidence)
+    if result is None:
         raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
-    return found.given(evidence)
+    return result.given(evidence)
 
 
 def _independent(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture | None:

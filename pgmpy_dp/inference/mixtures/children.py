@@ -71,8 +71,8 @@ class Child:
         starts, ends = self.shares.indptr[:-1], self.shares.indptr[1:]
         sizes = ends - starts
         if self.certain:
-            found: Whole = self.shares.indices[np.minimum(starts[parents], self.shares.nnz - 1)]
-            return found
+            result: Whole = self.shares.indices[np.minimum(starts[parents], self.shares.nnz - 1)]
+            return result
         sums = np.cumsum(self.shares.data)
         before = np.concatenate([[0.0], sums])[starts]
         # Sums of parent p lie between p and p + 1, so that one search serves all.
@@ -84,8 +84,8 @@ class Child:
             ranks = np.arange(parents.size) - np.repeat(np.cumsum(counts) - counts, counts)
             start = generator.random(counts.size)
             spots[by_parent] = (ranks + np.repeat(start, counts)) / np.repeat(counts, counts)
-        places = np.searchsorted(steps, parents + spots, side="right")
-        drawn: Whole = self.shares.indices[np.clip(places, starts[parents], ends[parents] - 1)]
+        positions = np.searchsorted(steps, parents + spots, side="right")
+        drawn: Whole = self.shares.indices[np.clip(positions, starts[parents], ends[parents] - 1)]
         return drawn
 
     @property
@@ -107,5 +107,5 @@ def row_products(first: Any, second: Any) -> Any:
 def along(table: Vector, axis: int, matrix: Any) -> Vector:
     """Multiply an axis of a table by a sparse matrix."""
     moved = np.moveaxis(table, axis, 0)
-    found = matrix.T @ moved.reshape(len(moved), -1)
-    return np.moveaxis(found.reshape(-1, *moved.shape[1:]), 0, axis)
+    result = matrix.T @ moved.reshape(len(moved), -1)
+    return np.moveaxis(result.reshape(-1, *moved.shape[1:]), 0, axis)

@@ -28,7 +28,7 @@ Together = tuple[Variable, Variable, Vector, float]
 _PATTERNS = 2_000  # distinct households whose components are computed at a time
 _GOLDEN = (5**0.5 - 1) / 2
 # Exchanges tried per person, their most work, and the share of accepted exchanges below which they end.
-_SWEEPS, _MOST_WORK, _SETTLED = 60, 6_000_000_000, 0.003
+_SWEEPS, _MAX_WORK, _SETTLED = 60, 6_000_000_000, 0.003
 # Price of a person's link to the household relative to pairs of persons, and share of pairs treated as independent.
 _LINKS, _BLURRED = 10.0, 0.05
 
@@ -71,11 +71,11 @@ def draw_households(
     owners = np.repeat(np.arange(count), sizes)
     roots = mixture.roots
     records = np.empty((owners.size, len(roots.variables)), dtype=np.int32)
-    for place, variable in enumerate(roots.variables):
+    for position, variable in enumerate(roots.variables):
         if variable in level:
-            records[:, place] = households[owners, list(level).index(variable)]
-    own = [place for place, variable in enumerate(roots.variables) if variable not in level]
-    fixed = [place for place, variable in enumerate(roots.variables) if variable in level]
+            records[:, position] = households[owners, list(level).index(variable)]
+    own = [position for position, variable in enumerate(roots.variables) if variable not in level]
+    fixed = [position for position, variable in enumerate(roots.variables) if variable in level]
     patterns, pattern = np.unique(records[:, fixed], axis=0, return_inverse=True)
     pattern = pattern.ravel()
     component = _components(roots, fixed, patterns, pattern, owners, generator)
@@ -88,7 +88,7 @@ def draw_households(
     even_out(persons.roots, ordered, starts, moved, generator)
     records[order] = ordered
     _change_places(persons.roots, records, own, fixed, owners, pattern, together, generator)
-    names = [place for place, variable in enumerate(mixture.variables) if variable not in level]
+    names = [position for position, variable in enumerate(mixture.variables) if variable not in level]
     codes = dict(zip(roots.variables, records.T, strict=True))
     return households, owners, mixture.completed(codes, generator, even=True)[:, names].astype(np.int32)
 
@@ -97,7 +97,7 @@ def _components(
     mixture: Mixture, fixed: list[int], patterns: Codes, pattern: Places, owners: Places, generator: np.random.Generator
 ) -> Places:
     """Draw each person's component given the household, evenly over persons of households with equal values."""
-    column = {mixture.variables[place]: number for number, place in enumerate(fixed)}
+    column = {mixture.variables[position]: number for number, position in enumerate(fixed)}
     factors = []
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
         given = [variable for variable in block if variable in column]
@@ -109,7 +109,7 @@ def _components(
     order = np.lexsort((generator.random(owners.size), pattern, rank))
     share = np.empty(owners.size)
     share[order] = (np.arange(owners.size) * _GOLDEN + generator.random()) % 1.0
-    found = np.empty(owners.size, dtype=np.int64)
+    result = np.empty(owners.size, dtype=np.int64)
     by_pattern = np.argsort(pattern, kind="stable")
     with np.errstate(divide="ignore"):
         start = np.log(mixture.weights)
@@ -121,17 +121,17 @@ def _components(
         chances = np.exp(logs - logs.max(axis=1, keepdims=True))
         low, high = np.searchsorted(pattern[by_pattern], [begin, begin + len(part)])
         rows = by_pattern[low:high]
-        found[rows] = cells_at(chances, pattern[rows] - begin, share[rows])
-    return found
+        result[rows] = cells_at(chances, pattern[rows] - begin, share[rows])
+    return result
 
 
 def _draw_values(
     mixture: Mixture, records: Codes, own: list[int], component: Places, generator: np.random.Generator
 ) -> None:
     """Draw persons' values block by block, evenly within a component and given values of the block."""
-    place = {variable: number for number, variable in enumerate(mixture.variables)}
+    position = {variable: number for number, variable in enumerate(mixture.variables)}
     for block, table in zip(mixture.blocks, mixture.tables, strict=True):
-        drawn = [axis for axis, variable in enumerate(block) if place[variable] in own]
+        drawn = [axis for axis, variable in enumerate(block) if position[variable] in own]
         given = [axis for axis in range(len(block)) if axis not in drawn]
         if not drawn:
             continue
@@ -139,7 +139,7 @@ def _draw_values(
         shape, fixed = [table.shape[axis + 1] for axis in drawn], [table.shape[axis + 1] for axis in given]
         rows = component.copy()
         for axis, states in zip(given, fixed, strict=True):
-            rows = rows * states + records[:, place[block[axis]]]
+            rows = rows * states + records[:, position[block[axis]]]
         order = np.lexsort((generator.random(rows.size), rows))
         begins = np.searchsorted(rows[order], rows[order])
         sizes = np.searchsorted(rows[order], rows[order], side="right") - begins
@@ -148,7 +148,7 @@ def _draw_values(
         used, row = np.unique(rows, return_inverse=True)
         cells = cells_at(ordered.reshape(-1, int(np.prod(shape)))[used], row.ravel(), share)
         for axis, values in zip(drawn, np.unravel_index(cells, shape), strict=True):
-            records[:, place[block[axis]]] = values
+            records[:, position[block[axis]]] = values
 
 
 def _change_places(
@@ -173,8 +173,8 @@ def _change_places(
     homes, _ = _placed(records[starts[:-1]], fixed, states)
     weights = 1.0 / np.maximum(sizes * (sizes - 1), 1)
     now_together = _pairs(persons, owners, weights, offsets[-1])
-    expected = _expected(now_together, [mixture.variables[place] for place in own], offsets, together)
-    numbers = sum(states[place] for place in fixed)
+    expected = _expected(now_together, [mixture.variables[position] for position in own], offsets, together)
+    numbers = sum(states[position] for position in fixed)
     links = np.zeros((numbers, offsets[-1]))  # drawn evenly, and to be preserved
     shares = np.zeros_like(links)
     for column in range(homes.shape[1]):
@@ -184,7 +184,7 @@ def _change_places(
     first = np.searchsorted(pattern[alike], pattern)
     size = np.searchsorted(pattern[alike], pattern, side="right") - first
     work = 4 * persons.shape[1] ** 2 * float(sizes.mean()) * owners.size
-    sweeps = int(min(_SWEEPS, max(_MOST_WORK / work, 1.0)))
+    sweeps = int(min(_SWEEPS, max(_MAX_WORK / work, 1.0)))
     excess, price = now_together - expected, 1.0 / (expected + 1.0)
     for _ in range(sweeps):
         made = kernel.exchange_persons(
@@ -198,7 +198,7 @@ def _change_places(
 
 def _expected(now_together: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
     """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `now_together` now."""
-    places, tables = [], []
+    positions, tables = [], []
     for one, other, counts, deviation in together:
         a, b = names.index(one), names.index(other)
         rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
@@ -206,9 +206,9 @@ def _expected(now_together: Vector, names: Sequence[Variable], offsets: Places, 
         alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
         # Cells that happen to be empty among the drawn pairs need not be.
         tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
-        places.append((rows, columns))
+        positions.append((rows, columns))
     expected = now_together.copy()
-    for (rows, columns), denoised in zip(places, denoised_ratios(tables), strict=True):
+    for (rows, columns), denoised in zip(positions, denoised_ratios(tables), strict=True):
         if denoised is not None:
             expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised
             expected[columns, rows] = expected[rows, columns].T
@@ -230,5 +230,5 @@ def _pairs(persons: Codes, owners: Places, weights: Vector, states: int) -> Vect
     whose = sparse.csr_array((np.ones(owners.size), (owners, np.arange(owners.size))))
     whole = whose @ ones
     both = whole.T @ (whole * weights[:, None]) - ones.T @ (ones * weights[owners][:, None])
-    found: Any = both.toarray()
-    return np.asarray(found, dtype=np.float64)
+    result: Any = both.toarray()
+    return np.asarray(result, dtype=np.float64)

@@ -194,15 +194,15 @@ class Mixture:
     def _descent(self, variable: Variable, asked: Collection[Variable]) -> tuple[list[Variable], Any]:
         """Return which of a variable and its descendants are asked, and their joint probabilities given its states."""
         names = [variable] if variable in asked else []
-        found = sparse.eye_array(self.cardinalities[variable], format="csr") if names else None
+        result = sparse.eye_array(self.cardinalities[variable], format="csr") if names else None
         for name, child in self.children.items():
             if child.parent == variable:
                 below, descent = self._descent(name, asked)
                 if below:
                     names += below
                     own = child.shares if descent is None else child.shares @ descent
-                    found = own if found is None else row_products(found, own)
-        return names, None if names == [variable] else found
+                    result = own if result is None else row_products(result, own)
+        return names, None if names == [variable] else result
 
     def given(self, evidence: Mapping[Variable, int | ArrayLike]) -> Mixture:
         """Return the mixture given evidence, over the same variables.
@@ -253,13 +253,13 @@ class Mixture:
         self, codes: Mapping[Variable, NDArray[Any]], generator: np.random.Generator, *, even: bool
     ) -> NDArray[Any]:
         """Return records with the states of children drawn given those of all other variables; see `Child.draw`."""
-        found = dict(codes)
+        results = dict(codes)
         for variable, child in self.children.items():
-            found[variable] = child.draw(found[child.parent].astype(np.intp), generator, even=even)
+            results[variable] = child.draw(results[child.parent].astype(np.intp), generator, even=even)
         smallest = np.min_scalar_type(max(self.cardinalities.values()) - 1)
-        records = np.empty((len(next(iter(found.values()))), len(found)), dtype=smallest)
-        for place, variable in enumerate(self.variables):
-            records[:, place] = found[variable]
+        records = np.empty((len(next(iter(results.values()))), len(results)), dtype=smallest)
+        for position, variable in enumerate(self.variables):
+            records[:, position] = results[variable]
         return records
 
     def log_probability(self, codes: NDArray[np.integer]) -> Vector:
@@ -341,8 +341,8 @@ class Mixture:
             return [kept(part._answers(scope, some, chances)) for scope, part in zip(scopes, parts, strict=True)]
 
         with one_thread(), ThreadPoolExecutor(cores()) as pool:
-            found = list(pool.map(answers, range(0, count, _RECORDS)))
-        return [np.concatenate(tables)[np.argsort(order)] for tables in zip(*found, strict=True)]
+            results = list(pool.map(answers, range(0, count, _RECORDS)))
+        return [np.concatenate(tables)[np.argsort(order)] for tables in zip(*results, strict=True)]
 
     def _part_around(self, scope: Scope) -> Mixture:
         """Return the mixture of the blocks on which some variables depend within a component, with their children."""
@@ -354,7 +354,7 @@ class Mixture:
         """Compute `in_records` for a scope from the probabilities of each record's components, all else given."""
         codes = np.stack([known[variable] for variable in self.variables], axis=1)
         patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
-        found = np.empty((len(codes), math.prod(self.cardinalities[variable] for variable in scope)))
+        result = np.empty((len(codes), math.prod(self.cardinalities[variable] for variable in scope)))
         for number, states in enumerate(patterns):
             evidence = {v: int(state) for v, state in zip(self.variables, states, strict=True) if state >= 0}
             _, tables, children = self._weigh(evidence)
@@ -371,8 +371,8 @@ class Mixture:
                     table = along(table, axis + 1, descent)
                 table = table.reshape(-1, *(self.cardinalities[variable] for variable in order))
                 table = table.transpose([0, *(order.index(variable) + 1 for variable in scope)])
-                found[some] = table.reshape(len(some), -1)
-        return found
+                result[some] = table.reshape(len(some), -1)
+        return result
 
     def _logs_of_components(self) -> Callable[[Mapping[Variable, NDArray[Any]]], Vector]:
         """Return a function that computes logs of each component's weight times the probability of a few records."""
@@ -443,8 +443,8 @@ class Mixture:
             return np.asarray(self.given_component(child.parent, components, codes) @ child.shares)
         block, table = next(own for own in zip(self.blocks, self.tables, strict=True) if variable in own[0])
         moved = np.moveaxis(table, block.index(variable) + 1, -1)
-        found: Vector = moved[(components, *(codes[other] for other in block if other != variable))]
-        return found
+        result: Vector = moved[(components, *(codes[other] for other in block if other != variable))]
+        return result
 
     def _weigh(
         self, evidence: Mapping[Variable, int | ArrayLike]
@@ -463,7 +463,7 @@ class Mixture:
             for number, block in enumerate(self.blocks):
                 for axis, variable in enumerate(block):
                     if variable in likelihoods:
-                        shape = [-1 if place == axis else 1 for place in range(len(block))]
+                        shape = [-1 if position == axis else 1 for position in range(len(block))]
                         tables[number] = tables[number] * likelihoods[variable].reshape(shape)
                 if any(variable in likelihoods for variable in block):
                     sums = tables[number].reshape(logs.size, -1).sum(axis=1)
@@ -506,8 +506,8 @@ def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[
     # Sums of row k lie between k and k + 1, so that one search serves all rows.
     steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()
     cells = np.searchsorted(steps, row + share, side="right") - row * chances.shape[1]
-    found: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
-    return found
+    result: NDArray[np.int64] = np.minimum(cells, chances.shape[1] - 1)
+    return result
 
 
 def _padded_logs(table: Vector) -> Vector:
@@ -523,7 +523,7 @@ def _sum_of_products(weights: Vector, factors: Sequence[Vector]) -> Vector:
     if not factors:
         return np.ones(1)
     sizes = [factor.shape[1] for factor in factors]
-    cut = min(range(len(sizes)), key=lambda place: math.prod(sizes[:place]) + math.prod(sizes[place:]))
+    cut = min(range(len(sizes)), key=lambda position: math.prod(sizes[:position]) + math.prod(sizes[position:]))
     left, right = math.prod(sizes[:cut]), math.prod(sizes[cut:])
     total = np.zeros((left, right))
     rows = max(1, _MAX_PRODUCTS // (left + right))
@@ -540,12 +540,12 @@ def _row_products(first: Vector, second: Vector) -> Vector:
 
 
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != axes or found.size == 0 or not (np.isfinite(found).all() and (found >= 0).all()):
+    result = np.asarray(values, dtype=np.float64)
+    if result.ndim != axes or result.size == 0 or not (np.isfinite(result).all() and (result >= 0).all()):
         raise ValueError(f"{name} must be finite, at smallest 0, with {axes} axes")
-    sums = found.sum(axis=-1, keepdims=True)
+    sums = result.sum(axis=-1, keepdims=True)
     if not np.allclose(sums, 1.0, atol=1e-4):
         raise ValueError(f"{name} must sum to one in each component")
     # What sums to one up to rounding stays, so that a mixture that was written and read is the same.
-    scaled: Vector = found / np.where(np.abs(sums - 1.0) < 1e-12, 1.0, sums)
+    scaled: Vector = result / np.where(np.abs(sums - 1.0) < 1e-12, 1.0, sums)
     return scaled

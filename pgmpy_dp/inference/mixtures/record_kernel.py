@@ -36,10 +36,10 @@ def even_counts(totals, table, carry, counts):
             left -= counts[k, s]
             behind[s] = carry[s] if rest > 1e-9 else -np.inf
         for _ in range(left):
-            most = np.argmax(behind)
-            counts[k, most] += 1
-            carry[most] -= 1.0
-            behind[most] = -np.inf
+            maximum = np.argmax(behind)
+            counts[k, maximum] += 1
+            carry[maximum] -= 1.0
+            behind[maximum] = -np.inf
 
 
 @compiled
@@ -140,17 +140,17 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                     j = begin + int(generator.random() * size)
                     s, t = strata[i], strata[j]
                     gain = 0.0
-                    for place, p in enumerate(block):
+                    for position, p in enumerate(block):
                         if p >= 0:
                             gain += _gain(records, i, j, s, t, p, owners, excess, price)
-                            for q in block[:place] if s != t else block[:0]:
+                            for q in block[:position] if s != t else block[:0]:
                                 a, c, b, e = records[i, q], records[i, p], records[j, q], records[j, p]
                                 gain += _gain_within(s, t, a, c, b, e, excess, price)
                     if gain < -1e-6:
-                        for place, p in enumerate(block):
+                        for position, p in enumerate(block):
                             if p >= 0:
                                 _exchange(records, i, j, s, t, p, owners, excess)
-                                for q in block[:place] if s != t else block[:0]:
+                                for q in block[:position] if s != t else block[:0]:
                                     _replace(excess, s, records[i, q], records[i, p], records[j, q], records[j, p])
                                     _replace(excess, t, records[j, q], records[j, p], records[i, q], records[i, p])
                         for p in block:

@@ -22,7 +22,7 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
 # Most records drawn; for more, deviations from the mixture are scaled down to the actual number.
-_MOST_RECORDS = 50_000
+_MAX_RECORDS = 50_000
 # A state's mean squared error over a few draws is averaged with that of all states of the question, which has the
 # weight of this number of draws.
 _STRENGTH = 4.0
@@ -31,7 +31,7 @@ _STRENGTH = 4.0
 # more than independent ones: this multiple of their variance is added. Both were chosen on the RAND Health Insurance
 # Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
-_LEAST = 0.25  # least share of a variance that is kept
+_MIN = 0.25  # least share of a variance that is kept
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Prediction:
     draws: int
 
     @property
-    def least(self) -> float:
+    def minimum(self) -> float:
         """Lower bound on the number of records with the evidence, with a probability of 95 %."""
         return self.records - float(stats.t.ppf(0.95, self.draws)) * self.uncertainty
 
@@ -127,17 +127,17 @@ class MixtureDraws:
             for error in errors:
                 squares += (error if weights is None else error @ weights) ** 2
                 whole += float(error @ error)
-            found: Vector = (squares + _STRENGTH * whole / max(freedom, 1) / level * own) / (freedom + _STRENGTH)
-            return found
+            result: Vector = (squares + _STRENGTH * whole / max(freedom, 1) / level * own) / (freedom + _STRENGTH)
+            return result
 
         each = [self._errors(asked, given, answer, share, target) for target in {True, of_records}]
-        found = np.max([variance(errors, len(self.refits)) for errors in each], axis=0)
+        result = np.max([variance(errors, len(self.refits)) for errors in each], axis=0)
         if len(asked) + len(given) > 2:
             members = self._members
             starts = variance((self._answer(member, asked, given) - answer for member in members), len(members) - 1)
-            found = np.maximum(found - (1 - _STARTS) * starts, _LEAST * found)
-            found += _DEPENDENT * beyond * own / max(records, 1.0)
-        return Prediction(values, np.sqrt(found), hidden, records, self._uncertainty(given, share), len(self.refits))
+            result = np.maximum(result - (1 - _STARTS) * starts, _MIN * result)
+            result += _DEPENDENT * beyond * own / max(records, 1.0)
+        return Prediction(values, np.sqrt(result), hidden, records, self._uncertainty(given, share), len(self.refits))
 
     @cached_property
     def _members(self) -> tuple[Mixture, ...]:
@@ -189,8 +189,8 @@ class MixtureDraws:
         total = np.zeros([share.size for share in shares])
         for number, variable in enumerate(asked):
             factors = [
-                np.full(share.size, self.noise[variable]) if place == number else share
-                for place, share in enumerate(shares)
+                np.full(share.size, self.noise[variable]) if position == number else share
+                for position, share in enumerate(shares)
             ]
             total += reduce(np.multiply.outer, factors) ** 2
         return np.asarray(np.sqrt(total).ravel())
@@ -220,11 +220,11 @@ def draw_refits(
         tqdm(total=draws, desc="Drawing", unit="fit", delay=1.0, leave=False, disable=None) as bar,
     ):
         draw = partial(_draw_and_refit, fit, noisy, fine, refitting(fit, ordered))
-        found = []
+        results = []
         for codes, again in pool.map(draw, generator.spawn(draws)):
-            found.append((codes, again))
+            results.append((codes, again))
             bar.update()
-    records, refits = zip(*found, strict=True)
+    records, refits = zip(*results, strict=True)
     deviations = zip(sizes, noisy.single_deviations, strict=True)
     noise_of = {variable: deviation / fit.total for variable, deviation in deviations}
     noise_of |= {finer: deviation / fit.total for finer, deviation in fine.items()}
@@ -240,9 +240,9 @@ def _draw_and_refit(
 ) -> tuple[NDArray[np.unsignedinteger], Mixture]:
     """Draw records, and refit the mixture to their tables."""
     mixture, total = fit.mixture, fit.total
-    count = min(max(round(total), 1), _MOST_RECORDS)
+    count = min(max(round(total), 1), _MAX_RECORDS)
     codes = mixture.sample(count, generator)
-    column = {variable: place for place, variable in enumerate(mixture.variables)}
+    column = {variable: position for position, variable in enumerate(mixture.variables)}
 
     def counted(variables: Sequence[Variable], deviation: float) -> Vector:
         """Count the drawn records with noise, scaled to the number of all records."""
@@ -252,8 +252,8 @@ def _draw_and_refit(
         shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
         if count < total:
             shares = _drawn_to(mixture.marginal(variables), shares, count, total)
-        found: Vector = total * shares + deviation * generator.standard_normal(shape)
-        return found
+        result: Vector = total * shares + deviation * generator.standard_normal(shape)
+        return result
 
     names = list(fit.coarse_cardinalities)
     tables = [replace(t, counts=counted([names[v] for v in t.variables], t.deviation)) for t in noisy.tables]
@@ -291,8 +291,8 @@ def _beyond_pairs(asked: Sequence[Vector], given: Sequence[float]) -> Vector:
         at_most_two = _one_more(at_most_two, shares)
     all_shares = 1 - none
     beyond = all_shares - (sum(at_most_two) - alone)
-    found: Vector = np.clip(beyond / np.maximum(all_shares, 1e-12), 0.0, 1.0)
-    return found
+    result: Vector = np.clip(beyond / np.maximum(all_shares, 1e-12), 0.0, 1.0)
+    return result
 
 
 def _one_more(sizes: Sequence[Vector], shares: Vector) -> list[Vector]:

@@ -292,16 +292,16 @@ def sample_posterior(
         Describes what is still too uncertain; empty if nothing is.
     """
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
-    found: list[tuple[Vector, Vector]] = []
+    results: list[tuple[Vector, Vector]] = []
     # The progress bar is for the longest chain, since the final length is not known in advance.
     with tqdm(total=longest * draws, desc="posterior", leave=False, delay=1.0, disable=None) as bar:
         while True:
-            for each in itertools.islice(chain, len(found) or draws):
-                found.append(each)
+            for each in itertools.islice(chain, len(results) or draws):
+                results.append(each)
                 bar.update()
-            points, priors = (np.array(parts) for parts in zip(*found, strict=True))
+            points, priors = (np.array(parts) for parts in zip(*results, strict=True))
             shares = _shares(density, points)
-            whole = len(found) >= longest * draws
+            whole = len(results) >= longest * draws
             poor = uncertain(shares, *(UNCERTAIN if whole else _WANTED))
             if whole or not poor:
                 return points, priors, poor

@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.tables.table import Vector
 
 # A row's total is at least this share of its noise's scale: below, its mean is that of the prior.
-_LEAST_TOTAL = 0.02
+_MIN_TOTAL = 0.02
 # Rows with this many times as many records as the standard deviation of a cell's noise tell concentrations.
-_TELLING = 2.5
+_INFORMATIVE = 2.5
 # Largest curvature by the other counts of a row, in units of one over the noise's variance.
 _STIFFEST = 4.0
-_LEAST_SPREAD = 1e-9  # variance of a row's sum, relative to its square
+_MIN_SPREAD = 1e-9  # variance of a row's sum, relative to its square
 _ROUNDS = 6  # until the means about which it is centred settle
 
 
@@ -66,10 +66,10 @@ class NoisyRows:
         self._cells, self._solve = (observed, scale, corner), row_kernel.solve_rows
         largest = np.zeros(totals.size)
         np.maximum.at(largest, rows, scale)
-        self.totals: Vector = np.maximum(totals, _LEAST_TOTAL * largest)
+        self.totals: Vector = np.maximum(totals, _MIN_TOTAL * largest)
         self._shifts = np.zeros(totals.size)
         self._slopes = slopes
-        self._telling = self.totals > _TELLING * np.sqrt(self._sums(scale**2) / self._sums(np.ones_like(scale)))
+        self._informative = self.totals > _INFORMATIVE * np.sqrt(self._sums(scale**2) / self._sums(np.ones_like(scale)))
         self._grid = row_kernel.grid(float((np.maximum(observed, self.totals[rows]) / scale).max()))
 
     def _sums(self, values: Vector) -> Vector:
@@ -80,9 +80,9 @@ class NoisyRows:
         """Solve for the rows' shifts, changed in place, and return the moments of `row_kernel`, shape (7, cells)."""
         order = self._order
         ordered = [each[order] for each in (*self._cells, bend, centre, concentrations, self._slopes)]
-        found, moments = np.empty((2, 7, order.size))
-        self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, found)
-        moments[:, order] = found
+        result, moments = np.empty((2, 7, order.size))
+        self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, result)
+        moments[:, order] = result
         return moments
 
     def evidence(self, concentrations: Vector, near: Vector) -> tuple[float, Vector]:
@@ -99,7 +99,7 @@ class NoisyRows:
         level = np.zeros_like(near)
         log_mass, _, variance, mean_log, joint, square, cube = self._moments(concentrations, level, near, self._shifts)
         whole, totals = self._sums(concentrations), self.totals
-        spread = np.maximum(self._sums(variance), _LEAST_SPREAD * totals**2)
+        spread = np.maximum(self._sums(variance), _MIN_SPREAD * totals**2)
         shape = totals**2 / spread
         value = gammaln(whole) - whole * np.log(totals) - self._shifts * totals
         value += shape * np.log(shape) - shape - gammaln(shape) + self._sums(log_mass - gammaln(concentrations))
@@ -108,7 +108,7 @@ class NoisyRows:
         by_spread = (shape * (np.log(shape) - digamma(shape)) / spread)[self._rows]
         gradient = (digamma(whole) - np.log(totals))[self._rows] - digamma(concentrations) + mean_log
         gradient -= by_spread * widened
-        return float(value[self._telling].sum()), np.where(self._telling[self._rows], gradient, 0.0)
+        return float(value[self._informative].sum()), np.where(self._informative[self._rows], gradient, 0.0)
 
     def means(self, concentrations: Vector, start: Vector, variance: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Find the posterior means of all counts.

@@ -76,7 +76,7 @@ def solve_rows(
     Cells of a row are side by side, from `starts[r]` to `starts[r + 1]`; all is in records, `shifts` (the start, then
     the solution) per record. `out` has shape (7, cells): see `_moments`.
     """
-    found = np.empty(7 + nodes.shape[0])
+    result = np.empty(7 + nodes.shape[0])
     for r in range(totals.shape[0]):
         lower, upper, shift = -math.inf, math.inf, shifts[r]
         for _ in range(60):
@@ -85,12 +85,12 @@ def solve_rows(
                 s = scale[k]
                 _moments(
                     observed[k] / s, corner[k] / (s * s), bend[k] * s * s, centre[k] / s, concentrations[k],
-                    (tilts[k] + shift) * s, nodes, logs, weights, found,
+                    (tilts[k] + shift) * s, nodes, logs, weights, result,
                 )  # fmt: skip
-                out[0, k] = found[0] + concentrations[k] * math.log(s)
-                out[1, k], out[2, k] = found[1] * s, found[2] * s * s
-                out[3, k], out[4, k] = found[3] + math.log(s), found[4] * s
-                out[5, k], out[6, k] = found[5] * s * s, found[6] * s * s * s
+                out[0, k] = result[0] + concentrations[k] * math.log(s)
+                out[1, k], out[2, k] = result[1] * s, result[2] * s * s
+                out[3, k], out[4, k] = result[3] + math.log(s), result[4] * s
+                out[5, k], out[6, k] = result[5] * s * s, result[6] * s * s * s
                 total += out[1, k]
                 spread += out[2, k]
             excess = math.log(totals[r] / total)

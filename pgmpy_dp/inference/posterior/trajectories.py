@@ -12,7 +12,7 @@ from pgmpy_dp._compiled import compiled
 from pgmpy_dp.inference.trees import kernel
 
 # Least exponent: exp(-690) is about 1e-300, and its logarithm still known to the last bit.
-LEAST = -690.0
+MIN = -690.0
 
 _LOG2_E, _LOG_2 = 1.0 / math.log(2.0), math.log(2.0)
 # Adding this to a number leaves the number, rounded, in the last bits. The logarithm of 2 is split into a part whose
@@ -24,7 +24,7 @@ _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14))
 
 @compiled
 def exponentials(exponents, out):
-    """Write the exponentials of numbers from `LEAST` to 0 to another array; the exponents are overwritten.
+    """Write the exponentials of numbers from `MIN` to 0 to another array; the exponents are overwritten.
 
     exp(x) = 2^n exp(r) for integer n and |r| <= log(2) / 2, with 14 terms of Taylor's series.
     """
@@ -127,7 +127,7 @@ def unbend(point, bends, softened, slopes, curves):
     A value is t plus the logarithm of the first, or z itself if `is_straight`, where the first may be too large.
     """
     for k in range(bends.shape[0]):
-        softened[k] = max(-abs(point[k] - bends[k]), LEAST)
+        softened[k] = max(-abs(point[k] - bends[k]), MIN)
     exponentials(softened, slopes)
     for k in range(bends.shape[0]):
         above, small = point[k] - bends[k], slopes[k]
@@ -182,7 +182,7 @@ def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buff
         head[terms.cells[k]] = shares[k]
     for k in range(terms.effects.shape[0]):
         head[terms.effects[k]] *= np.exp(point[free + k] * terms.spread[k])
-    least = 1.0
+    minimum = 1.0
     for table in range(terms.offsets.shape[0] - 1):
         cells = head[terms.offsets[table] : terms.offsets[table + 1]]
         top = 0.0
@@ -191,8 +191,8 @@ def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buff
         scale = 1.0 / top
         for k in range(cells.shape[0]):
             cells[k] *= scale
-            least = min(least, cells[k])
-    return least < kernel.TINY
+            minimum = min(minimum, cells[k])
+    return minimum < kernel.TINY
 
 
 @compiled
@@ -429,8 +429,8 @@ def sweep(
                 bases[first + begin : first + end] += shift
                 _multiply(concentrations, totals, node, begin, end, 1, 1, 0, factor)
             number += 1
-        for place in range(node[5], node[5] + node[6]):
-            stride, states, own, scale = parents[place]
+        for position in range(node[5], node[5] + node[6]):
+            stride, states, own, scale = parents[position]
             for state in range(states):
                 for k in range(count):
                     shift, j = shifts[number], own + state * count + k

@@ -60,9 +60,9 @@ def minimise(
     from scipy.optimize import minimize  # takes 0.4 s and 40 MB, which descent does without
 
     with one_thread():
-        found = minimize(
+        result = minimize(
             scaled, start / unit, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=remember
         )
     gained = not values[-1 - _LAST] - values[-1] <= _LAST * _STILL_GAINING * max(abs(values[-1]), start.size)
-    slope = float(np.abs(found.jac / unit).max(initial=0.0))
-    return Minimum(found.x * unit, float(found.fun), int(found.nit), slope, not (found.status == 1 and gained))
+    slope = float(np.abs(result.jac / unit).max(initial=0.0))
+    return Minimum(result.x * unit, float(result.fun), int(result.nit), slope, not (result.status == 1 and gained))

@@ -26,7 +26,7 @@ from pgmpy_dp.inference.trees.triangulation import constrained_order, moral_grap
 
 # Log-probabilities that differ by less than this are considered equal.
 _TIED = 1e-9
-_MOST_CACHED = 2000  # plans of a distribution, and answers of a plan
+_MAX_CACHED = 2000  # plans of a distribution, and answers of a plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,8 @@ class TreeDistribution:
             if variable in scope:
                 last = np.moveaxis(table, scope.index(variable), -1)
                 logs += last[tuple(codes[other][records] for other in scope if other != variable)]
-        most = logs.max(axis=1, keepdims=True)
-        return np.exp(logs - np.where(most > -np.inf, most, 0.0))
+        maximum = logs.max(axis=1, keepdims=True)
+        return np.exp(logs - np.where(maximum > -np.inf, maximum, 0.0))
 
     def log_probability(self, codes: Codes) -> Vector:
         whole = self._ancestral(codes)
@@ -80,9 +80,9 @@ class TreeDistribution:
         if set(codes) >= set(whole.layout.cardinalities):
             tables = zip(whole.layout.scopes, whole.layout.split(whole.logs), strict=True)
             return np.asarray(sum(table[tuple(codes[v] for v in scope)] for scope, table in tables) - partition)
-        rows, places = np.unique(np.stack(list(codes.values()), axis=1), axis=0, return_inverse=True)
+        rows, positions = np.unique(np.stack(list(codes.values()), axis=1), axis=0, return_inverse=True)
         logs = [whole._trees.log_partition(whole.logs, dict(zip(codes, row, strict=True))) for row in rows.tolist()]
-        return np.array(logs)[places.ravel()] - partition
+        return np.array(logs)[positions.ravel()] - partition
 
     @cached_property
     def _trees(self) -> Conditioning:
@@ -146,15 +146,15 @@ class Conditioning:
         """Compute tables of any pairs in one network, by a calibration for each state of a first variable."""
         tree = self._tree(())
         whole = tree.calibrate(logs)
-        found = {pair: np.zeros([self.layout.cardinalities[v] for v in pair]) for pair in pairs}
+        results = {pair: np.zeros([self.layout.cardinalities[v] for v in pair]) for pair in pairs}
         for first in dict.fromkeys(first for first, _ in pairs):
             seconds = [second for other, second in pairs if other == first]
-            for place, share in enumerate(tree.marginal(whole, [first])):
+            for position, share in enumerate(tree.marginal(whole, [first])):
                 if share > 0.0:
-                    given = tree.calibrate(logs + self._mask({first: place}))
+                    given = tree.calibrate(logs + self._mask({first: position}))
                     for second in seconds:
-                        found[first, second][place] = share * tree.marginal(given, [second])
-        return found
+                        results[first, second][position] = share * tree.marginal(given, [second])
+        return results
 
     def most_probable(
         self, potentials: Iterable[Vector], variables: Sequence[str], evidence: Positions
@@ -279,7 +279,7 @@ class Plan:
 
 
 def _make_room(cache: dict[Any, Any]) -> None:
-    if len(cache) >= _MOST_CACHED:
+    if len(cache) >= _MAX_CACHED:
         cache.clear()
 
 
@@ -334,7 +334,7 @@ class Maximisation:
         (1, 0)
         """
         names = [variable for variable in layout.cardinalities if variable not in given]
-        number = {variable: place for place, variable in enumerate(names)}
+        number = {variable: position for position, variable in enumerate(names)}
         cards = [layout.cardinalities[variable] for variable in names]
         scopes = [[number[variable] for variable in scope if variable in number] for scope in layout.scopes]
         summed = [number[variable] for variable in names if variable not in asked]
@@ -389,7 +389,7 @@ def _given(table: Table[np.float64], given: Mapping[Variable, int], keep: bool =
     """Restrict a table to the given states; with `keep`, axes stay and other states are forbidden."""
     values = table.values
     if keep:
-        for axis in (place for place, variable in enumerate(table.variables) if variable in given):
+        for axis in (position for position, variable in enumerate(table.variables) if variable in given):
             other = np.arange(values.shape[axis]) != given[table.variables[axis]]
             values = np.where(np.expand_dims(other, [n for n in range(values.ndim) if n != axis]), -math.inf, values)
         return Table(table.variables, values)

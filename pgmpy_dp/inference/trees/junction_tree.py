@@ -409,13 +409,13 @@ def counted(
     cardinalities: Mapping[Variable, int], codes: NDArray[np.integer], scopes: Sequence[Scope], draws: int = 1
 ) -> NDArray[np.int64]:
     """Count records in tables."""
-    place = {variable: number for number, variable in enumerate(cardinalities)}
+    position = {variable: number for number, variable in enumerate(cardinalities)}
     first = np.repeat(np.arange(draws), len(codes) // draws)
     tables = []
     for scope in scopes:
         cells, size = first, 1
         for variable in scope:
-            cells = cells * cardinalities[variable] + codes[:, place[variable]]
+            cells = cells * cardinalities[variable] + codes[:, position[variable]]
             size *= cardinalities[variable]
         tables.append(np.bincount(cells, minlength=draws * size).reshape(draws, size))
     return np.hstack(tables)
@@ -461,8 +461,8 @@ class TiedTree:
 
     def calibrate(self, potentials: Vector) -> Calibration:
         """Calibrate like `JunctionTree.calibrate`, with potentials and marginals of the groups."""
-        found = self.tree.calibrate(self.expand(potentials))
-        return Calibration(found.log_partition, self.sum(found.marginals) / self.repeats, found.beliefs)
+        result = self.tree.calibrate(self.expand(potentials))
+        return Calibration(result.log_partition, self.sum(result.marginals) / self.repeats, result.beliefs)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
         """Differentiate the product of the mean marginals with a direction g by the log-potentials.

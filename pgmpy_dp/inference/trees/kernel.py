@@ -130,12 +130,12 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
 @compiled
 def _log_least(buffer, start, cells):
     """Return the logarithm of the smallest non-zero cell; 0 if all are zero."""
-    least = 1.0
+    minimum = 1.0
     for k in range(cells):
         value = buffer[start + k]
         if value > 0.0:
-            least = min(least, value)
-    return np.log(least)
+            minimum = min(minimum, value)
+    return np.log(minimum)
 
 
 @compiled
@@ -147,7 +147,7 @@ def calibrate(program, maps, buffer, lost):
     matter later if the kept cells shrink relative to it: their normalisers since then, and the number of cells summed
     into one, multiply to exp(reach). `lost` states whether the potentials lost a cell.
     """
-    log_partition, least, reach = 0.0, 0.0, 0.0
+    log_partition, minimum, reach = 0.0, 0.0, 0.0
     collecting = True
     for row in range(program.shape[0]):
         operation = program[row, OPERATION]
@@ -156,20 +156,20 @@ def calibrate(program, maps, buffer, lost):
         small_cells = program[row, SMALL_CELLS]
         if operation == MULTIPLY:
             if collecting:
-                least += _log_least(buffer, small, small_cells)
+                minimum += _log_least(buffer, small, small_cells)
             _multiply(buffer, big, cells, small, block, stride, maps, start)
         elif operation == ASSIGN:
-            least = _log_least(buffer, small, small_cells)
+            minimum = _log_least(buffer, small, small_cells)
             _assign(buffer, big, cells, small, block, stride, maps, start)
         elif operation <= SUM_OUT:
             if operation == SUM_UP:
-                lost = lost or least < np.log(TINY)
+                lost = lost or minimum < np.log(TINY)
                 reach -= np.log(cells / small_cells) if lost else 0.0
             else:
                 collecting = False
             _sum(buffer, big, cells, small, small_cells, block, stride, maps, start)
         elif operation == FILL:
-            least = 0.0
+            minimum = 0.0
             for k in range(cells):
                 buffer[big + k] = 1.0
         elif operation == DIVIDE:
@@ -189,7 +189,7 @@ def calibrate(program, maps, buffer, lost):
             if not total > TINY:
                 return np.nan, lost
             log_partition += np.log(total)
-            lost = lost or least < np.log(TINY)
+            lost = lost or minimum < np.log(TINY)
             if lost:
                 reach += min(np.log(total), 0.0)
                 if reach < np.log(REACH):

@@ -26,7 +26,7 @@ RULES = range(3)  # of the kernel
 
 # Most variables of cliques that the local search looks at in all, table cells per such look for which searching pays (a
 # look took as long as 40 cells in all evaluations of one fit before it was compiled), and most orders tried.
-_MOST_LOOKS, _CELLS_PER_LOOK, _MOST_ORDERS = 100_000, 40, 300
+_MAX_LOOKS, _CELLS_PER_LOOK, _MAX_ORDERS = 100_000, 40, 300
 # Standard deviation of the log of a priority's change, and shares of the nodes that are changed.
 _SPREAD, _SHARES = 0.5, (1.0, 0.1, 0.1)
 
@@ -86,10 +86,10 @@ def _best_order(packed: bytes, some: bytes, cards: tuple[int, ...], fits: int) -
     graph = bits.reshape(count, count).astype(bool)
     if not nodes.any():
         return []
-    found = [Elimination.of(graph.copy(), cards, rule, (), nodes) for rule in RULES]
-    rule = min(RULES, key=lambda rule: found[rule].cells)
-    best, logs = found[rule], [0.0] * count
-    orders = min(int(min(_MOST_LOOKS, fits * best.cells // _CELLS_PER_LOOK)) // int(best.cliques.sum()), _MOST_ORDERS)
+    results = [Elimination.of(graph.copy(), cards, rule, (), nodes) for rule in RULES]
+    rule = min(RULES, key=lambda rule: results[rule].cells)
+    best, logs = results[rule], [0.0] * count
+    orders = min(int(min(_MAX_LOOKS, fits * best.cells // _CELLS_PER_LOOK)) // int(best.cliques.sum()), _MAX_ORDERS)
     generator = random.Random(0)
     for number in range(orders):
         share = _SHARES[number % len(_SHARES)]

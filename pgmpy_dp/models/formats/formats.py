@@ -221,12 +221,12 @@ def read_network(
 
 def _suffix(path: Path, filetype: str | None) -> str:
     end = path.suffix.lower()
-    said = {".xml": ".xmlbif", "": ".bif"}.get(end, end)
-    suffix = said if filetype is None else f".{filetype}"
+    text = {".xml": ".xmlbif", "": ".bif"}.get(end, end)
+    suffix = text if filetype is None else f".{filetype}"
     if suffix not in SUFFIXES:
         raise ValueError(f"{path}: unknown format; end the name in one of {', '.join(SUFFIXES)}.")
-    if end and said in SUFFIXES and said != suffix:
-        raise ValueError(f"{path}: its name says {said}, and filetype says {suffix}: make them agree.")
+    if end and text in SUFFIXES and text != suffix:
+        raise ValueError(f"{path}: its name says {text}, and filetype says {suffix}: make them agree.")
     return suffix
 
 

@@ -31,10 +31,10 @@ def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
     """Return what a file states of a network's guarantee, and by names of costs what found its graph and states."""
     if guarantee is None:
         return {}
-    found = {node: _names(data[GRAPH_KEY]) for node, data in network.nodes(data=True) if GRAPH_KEY in data}
+    results = {node: _names(data[GRAPH_KEY]) for node, data in network.nodes(data=True) if GRAPH_KEY in data}
     graph = _names(learned_graph(network))
     own = {"graph": graph} if graph else {}
-    return {"guarantee": guarantee.to_dict(), **own, **({"states": found} if found else {})}
+    return {"guarantee": guarantee.to_dict(), **own, **({"states": results} if results else {})}
 
 
 def restore(network: Network, content: Mapping[str, Any]) -> None:
@@ -57,10 +57,10 @@ def remark(network: Network, guarantee: Guarantee | None) -> str:
 
 def from_remark(content: bytes) -> Mapping[str, Any]:
     """Read the remark of a file; empty if there is none."""
-    found = _REMARK.search(content)
-    if found is None:
+    result = _REMARK.search(content)
+    if result is None:
         return {}
-    return json.JSONDecoder().raw_decode(html.unescape(found[1].decode()))[0]
+    return json.JSONDecoder().raw_decode(html.unescape(result[1].decode()))[0]
 
 
 def _names(guarantee: Guarantee) -> list[str]:
@@ -78,16 +78,16 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     """Return the format that a JSON file, or a zip file with releases, declares, or None."""
     with open(path, "rb") as file:
         file.seek(MODEL_AT if carries(path) else 0)
-        found = _BEGINNING.match(file.read(200))
-    return found[1].decode() if found else None
+        result = _BEGINNING.match(file.read(200))
+    return result[1].decode() if result else None
 
 
 def require_format(path: str | os.PathLike[str], *forms: str) -> None:
     """Raise if a file declares the format of another kind of model, or is recognised as no model."""
-    found = format_of(path)
-    kind = kind_of(Path(path)) if found is None else None
+    result = format_of(path)
+    kind = kind_of(Path(path)) if result is None else None
     if kind in _READ_BY:
         raise ReleaseFormatError(f"{path} holds {kind} and no model: pgmpy_dp.{_READ_BY[kind]} reads it.")
-    if found is not None and found not in forms:
-        kind = found.removeprefix("pgmpy_dp ")
+    if result is not None and result not in forms:
+        kind = result.removeprefix("pgmpy_dp ")
         raise ReleaseFormatError(f"{path} holds a {kind}: pgmpy_dp.load reads models of every kind.")

@@ -51,7 +51,7 @@ _HEADER = re.compile(r"\s*(network|variable|probability)\b([^{}]*)\{")
 _VARIABLE = re.compile(r"([^{}]*)\{([^{}]*)\}[^{}]*\}")
 _BODY = re.compile(r"([^{}]*)\}")
 _TYPE = re.compile(r"\s*type\s+\w+\s*\[\s*(\d+)\s*\]\s*")
-_MOST_BY_DEFAULT = 2**24  # cells filled by default rows; all other cells are in the file
+_MAX_BY_DEFAULT = 2**24  # cells filled by default rows; all other cells are in the file
 
 
 def escape(text: str) -> str:
@@ -77,28 +77,28 @@ def from_bif(content: bytes) -> DiscreteBayesianNetwork:
 
 
 def _without_comments(text: str) -> str:
-    kept, place = [], 0
-    while found := _COMMENT.search(text, place):
-        quoted = found[0].startswith('"')
-        kept.append(text[place : found.end() if quoted else found.start()])
-        place = found.end()
-        if found[0] == "/*":
-            place = text.find("*/", place) + 2
-            if place < 2:
+    kept, position = [], 0
+    while result := _COMMENT.search(text, position):
+        quoted = result[0].startswith('"')
+        kept.append(text[position : result.end() if quoted else result.start()])
+        position = result.end()
+        if result[0] == "/*":
+            position = text.find("*/", position) + 2
+            if position < 2:
                 raise ValueError("a comment does not end.")
-    return "".join([*kept, text[place:]])
+    return "".join([*kept, text[position:]])
 
 
 def _network(text: str) -> DiscreteBayesianNetwork:
     states: dict[str, list[str]] = {}
-    network, written, place = DiscreteBayesianNetwork(), [], 0
+    network, written, position = DiscreteBayesianNetwork(), [], 0
     text = text.rstrip()
-    while place < len(text):
-        header = _HEADER.match(text, place)
+    while position < len(text):
+        header = _HEADER.match(text, position)
         body = header and (_VARIABLE if header[1] == "variable" else _BODY).match(text, header.end())
         if not (header and body):
-            raise ValueError(f"no complete block at {text[place : place + 40].strip()!r}.")
-        kind, named, place = header[1], header[2].strip(), body.end()
+            raise ValueError(f"no complete block at {text[position : position + 40].strip()!r}.")
+        kind, named, position = header[1], header[2].strip(), body.end()
         if kind == "network":
             network.name = named
         elif kind == "variable":
@@ -113,7 +113,7 @@ def _network(text: str) -> DiscreteBayesianNetwork:
     if len({clique[0] for clique, _ in blocks}) < len(blocks):
         raise ValueError("a variable has two blocks of probabilities.")
     by_default = [clique for clique, rows in blocks if "default" in rows]
-    if sum(math.prod(len(states[variable]) for variable in clique) for clique in by_default) > _MOST_BY_DEFAULT:
+    if sum(math.prod(len(states[variable]) for variable in clique) for clique in by_default) > _MAX_BY_DEFAULT:
         raise ValueError("default rows stand for too many parents' states.")
     network.add_edges_from([(parent, child) for (child, *parents), _ in blocks for parent in parents])
     for clique, rows in sorted(blocks, key=lambda block: block[0][0]):  # as pgmpy's reader does
@@ -136,10 +136,10 @@ def _block(
 
     def known(name: str) -> str:
         name = name.strip()
-        found = name if name in states else folded.get(name.lower())
-        if found is None:
+        result = name if name in states else folded.get(name.lower())
+        if result is None:
             raise ValueError(f"probabilities of {name!r}, which is not declared.")
-        return found
+        return result
 
     if not (named.startswith("(") and named.endswith(")")):
         raise ValueError(f"probabilities of no variable: {named[:40]!r}.")
@@ -177,11 +177,13 @@ def _cpd(clique: list[str], rows: Mapping[Any, list[float]], states: Mapping[str
         table = np.tile(np.array([rows.get("default", [0.0] * child)]).T, columns)
     else:
         table = np.array(rows["table"]).reshape(child, columns)
-    places = [{state: number for number, state in enumerate(states[parent])} for parent in clique[1:]]
+    positions = [{state: number for number, state in enumerate(states[parent])} for parent in clique[1:]]
     for row, numbers in listed.items():
-        if len(row) != len(places) or any(state not in place for state, place in zip(row, places, strict=True)):
+        if len(row) != len(positions) or any(
+            state not in position for state, position in zip(row, positions, strict=True)
+        ):
             raise ValueError(wrong)
-        index = [place[state] for state, place in zip(row, places, strict=True)]
+        index = [position[state] for state, position in zip(row, positions, strict=True)]
         table[:, np.ravel_multi_index(index, cards)] = numbers
     if not (np.isfinite(table).all() and (table >= 0).all()):
         raise ValueError(f"the rows of {clique[0]!r} hold numbers that are negative or not finite.")
@@ -214,13 +216,13 @@ def to_net(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -
 def from_net(content: bytes) -> DiscreteBayesianNetwork:
     """Read a NET file of `to_net` or another program; raise ValueError if it is not a network of tables."""
     whole = content.decode("utf-8-sig")
-    text = _NET_COMMENT.sub(lambda found: found[1] or "", whole).rstrip()
-    states, rows, place = dict[str, list[str]](), [], 0
-    while place < len(text):
-        block = _BLOCK.match(text, place)
+    text = _NET_COMMENT.sub(lambda result: result[1] or "", whole).rstrip()
+    states, rows, position = dict[str, list[str]](), [], 0
+    while position < len(text):
+        block = _BLOCK.match(text, position)
         if block is None:
-            raise ValueError(f"no complete block at {text[place : place + 40].strip()!r}")
-        (kind, head, body), place = block.groups(), block.end()
+            raise ValueError(f"no complete block at {text[position : position + 40].strip()!r}")
+        (kind, head, body), position = block.groups(), block.end()
         if kind == "potential":
             rows.append(_potential(head.strip(), body))
         elif kind != "net":
@@ -244,13 +246,13 @@ def _potential(head: str, body: str) -> tuple[str, list[str], list[float]]:
 
 
 _LIMIT = 10**8
-_MOST_UNUSED = 2**16  # states of variables without a table
+_MAX_UNUSED = 2**16  # states of variables without a table
 
 
 def to_uai(network: Network, schema: Schema) -> bytes:
     """Write the network as UAI."""
     bayesian = isinstance(network, DiscreteBayesianNetwork)
-    place = {variable: number for number, variable in enumerate(schema.variables)}
+    position = {variable: number for number, variable in enumerate(schema.variables)}
     factors = [network.get_cpds(v) for v in schema.variables] if bayesian else network.get_factors()
     scopes, tables = [], []
     for factor in factors:
@@ -261,10 +263,10 @@ def to_uai(network: Network, schema: Schema) -> bytes:
         tables.append(values)
     lines = [
         "BAYES" if bayesian else "MARKOV",
-        str(len(place)),
+        str(len(position)),
         " ".join(map(str, schema.cardinalities().values())),
         str(len(scopes)),
-        *(" ".join(map(str, [len(scope), *(place[v] for v in scope)])) for scope in scopes),
+        *(" ".join(map(str, [len(scope), *(position[v] for v in scope)])) for scope in scopes),
     ]
     for table in tables:
         numbers = (np.format_float_positional(value, trim="0") for value in table.ravel())
@@ -280,7 +282,7 @@ def from_uai(content: bytes, schema: Schema | None) -> Network:
     if kind not in ("BAYES", "MARKOV"):
         raise ValueError("a UAI file begins with BAYES or MARKOV.")
     cards = _whole(words, _count(words))
-    if sum(cards) > max(len(parts), _MOST_UNUSED):  # a table has a number for each state of its variables
+    if sum(cards) > max(len(parts), _MAX_UNUSED):  # a table has a number for each state of its variables
         raise ValueError("it declares more states than its tables can have.")
     if schema is None:
         schema = Schema({f"var_{number}": range(card) for number, card in enumerate(cards)})

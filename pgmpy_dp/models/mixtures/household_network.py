@@ -216,8 +216,8 @@ class PrivateHouseholdNetwork(Model):
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             columns = {schema.key: keys + 1}
-            for place, variable in enumerate(own.variables):
-                columns[variable] = decoded(own, variable, codes[:, place], numbers, within)
+            for position, variable in enumerate(own.variables):
+                columns[variable] = decoded(own, variable, codes[:, position], numbers, within)
             return pd.DataFrame(columns)
 
         return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)

@@ -102,14 +102,14 @@ class MixtureDistribution:
                 yield from ((row, None) for row in some)
                 continue
             known = {variable: np.array([row[variable] for row in some]) for variable in some[0]}
-            found = self.mixture.in_records(scopes, known, kept)
-            yield from ((row, [own[number] for own in found]) for number, row in enumerate(some))
+            result = self.mixture.in_records(scopes, known, kept)
+            yield from ((row, [own[number] for own in result]) for number, row in enumerate(some))
 
     def sample(
         self, count: int, generator: np.random.Generator, predicting: str | None = None
     ) -> tuple[Codes, GivenOthers]:
         drawn, components = draw_with_components(self.conditioned, count, generator, predicting)
-        codes = {variable: drawn[:, place] for place, variable in enumerate(self.mixture.variables)}
+        codes = {variable: drawn[:, position] for position, variable in enumerate(self.mixture.variables)}
 
         def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
             """Compute it given the record's component, which is known here, and its own block."""
@@ -196,7 +196,7 @@ class FittedMixture(Fitted):
         refits = self.drawn_of(question.names)
         return refits.predict(question.asked, question.places, of_records=target == "records", numbers=numbers)
 
-    def surest(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
+    def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
         """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
 
         Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
@@ -215,7 +215,7 @@ class FittedMixture(Fitted):
         shares = answer.deviations**2 / max(float((answer.deviations**2).sum()), 1e-300)
         centred = (noise - shares * noise.sum(axis=1, keepdims=True)) / np.sqrt(np.maximum(1.0 - shares, 1e-12))
         agreeing = float(np.mean((answer.values + centred).argmax(axis=1) == best))
-        return tuple(int(place) for place in np.unravel_index(best, shape)), agreeing
+        return tuple(int(position) for position in np.unravel_index(best, shape)), agreeing
 
 
 class PrivateMixtureNetwork(Model):
@@ -565,7 +565,7 @@ def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> Mixture
 
 def numbers_of(values: Any) -> Vector:
     """Convert a list of numbers from a file; texts and booleans are refused."""
-    found = np.array(values)
-    if found.dtype.kind not in "iuf":
+    result = np.array(values)
+    if result.dtype.kind not in "iuf":
         raise ValueError("it has other values where numbers are expected")
-    return found.astype(np.float64)
+    return result.astype(np.float64)

@@ -66,7 +66,7 @@ def test_a_right_network_fails_as_rarely_as_it_should(mechanism, epsilon, monkey
         network.fit(measured(network, seed, epsilon, records=1000, mechanism=mechanism))
         for trees, checks in found.items():
             with monkeypatch.context() as patch:
-                patch.setattr(fit_checks, "_MOST_CELLS", 2**14 if trees == "one tree" else 0)
+                patch.setattr(fit_checks, "_MAX_CELLS", 2**14 if trees == "one tree" else 0)
                 checks.append(network.check_fit())
     for trees, checks in found.items():
         p_values = np.array([check.p_value for check in checks])
@@ -166,7 +166,7 @@ def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     shares = np.concatenate([tree.marginal(calibration, table).ravel() for table in tables])
     draw = partial(fit_checks.sample, tree, calibration, generator=np.random.default_rng(0))
     deviations = fit_checks._drawn_records(draw, tree.layout.cardinalities, exact, shares, 400)
-    assert sum(drawn) <= fit_checks._MOST_RECORDS
+    assert sum(drawn) <= fit_checks._MAX_RECORDS
     assert deviations.shape == (400, 8)
     np.testing.assert_allclose(deviations.std(axis=0), np.sqrt(everyone * shares * (1 - shares)), rtol=0.25)
 
@@ -378,9 +378,9 @@ def independent_check(effect, seed, records=3000):
 
 def test_an_effect_of_the_size_that_is_told_is_found_in_four_of_five_releases(monkeypatch):
     """Of 30 releases; chance fails a power of 75 % once in a thousand, and one of 15 % at half of the effect."""
-    monkeypatch.setattr(fit_checks, "_MOST_DRAWS", 400)
-    (told,) = {pair.detectable for pair in independent_check(0.0, 0).of_pairs if set(pair.variables) == {"a", "b"}}
-    found, halved = (sum(independent_check(t, seed).fails for seed in range(30)) for t in (told, told / 2))
+    monkeypatch.setattr(fit_checks, "_MAX_DRAWS", 400)
+    (outputs,) = {pair.detectable for pair in independent_check(0.0, 0).of_pairs if set(pair.variables) == {"a", "b"}}
+    found, halved = (sum(independent_check(t, seed).fails for seed in range(30)) for t in (outputs, outputs / 2))
     assert found >= binom.ppf(1e-3, 30, 0.75)
     assert halved <= binom.isf(1e-3, 30, 0.15)
 

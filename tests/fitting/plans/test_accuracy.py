@@ -83,9 +83,9 @@ def test_the_optimum_is_within_a_hundredth_of_what_is_possible(plan, wanted):
     def bound(logs):  # by the inequality of Cauchy and Schwarz, for any weights of the limits
         return -(np.sqrt(shares * (errors.T @ (softmax(logs) / limits))).sum() ** 2)
 
-    least = -minimize(bound, np.zeros(len(wanted)), method="Nelder-Mead", options={"maxiter": 4000}).fun
+    minimum = -minimize(bound, np.zeros(len(wanted)), method="Nelder-Mead", options={"maxiter": 4000}).fun
     found = shares @ _least_cost(shares, np.eye(len(sets)), errors, limits)
-    assert least <= found * (1 + 1e-9) <= least * 1.01
+    assert minimum <= found * (1 + 1e-9) <= minimum * 1.01
     if len(wanted) == 1:  # then it has a closed form
         assert found == pytest.approx(np.sqrt(shares * errors.toarray()[0] / limits[0]).sum() ** 2, rel=1e-3)
     if wanted is WANTED:
@@ -149,9 +149,9 @@ def test_what_cannot_be_planned_is_refused(arguments, message):
 
 def test_more_sets_of_variables_than_are_planned_are_refused(monkeypatch):
     schema, widths = dp.Schema({v: [0, 1] for v in "abcde"}), {("a", "b", "c"): 20.0, ("d", "e"): 20.0}
-    monkeypatch.setattr(accuracy, "_MOST_SETS", 2**3 + 2**2)
+    monkeypatch.setattr(accuracy, "_MAX_SETS", 2**3 + 2**2)
     assert plan_accuracy(schema, widths, delta=1e-6).epsilon > 0
-    monkeypatch.setattr(accuracy, "_MOST_SETS", 2**3 + 2**2 - 1)
+    monkeypatch.setattr(accuracy, "_MAX_SETS", 2**3 + 2**2 - 1)
     with pytest.raises(ValueError, match="more than 11 sets of variables"):
         plan_accuracy(schema, widths, delta=1e-6)
 

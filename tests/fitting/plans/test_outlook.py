@@ -41,8 +41,8 @@ def test_more_records_or_epsilon_leave_more_and_the_least_epsilon_is_enough():
         assert again.guarantee.epsilon < few.guarantee.epsilon
         assert again.error == pytest.approx(error, rel=0.03)
     assert outlook(stages=2).error == pytest.approx(outlook().error, rel=0.2)
-    least, most = few.error_range
-    assert least < few.error < most
+    minimum, maximum = few.error_range
+    assert minimum < few.error < maximum
     for wrong in (0.0, 0.6, math.nan):
         with pytest.raises(ValueError, match="mean total variation in"):
             few.least_epsilon(wrong)
@@ -142,8 +142,8 @@ def test_nearly_all_releases_of_real_tables_are_in_the_range_that_is_said():
         schema = dp.Schema({f"v{place}": range(int(size)) for place, size in enumerate(states.split())})
         plan = dp.PairwiseMixture(epsilon, delta).plan(schema, records=1)
         for table, records, error in part[["table", "records", "error"]].itertuples(index=False):
-            least, most = replace(plan, records=records).outlook.error_range
-            within.append((table, least <= error <= most))
+            minimum, maximum = replace(plan, records=records).outlook.error_range
+            within.append((table, minimum <= error <= maximum))
     found = pd.DataFrame(within, columns=["table", "within"])
     assert found["within"].mean() > 0.93
     assert found.groupby("table")["within"].mean().min() > 0.75

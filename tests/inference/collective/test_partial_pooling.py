@@ -60,12 +60,12 @@ def within(links, deviation, seeds=8, effects=30):
 
 
 @pytest.mark.parametrize("links", [star, path])
-@pytest.mark.parametrize(("deviation", "most"), [(0.0, 0.25), (0.01, 0.5), (0.05, 0.95)])
-def test_bounds_hold_whether_parts_are_alike_or_not(links, deviation, most):
+@pytest.mark.parametrize(("deviation", "maximum"), [(0.0, 0.25), (0.01, 0.5), (0.05, 0.95)])
+def test_bounds_hold_whether_parts_are_alike_or_not(links, deviation, maximum):
     """1200 effects in all, of which parts share errors: 0.9 is within 0.05 with a probability above 0.99."""
     covered, error = within(links, deviation)
     assert covered > 0.85
-    assert error < most
+    assert error < maximum
 
 
 def test_they_would_not_if_parts_were_taken_for_alike(monkeypatch):

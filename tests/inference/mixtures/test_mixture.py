@@ -249,8 +249,8 @@ def test_records_in_bulk_are_answered_as_one_by_one(seed, order, count, together
 
 def test_a_share_of_the_exchanges_is_tried_where_there_would_be_too_many(monkeypatch):
     mixture, found = random_mixture(1, components=4), []
-    for most in (10**9, 10_000, 1):
+    for maximum in (10**9, 10_000, 1):
         monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._WORK", 1)
-        monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._MOST_WORK", most)
+        monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._MAX_WORK", maximum)
         found.append(distance(mixture, draw_records(mixture, 4000, np.random.default_rng(2)), 2))
     assert found[0] < found[1] < found[2]

@@ -66,10 +66,10 @@ def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_recor
     ]
     fit = fit_mixture(CARDS, pairs, components=10, members=2, generator=np.random.default_rng(0))
     deviations = []
-    for most in (count, count // 16):
-        monkeypatch.setattr(refits, "_MOST_RECORDS", most)
+    for maximum in (count, count // 16):
+        monkeypatch.setattr(refits, "_MAX_RECORDS", maximum)
         draws = draw_refits(fit, pairs, draws=16, generator=np.random.default_rng(1))
-        assert len(draws.records[0]) == pytest.approx(most, rel=0.01)
+        assert len(draws.records[0]) == pytest.approx(maximum, rel=0.01)
         deviations.append(draws.predict(["b"], {}, of_records=of_records).deviations)
     all_records, few = np.square(deviations).sum(axis=1)
     assert 1 / 4 < few / all_records < 4

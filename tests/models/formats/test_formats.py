@@ -136,7 +136,7 @@ def test_other_programs_net_files_are_read(tmp_path):
     network = load_network(path)
     assert network.get_cpds("rain").state_names["rain"] == ["heavy rain", "none; dry"]
     assert network.query(["wet"], {"rain": "none; dry"}).get_value(wet="yes") == pytest.approx(0.1)
-    for old, new, told in (
+    for old, new, outputs in (
         ("(wet | rain)", "(wet rain)", "not a table of one variable"),
         ("(1 0)", "(1 0 0)", "has 5 probabilities, and needs 4"),
         ("(1 0)", "(1 normal(0,1))", "could not convert"),
@@ -147,7 +147,7 @@ def test_other_programs_net_files_are_read(tmp_path):
         ("wet | rain", "wet | snow", "'snow'"),
     ):
         path.write_text(HUGIN.replace(old, new))
-        with pytest.raises(dp.ReleaseFormatError, match=re.escape(told)):
+        with pytest.raises(dp.ReleaseFormatError, match=re.escape(outputs)):
             load_network(path)
 
 
@@ -163,14 +163,14 @@ def test_other_programs_xdsl_files_are_read(tmp_path):
     path = tmp_path / "a.xdsl"
     path.write_text(GENIE)
     assert load_network(path).query(["wet"], {"rain": "none"}).get_value(wet="yes") == pytest.approx(0.1)
-    for old, new, told in (
+    for old, new, outputs in (
         ('<cpt id="wet">', '<cpt id="rain">', "'rain' is declared twice"),
         ("<parents>rain", "<parents>rain snow", "'snow'"),
         ("1 0  0.1", "0.1", "has 2 probabilities, and needs 4"),
         ("</nodes>", '<deterministic id="d" /></nodes>', "'d' is a <deterministic>"),
     ):
         path.write_text(GENIE.replace(old, new))
-        with pytest.raises(dp.ReleaseFormatError, match=re.escape(told)):
+        with pytest.raises(dp.ReleaseFormatError, match=re.escape(outputs)):
             load_network(path)
 
 

@@ -56,17 +56,19 @@ class Shape:
     @cached_property
     def members(self) -> NDArray[np.int32]:
         """Places of every cell's states, by variable of its block; -1 beyond the last one."""
-        found = np.full((self.starts[-1], max(map(len, self.blocks))), -1, np.int32)
+        result = np.full((self.starts[-1], max(map(len, self.blocks))), -1, np.int32)
         for number, block in enumerate(self.blocks):
-            found[self.of_block(number), : len(block)] = self.states[list(block)] + self.cells[number]
-        return found
+            result[self.of_block(number), : len(block)] = self.states[list(block)] + self.cells[number]
+        return result
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
         """Block of every variable, and its place within it; for one that follows from another, those of the root."""
-        found = {v: (number, place) for number, block in enumerate(self.blocks) for place, v in enumerate(block)}
-        found |= {variable: found[root] for variable, (root, _) in self.dependent.items()}
-        return tuple(found[variable] for variable in range(len(self.cardinalities)))
+        results = {
+            v: (number, position) for number, block in enumerate(self.blocks) for position, v in enumerate(block)
+        }
+        results |= {variable: results[root] for variable, (root, _) in self.dependent.items()}
+        return tuple(results[variable] for variable in range(len(self.cardinalities)))
 
     def codes(self, number: int, variables: Sequence[int] = ()) -> Whole:
         """Return the places of a block's cells in the full table of some of its variables, of all by default."""
@@ -159,8 +161,8 @@ def start_from(
     for one, other in sorted(informative, key=lambda pair: -information[pair]):
         parts = [block for block in bases if one in block or other in block]
         joined = tuple(sorted(itertools.chain(*parts)))
-        most = _LARGEST if len(joined) == 2 else _LARGEST_OF_MORE
-        small = math.prod(tables.cardinalities[variable] for variable in joined) <= most
+        maximum = _LARGEST if len(joined) == 2 else _LARGEST_OF_MORE
+        small = math.prod(tables.cardinalities[variable] for variable in joined) <= maximum
         if len(parts) == 2 and small:
             counts, kept = _base(tables, joined, denoised)
             if counts[kept].sum() > counts.sum() / 2:  # pairs that contradict each other would leave nothing
@@ -178,10 +180,10 @@ def _base(
     counts = tables.total * reduce(np.multiply.outer, [tables.possible(variable) for variable in block])
     kept = np.ones(counts.shape, dtype=bool)
     pairs = {}
-    for places in itertools.combinations(range(len(block)), 2):
-        pair = denoised.get((block[places[0]], block[places[1]]))
+    for positions in itertools.combinations(range(len(block)), 2):
+        pair = denoised.get((block[positions[0]], block[positions[1]]))
         if pair is not None:
-            others = tuple(place for place in range(len(block)) if place not in places)
+            others = tuple(position for position in range(len(block)) if position not in positions)
             kept &= np.expand_dims(pair > min(_RARE, pair.max() / 2), others)
             pairs[others] = np.expand_dims(pair, others)
     for _ in range(_SWEEPS):
@@ -212,11 +214,11 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     }
     if not candidates:
         return {}
-    found = {}
+    results = {}
     for pair, counts in zip(candidates, denoised_ratios(list(candidates.values())), strict=True):
         if counts is not None and counts.any():  # a table far below zero may have no records in any cell
-            found[pair] = counts
-    return found
+            results[pair] = counts
+    return results
 
 
 def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector | None]:
@@ -239,17 +241,17 @@ def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector 
     every = -(-everywhere.shape[1] // _CELLS)  # equally spaced cells represent all
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
     prior = _mixing(_likelihoods(*everywhere[:, ::every]), prior, 60)
-    found: list[Vector | None] = []
+    results: list[Vector | None] = []
     for table, expected in tables:
         if _significance(table, expected) > _SIGNIFICANCE:
             deviation = np.full(expected.size, table.deviation)
             likelihoods = _likelihoods(table.counts.ravel(), expected.ravel(), deviation)
             joint = likelihoods * _mixing(likelihoods, prior, 40)
             ratios = joint @ _RATIOS / joint.sum(axis=1)
-            found.append(expected * ratios.reshape(expected.shape))
+            results.append(expected * ratios.reshape(expected.shape))
         else:
-            found.append(None)
-    return found
+            results.append(None)
+    return results
 
 
 def _independent(tables: NoisyTables, pair: tuple[int, int]) -> Vector:
@@ -271,11 +273,11 @@ def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
 
 def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
     """Estimate the distribution of the ratios by EM, with a prior that counts as a few cells."""
-    found = prior
+    result = prior
     for _ in range(iterations):
-        counts = found * ((1 / (likelihoods @ found)) @ likelihoods) + _STRENGTH * prior
-        found = counts / counts.sum()
-    return found
+        counts = result * ((1 / (likelihoods @ result)) @ likelihoods) + _STRENGTH * prior
+        result = counts / counts.sum()
+    return result
 
 
 def _significance(table: NoisyTable, expected: Vector) -> float:
@@ -292,7 +294,7 @@ def _information(counts: Vector) -> float:
 
 # Share that ordered states keep for themselves (divided by the squared width); share that similar states keep; least
 # ratio of probability: components that nearly exclude a state count as making it this much less probable.
-_KEPT, _KEPT_ALIKE, _LEAST_RATIO = 0.9, 0.02, 1e-3
+_KEPT, _KEPT_ALIKE, _MIN_RATIO = 0.9, 0.02, 1e-3
 
 
 def among_neighbours(states: int, width: float) -> Vector:
@@ -310,8 +312,8 @@ def among_neighbours(states: int, width: float) -> Vector:
            [0.51, 0.64, 0.51],
            [0.45, 0.53, 0.67]])
     """
-    place = np.arange(states)
-    near = np.exp(-0.5 * ((place[:, None] - place) / width) ** 2)
+    position = np.arange(states)
+    near = np.exp(-0.5 * ((position[:, None] - position) / width) ** 2)
     near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
     kept = min(_KEPT / width**2, 1.0)
     smoothing: Vector = kept * np.eye(states) + (1 - kept) * near
@@ -350,15 +352,15 @@ def among_alike(mixture: Mixture, variables: Iterable[Variable]) -> dict[Variabl
         (shares,) = mixture.only([variable]).tables
         mean = mixture.weights @ shares
         ratios = np.divide(shares, mean, out=np.ones_like(shares), where=mean > 0)
-        logs = np.log(np.maximum(ratios, _LEAST_RATIO))
+        logs = np.log(np.maximum(ratios, _MIN_RATIO))
         logs -= (logs @ mean)[:, None]
         covariances[variable] = (logs.T * mixture.weights) @ logs
     variances = np.concatenate([np.diag(covariance) for covariance in covariances.values()] or [np.zeros(1)])
     if not variances.any():
         return {}
-    found = {}
+    results = {}
     for variable, covariance in covariances.items():
         values, vectors = np.linalg.eigh(covariance / variances.mean())
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        found[variable] = (1 - _KEPT_ALIKE) * root + _KEPT_ALIKE * np.eye(len(values))
-    return found
+        results[variable] = (1 - _KEPT_ALIKE) * root + _KEPT_ALIKE * np.eye(len(values))
+    return results

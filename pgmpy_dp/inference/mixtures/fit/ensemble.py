@@ -39,7 +39,7 @@ _LONGEST = 2
 _MANY_STATES, _FEW_MEMBERS = 400, 4
 _THINNING = 0.5  # share of noise added for thinning
 _TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
-_LEAST_SHARE = 1e-9
+_MIN_SHARE = 1e-9
 _BESIDE = 0.01  # most that members weigh beside the uniform distribution
 _HIDDEN = 25  # components of refits of a product
 _BLANK = 4.0  # nats by which a product must fit better than the uniform distribution, beyond its degrees of freedom
@@ -171,21 +171,23 @@ def fit_mixture(
         whole = start.problem(noisy)
         chosen = _choose(noisy, start, components, steps, third, seeds[-1], pool, bar.update)
         bar.total = bar.n + members
-        found: list[tuple[Matrix, Matrix]] = []
+        results: list[tuple[Matrix, Matrix]] = []
         for part in (seeds[:third], seeds[third:-1]):
-            if found:  # their mean is a better base for the others, and shows which states are alike
-                start = replace(start, log_base=_mean_logs(found))
-                start = start.taught(start.ensemble(found, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
+            if results:  # their mean is a better base for the others, and shows which states are alike
+                start = replace(start, log_base=_mean_logs(results))
+                start = (
+                    start.taught(start.ensemble(results, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
+                )
             problem = start.adapted(whole, chosen.width)
             for parameters in pool.map(partial(start.fit, problem, chosen), part):
-                found.append(problem.tables(parameters)[:2])
+                results.append(problem.tables(parameters)[:2])
                 bar.update()
     freedom = 0.0
     if chosen.components == 1:
-        found, freedom = start.shrunk(found, noisy)
-    mixture, covering = start.ensemble(found, noisy, seeds[-1])
+        results, freedom = start.shrunk(results, noisy)
+    mixture, covering = start.ensemble(results, noisy, seeds[-1])
     if chosen.components == 1:
-        uniform, count = start.ensemble(found, noisy, seeds[-1].spawn(1)[0], uniform=True)
+        uniform, count = start.ensemble(results, noisy, seeds[-1].spawn(1)[0], uniform=True)
         if _misfit(uniform, noisy) < _misfit(mixture, noisy) + 2 * (freedom + _BLANK):
             mixture, covering = uniform, count
     mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
@@ -219,8 +221,8 @@ def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[Noisy
     def refit(noisy: NoisyTables, generator: np.random.Generator) -> Mixture:
         start = replace(_Start.of(noisy, fit.coarse_cardinalities, fit.rules, ordered), alike=alike)
         problem = start.adapted(start.problem(noisy), fit.width)
-        found = problem.tables(start.fit(problem, settings, generator))[:2]
-        return start.ensemble([found], noisy, generator)[0]
+        result = problem.tables(start.fit(problem, settings, generator))[:2]
+        return start.ensemble([result], noisy, generator)[0]
 
     return refit
 
@@ -409,9 +411,9 @@ def _choose(
     known: dict[_Settings, Future[tuple[Parameters, float]]] = {}
 
     def tried(start: _Start, settings: _Settings) -> tuple[Parameters, float]:
-        found = start.fit(start.adapted(fitted, settings.width), settings, np.random.default_rng(seed))
+        result = start.fit(start.adapted(fitted, settings.width), settings, np.random.default_rng(seed))
         progress()
-        return found, start.adapted(predicted, settings.width).gradient(found, 0.0)[0]
+        return result, start.adapted(predicted, settings.width).gradient(result, 0.0)[0]
 
     def risk(settings: _Settings, *ahead: _Settings) -> float:
         for each in (settings, *(ahead if cores() > 1 else ())):
@@ -421,9 +423,9 @@ def _choose(
 
     best, lowest = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
-        found = _walk(risk, replace(best, width=width))
-        if risk(found) < lowest - margin:
-            best, lowest = found, risk(found)
+        result = _walk(risk, replace(best, width=width))
+        if risk(result) < lowest - margin:
+            best, lowest = result, risk(result)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
     # Few components and few steps are penalties too, which noise may favour. If many components show through the noise,
     # an ensemble gains from more steps, and from sharing among similar states if neighbours share too, even if single
@@ -485,5 +487,5 @@ def _vertex(risk: Callable[..., float], best: _Settings) -> float:
 def _mean_logs(found: Sequence[tuple[Matrix, Matrix]]) -> Vector:
     """Return logs of the members' mean tables: they are closer to the truth than the release's, so a better base."""
     mean = sum(tables @ weights for weights, tables in found) / len(found)
-    logs: Vector = np.log(np.maximum(mean, _LEAST_SHARE))
+    logs: Vector = np.log(np.maximum(mean, _MIN_SHARE))
     return logs

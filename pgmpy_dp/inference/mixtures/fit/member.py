@@ -201,10 +201,10 @@ class MemberProblem:
 
     def adapted(self, log_base: Matrix, smoothing: Sequence[Matrix | None]) -> MemberProblem:
         """Return the same loss with another base and smoothing."""
-        found = copy.copy(self)
-        found.log_base = np.asarray(log_base, self.dtype)
-        found._smoothing = [None if matrix is None else np.asarray(matrix, self.dtype) for matrix in smoothing]
-        return found
+        result = copy.copy(self)
+        result.log_base = np.asarray(log_base, self.dtype)
+        result._smoothing = [None if matrix is None else np.asarray(matrix, self.dtype) for matrix in smoothing]
+        return result
 
     def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
         """Group triples of different blocks by variables that have many per state; return all other targets too."""
@@ -220,8 +220,8 @@ class MemberProblem:
         under: dict[int, list[Target]] = {}
         for target in triples:
             under.setdefault(max(target.variables, key=lambda variable: (many[variable], variable)), []).append(target)
-        least = _SLICED * (shape.states[-1] / 100) ** 2
-        for variable in [v for v, own in under.items() if len(own) < least * shape.cardinalities[v]]:
+        minimum = _SLICED * (shape.states[-1] / 100) ** 2
+        for variable in [v for v, own in under.items() if len(own) < minimum * shape.cardinalities[v]]:
             others += under.pop(variable)
         return under, others
 
@@ -231,8 +231,8 @@ class MemberProblem:
         for target in targets:
             if len(target.variables) == 2 and blocks[target.variables[0]] != blocks[target.variables[1]]:
                 a, b = target.variables
-                place = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
-                self._weight[place], self._shares[place] = target.precision / self.precision, target.shares
+                position = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
+                self._weight[position], self._shares[position] = target.precision / self.precision, target.shares
             else:
                 others.append(target)
         self._weight += self._weight.T
@@ -269,9 +269,9 @@ class MemberProblem:
 
     def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
         part = _Part.of(self.shape, self.shape.places[variables[0]][0], variables)
-        places = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
+        positions = [np.arange(*self.shape.states[variable : variable + 2]) for variable, _, _ in tables]
         weight = np.concatenate([np.full(shares.shape, weight, self.dtype) for _, shares, weight in tables], axis=1)
-        return _Beside(part, np.concatenate(places), weight, np.concatenate([own for _, own, _ in tables], axis=1))
+        return _Beside(part, np.concatenate(positions), weight, np.concatenate([own for _, own, _ in tables], axis=1))
 
     def _add(
         self,
@@ -415,8 +415,8 @@ class MemberProblem:
         out = matrix.copy()
         for variable, smoothing in enumerate(self._smoothing):
             if smoothing is not None:
-                place = self.shape.of_variable(variable)
-                out[place] = (smoothing.T if transposed else smoothing) @ matrix[place]
+                position = self.shape.of_variable(variable)
+                out[position] = (smoothing.T if transposed else smoothing) @ matrix[position]
         return out
 
     def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:
@@ -430,7 +430,7 @@ class MemberProblem:
         """Compute the loss of triples with one variable, and add its derivatives."""
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
-        loss, place = 0.0, self.shape.of_variable(slices.variable)
+        loss, position = 0.0, self.shape.of_variable(slices.variable)
         nothing, inner = np.zeros(len(at.states), self.dtype), []
         if self._residuals:
             products = list(products)
@@ -438,7 +438,7 @@ class MemberProblem:
             for product in products:
                 product -= mean
                 kernel.centre(product, nothing, self.shape.states)
-        for own, shares, product in zip(at.states[place], slices.shares, products, strict=True):
+        for own, shares, product in zip(at.states[position], slices.shares, products, strict=True):
             nothing[:] = 0.0
             loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
             if of_pairs is not None:
@@ -447,7 +447,7 @@ class MemberProblem:
             inner.append((at.states * slope).sum(axis=0) / 2)
             by.state[:] += slope * own
             by.weight[:] += inner[-1] * own
-        by.state[place] += inner - np.mean(inner, axis=0)  # a shift common to all states changes no probability
+        by.state[position] += inner - np.mean(inner, axis=0)  # a shift common to all states changes no probability
         return loss
 
     def _add_beside(self, beside: _Beside, at: _Point, by: _Slopes) -> float:
@@ -477,10 +477,10 @@ class MemberProblem:
         self._add_factor(parts[-1], slope, by)
         by.weight[:] += np.einsum("ck,ck->k", slope, last)
         rest = difference @ last
-        for place in range(len(parts) - 2, 0, -1):
-            cube = rest.reshape(len(products[place - 1]), -1, components)
-            self._add_factor(parts[place], np.einsum("ack,ak->ck", cube, products[place - 1]), by)
-            rest = np.einsum("ack,ck->ak", cube, factors[place])
+        for position in range(len(parts) - 2, 0, -1):
+            cube = rest.reshape(len(products[position - 1]), -1, components)
+            self._add_factor(parts[position], np.einsum("ack,ak->ck", cube, products[position - 1]), by)
+            rest = np.einsum("ack,ck->ak", cube, factors[position])
         self._add_factor(parts[0], rest, by)
         return loss
 
@@ -499,16 +499,16 @@ class MemberProblem:
 
 def _axes(shapes: Sequence[tuple[int, ...]]) -> list[tuple[Whole, Matrix]]:
     """Number the sums along each axis of stacked tables; see `_Within`."""
-    found = []
+    results = []
     for axis in range(max(map(len, shapes), default=0)):
         sums, factors = [], list[Matrix]()
         for shape in shapes:
-            others = [1 if place == axis else states for place, states in enumerate(shape)]
+            others = [1 if position == axis else states for position, states in enumerate(shape)]
             own = np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
             sums.append(own + sum(map(len, factors)))
             factors.append(np.full(math.prod(others), 1 / shape[axis] if axis < len(shape) else 0.0))
-        found.append((np.concatenate(sums), np.concatenate(factors)))
-    return found
+        results.append((np.concatenate(sums), np.concatenate(factors)))
+    return results
 
 
 def fit_member(

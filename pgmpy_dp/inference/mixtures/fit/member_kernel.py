@@ -29,9 +29,9 @@ def potentials_of_cells(potentials, base, forbidden, starts, members, logs):
             bar = forbidden[s] if forbidden.shape[0] > 0 else nothing
             for k in range(components):
                 log[k] = height + bar[k]
-            for place in members[s]:
-                if place >= 0:
-                    own = potentials[place]
+            for position in members[s]:
+                if position >= 0:
+                    own = potentials[position]
                     for k in range(components):
                         log[k] += own[k]
             for k in range(components):
@@ -64,9 +64,9 @@ def normalise(base, starts, members, logs, tables, states):
             for k in range(components):
                 table[k] /= total[k]
                 log[k] -= height + shift[k]
-            for place in members[s]:
-                if place >= 0:
-                    own = states[place]
+            for position in members[s]:
+                if position >= 0:
+                    own = states[position]
                     for k in range(components):
                         own[k] += table[k]
 
@@ -179,9 +179,9 @@ def gradient_of_potentials(
         divergence[:] = 0.0
         for s in range(starts[block], starts[block + 1]):
             slope, log, table = by_cell[s], logs[s], tables[s]
-            for place in members[s]:
-                if place >= 0:
-                    own = by_state[place]
+            for position in members[s]:
+                if position >= 0:
+                    own = by_state[position]
                     for k in range(components):
                         slope[k] += own[k]
             for k in range(components):
@@ -198,9 +198,9 @@ def gradient_of_potentials(
                 whole += slope[k]
                 slope[k] += penalty * share * (log[k] - divergence[k])
             by_base[s] = whole
-            for place in members[s]:
-                if place >= 0:
-                    own = by_potential[place]
+            for position in members[s]:
+                if position >= 0:
+                    own = by_potential[position]
                     for k in range(components):
                         own[k] += slope[k]
 

@@ -19,7 +19,7 @@ Refined = Mapping[Variable, tuple[Variable, Whole]]
 # Variables, counts, and the standard deviation of the noise in a cell.
 Noisy = tuple[Sequence[Variable], ArrayLike, float]
 
-_LEAST = 1e-6  # least share of a state
+_MIN = 1e-6  # least share of a state
 _POSITIVE = 0.05  # share of a state, in units of the uniform one, up to which its estimate counts as zero
 
 
@@ -134,12 +134,12 @@ class NoisyTables:
 
     def _margins(self, size: int) -> dict[tuple[int, ...], NoisyTable]:
         """Pool the margins of some number of variables; residuals tell of their own variables alone."""
-        found: dict[tuple[int, ...], list[NoisyTable]] = {}
+        results: dict[tuple[int, ...], list[NoisyTable]] = {}
         for table in self.tables:
             if not self.residuals or len(table.variables) == size:
                 for variables in itertools.combinations(table.variables, size):
-                    found.setdefault(variables, []).append(table.sum_to(variables))
-        return {variables: _pool(found[variables]) for variables in sorted(found)}
+                    results.setdefault(variables, []).append(table.sum_to(variables))
+        return {variables: _pool(results[variables]) for variables in sorted(results)}
 
     @cached_property
     def singles(self) -> tuple[Vector, ...]:
@@ -153,8 +153,8 @@ class NoisyTables:
 
     @cached_property
     def _singles(self) -> tuple[NoisyTable, ...]:
-        found = self._margins(1).values()
-        return tuple(self._completed(own, self.total / own.counts.size) if self.residuals else own for own in found)
+        result = self._margins(1).values()
+        return tuple(self._completed(own, self.total / own.counts.size) if self.residuals else own for own in result)
 
     def _completed(self, table: NoisyTable, beyond: Vector | float) -> NoisyTable:
         """Add what margins say to residuals; the deviation is that of the residuals' noise, which is projected."""
@@ -163,17 +163,17 @@ class NoisyTables:
 
     def possible(self, variable: int) -> Vector:
         """Return a variable's shares, all positive: a state that seems to have no record may have one."""
-        raised = np.maximum(self.singles[variable], _LEAST)
+        raised = np.maximum(self.singles[variable], _MIN)
         shares: Vector = raised / raised.sum()
         return shares
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
         """The counts of all pairs in some table, from all tables that contain them."""
-        found = self._margins(2)
+        result = self._margins(2)
         if self.residuals:
-            found = {pair: self._completed(own, self._from_margins(*pair)) for pair, own in found.items()}
-        return found  # type: ignore[return-value]  # of two variables each
+            result = {pair: self._completed(own, self._from_margins(*pair)) for pair, own in result.items()}
+        return result  # type: ignore[return-value]  # of two variables each
 
     def _from_margins(self, one: int, other: int) -> Vector:
         """Return the counts of a pair that has these margins and no residuals."""
@@ -210,15 +210,15 @@ def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table:
 
 def fine_counts(refined: Refined, tables: Iterable[Noisy]) -> dict[Variable, tuple[Vector, float]]:
     """Return the noisy counts of each finer variable alone, from all tables that contain it, and their deviations."""
-    found: dict[Variable, list[tuple[Vector, float]]] = {finer: [] for finer in refined}
+    results: dict[Variable, list[tuple[Vector, float]]] = {finer: [] for finer in refined}
     for table in tables:
         for finer in [name for name in table[0] if name in refined]:
             names, counts, deviation = _without(table, finer, *refined[finer])
             array = np.moveaxis(np.asarray(counts, dtype=np.float64), names.index(finer), 0)
             others = array.size // array.shape[0]
-            found[finer].append((array.reshape(-1, others).sum(axis=1), deviation * math.sqrt(others)))
+            results[finer].append((array.reshape(-1, others).sum(axis=1), deviation * math.sqrt(others)))
     means = {
-        finer: pooled([t for t, _ in own], [deviation**-2 for _, deviation in own]) for finer, own in found.items()
+        finer: pooled([t for t, _ in own], [deviation**-2 for _, deviation in own]) for finer, own in results.items()
     }
     return {finer: (counts, precision**-0.5) for finer, (counts, precision) in means.items()}
 
@@ -231,7 +231,7 @@ def children_within(
     Within a group, counts are projected on those with the group's total. Less than one record is spread evenly, so
     that no state is impossible.
     """
-    found = {}
+    results = {}
     for finer, (coarser, groups) in refined.items():
         counts, shares = fine[finer][0], np.zeros(groups.size)
         for group, total in enumerate(totals[coarser]):
@@ -240,8 +240,8 @@ def children_within(
                 records = max(float(total), 1.0)
                 nearest = project_to_simplex(counts[states] / records)
                 shares[states] = (nearest * records + 1 / states.size) / (records + 1)
-        found[finer] = Child.within(coarser, groups, shares, totals[coarser].size)
-    return found
+        results[finer] = Child.within(coarser, groups, shares, totals[coarser].size)
+    return results
 
 
 def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:

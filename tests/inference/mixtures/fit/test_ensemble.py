@@ -252,7 +252,7 @@ def test_noise_leaves_the_uniform_distribution_then_singles_then_pairs(count, le
 def test_shrunk_shares_are_closer_than_projected_ones_unless_few_states_have_records():
     """Mean over 200 draws of noise."""
     draw = np.random.default_rng(0)
-    for shares, deviation, least, most in (
+    for shares, deviation, minimum, maximum in (
         ([0.3, 0.3, 0.2, 0.1, 0.1], 0.2, 0.5, 0.9),
         ([0.3, 0.3, 0.2, 0.1, 0.1], 0.01, 0.98, 1.01),
         ([0.9, 0.1, 0.0, 0.0, 0.0], 0.1, 0.9, 1.15),
@@ -263,7 +263,7 @@ def test_shrunk_shares_are_closer_than_projected_ones_unless_few_states_have_rec
             tables = NoisyTables.of({"a": len(shares)}, [(("a",), shares + one, deviation)], 1.0)
             for place, found in enumerate((tables.singles[0], shrunk(tables.singles[0], deviation)[0])):
                 errors[place] += np.abs(found - shares).sum()
-        assert least < errors[1] / errors[0] < most, (shares, deviation)
+        assert minimum < errors[1] / errors[0] < maximum, (shares, deviation)
 
 
 @pytest.mark.parametrize(("deviation", "more"), [(0.5, True), (2000.0, False)])
@@ -346,8 +346,8 @@ def test_wide_tables_take_fewer_fits_and_come_as_close(monkeypatch):
     tables = tables_of(joint, 2, 1000, 5.0, np.random.default_rng(0))
     fitted = ensemble.fit_member
     monkeypatch.setattr(ensemble, "fit_member", lambda *args: fits.append(args) or fitted(*args))
-    for most in (400, 10):
-        monkeypatch.setattr(ensemble, "_MANY_STATES", most)
+    for maximum in (400, 10):
+        monkeypatch.setattr(ensemble, "_MANY_STATES", maximum)
         fits.clear()
         fit = fit_mixture(CARDS, tables, components=20, steps=100, generator=np.random.default_rng(0))
         found.append((fit.size, len(fits), np.abs(fit.mixture.marginal(tuple(CARDS)) - joint).sum()))
