@@ -20,8 +20,9 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law
 from pgmpy_dp.inference.distribution import Distribution
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.numbers import Numbers, Shape, require_numbers, require_scale, shape_of
+from pgmpy_dp.models.numbers import Shape, require_scale, shape_of
 from pgmpy_dp.models.questions import Question
+from pgmpy_dp.models.simulated import Numbers, require_numbers
 from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release

@@ -26,8 +26,8 @@ from pgmpy_dp.models.fitted import (
     rounded_to_records,
     state_index,
 )
-from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.models.questions import Question, Rows, listed_names, numbers_of_states, record_codes
+from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered, numbers_in
 from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number
@@ -439,7 +439,8 @@ class Model(ABC):
             Whether binned variables are returned as the labels of their bins, as in pgmpy, as numbers drawn within
             them, the default of the command line, whose files resemble the records' own, or as their midpoints. The
             numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
-            `pgmpy_dp.models.numbers`. An open bin has a tail. Numbers between integer edges are integers.
+            `pgmpy_dp.models.numbers`. An open bin has a tail. Numbers between integer edges are integers. They meet the
+            comparisons that rules state; where the bins of several admit no such numbers, some lie beyond their bin.
         predicting : str, optional
             A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
             networks draw independent records, which preserve all tables up to chance.
@@ -484,12 +485,12 @@ class Model(ABC):
         codes = dict(zip(rows.variables, rows.drawn(fitted.distribution, generator).T, strict=True))
         shown = [variable for variable in self._shown() if variable in codes]
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
-        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states)
+        given = numbers_in(data, fitted.bins) if numbers != "states" else {}
+        known = {v: fitted.bins[v].numbers(column) for v, column in given.items()}
+        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, given=known)
         frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within).set_index(data.index)
-        for variable in fitted.bins if numbers != "states" else ():
-            if variable in data and not isinstance(data[variable].dtype, pd.CategoricalDtype):
-                given = data[variable].map(lambda cell: not isinstance(cell, str)) & data[variable].notna()
-                frame[variable] = frame[variable].mask(given, data[variable])
+        for variable, column in given.items():
+            frame[variable] = frame[variable].mask(column.notna(), column)
         return frame
 
     def _records(

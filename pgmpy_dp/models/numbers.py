@@ -1,30 +1,29 @@
-"""Density of a number within its bins, and conversion of synthetic records to values of the original types."""
+"""Density of a number within its bins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_density
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Bins
 
 _RECORDS = 10_000.0  # behind shares that no release tells
 # Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
-# of steps between, to which leanings are rounded.
+# of steps between, to which tilts are rounded.
 MAX_TILT, _TILTS = 2.0, 32
 # Most log of the factor by which they change a cell's probability in its bin: where most of a wide bin is empty, noise
 # in the empty cells would decide means otherwise.
 MAX_TILT = 2.0
-# Standard deviation of what leanings miss of means within bins, in those of the numbers there. On surveys of marriages,
+# Standard deviation of what tilts miss of means within bins, in those of the numbers there. On surveys of marriages,
 # voters and travellers (shipped with statsmodels) it is .1 to .35.
 _MISSED = 0.25
 # The share of the variance of what moves the bins' log-probabilities that is linear in the numbers, there .3 to .6.
@@ -167,34 +166,24 @@ class Shape:
         sums = np.append(0.0, np.cumsum(weights)) / max(float(weights.sum()), _MIN)
         cell = np.clip(np.searchsorted(sums, levels, side="right") - 1, 0, weights.size - 1)
         along = (np.asarray(levels) - sums[cell]) / np.maximum(sums[cell + 1] - sums[cell], _MIN)
-        return self._numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
+        return self.numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
 
-    def draw(
-        self, bins: Places, tilts: Vector | None, generator: np.random.Generator, draw: int | None = None
-    ) -> Vector:
-        """Draw a number in each of the given bins."""
+    def drawing(self, bins: Places, tilts: Vector | None, draw: int | None = None) -> Drawing:
+        """Return what draws a number in each of the given bins."""
         shares, starts = self.density.shares if draw is None else self.density.drawn[draw], self.density.starts
-        cells, order = np.empty(len(bins), dtype=np.intp), np.argsort(bins, kind="stable")
-        ends = np.searchsorted(bins[order], np.arange(len(starts)))
-        for number in np.flatnonzero(np.diff(ends)).tolist():
-            rows, first = order[ends[number] : ends[number + 1]], starts[number]
+        levels, tables = np.zeros(len(bins), dtype=np.intp), dict[int, Vector]()
+        for number, rows in _by_bin(bins):
+            first = starts[number]
             own = shares[first : starts[number + 1]]
-            if own.size == 1:
-                cells[rows] = first
-                continue
-            tables, level = own[None], np.zeros(rows.size, dtype=np.intp)
-            if tilts is not None and tilts[rows].any():
-                tables, level = self._tilted(number, own, first, tilts[rows])
-            below = np.cumsum(tables, axis=1)
-            below /= below[:, -1:]
-            # Sums of row k lie between k and k + 1, so that one search serves all rows.
-            sums = (below + np.arange(len(below))[:, None]).ravel()
-            result = np.searchsorted(sums, level + generator.random(rows.size), side="right") - level * own.size
-            cells[rows] = first + np.minimum(result, own.size - 1)
-        return self._numbers(cells, generator.random(len(bins)))
+            found = own[None]
+            if own.size > 1 and tilts is not None and tilts[rows].any():
+                found, levels[rows] = self._tilted(number, own, first, tilts[rows])
+            below = np.cumsum(found, axis=1)
+            tables[number] = below / below[:, -1:]
+        return Drawing(self, bins, tables, levels)
 
     def _tilted(self, number: int, shares: Vector, first: int, slopes: Vector) -> tuple[Vector, NDArray[np.intp]]:
-        """Return a table of probabilities for each leaning of a bin's cells, and the table of each record."""
+        """Return a table of probabilities for each tilt of a bin's cells, and the table of each record."""
         mean, spread = (values[number] for values in self.centres)
         size = MAX_TILT / max(float(spread), _MIN) / _TILTS
         steps, level, counts = np.unique(np.rint(slopes / size), return_inverse=True, return_counts=True)
@@ -207,7 +196,7 @@ class Shape:
             tables = factors * base
         return tables, level.ravel()
 
-    def _numbers(self, cells: Places, along: Vector) -> Vector:
+    def numbers(self, cells: Places, along: Vector) -> Vector:
         """Return the number at a share of each cell; those of a heap are at its edge."""
         low, size = self.density.bounds[cells], np.diff(self.density.bounds)[cells]
         if self.step is None:
@@ -215,6 +204,69 @@ class Shape:
             along = np.where(size > 2.0 * EDGE * np.diff(edges)[owners], along, 0.0)
             return np.minimum(low + size * along, np.nextafter(edges[owners + 1], -np.inf))
         return (low + np.floor(size * along)) / self.step
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The densities from which records' numbers are drawn within their bins."""
+
+    shape: Shape
+    bins: Places
+    tables: Mapping[int, Vector]  # by bin, the sums of its cells' probabilities for each tilt
+    levels: Places  # which tilt a record has
+
+    def draw(self, generator: np.random.Generator, records: Places | None = None) -> Vector:
+        """Draw a number for each record, or for some."""
+        bins, levels = (own if records is None else own[records] for own in (self.bins, self.levels))
+        cells, starts = np.empty(len(bins), dtype=np.intp), self.shape.density.starts
+        for number, rows in _by_bin(bins):
+            below, first = self.tables[number], starts[number]
+            size = below.shape[1]
+            if size == 1:
+                cells[rows] = first
+                continue
+            # Sums of row k lie between k and k + 1, so that one search serves all rows.
+            sums = (below + np.arange(len(below))[:, None]).ravel()
+            found = np.searchsorted(sums, levels[rows] + generator.random(rows.size), side="right")
+            cells[rows] = first + np.minimum(found - levels[rows] * size, size - 1)
+        return self.shape.numbers(cells, generator.random(len(bins)))
+
+    def between(self, records: Places, low: Vector, high: Vector, generator: np.random.Generator) -> Vector:
+        """Draw a number for some records between two numbers, both included; the nearest one beyond an open bin."""
+        shape, density, step = self.shape, self.shape.density, self.shape.step
+        bins, levels = self.bins[records], self.levels[records]
+        cells, along = np.empty(len(bins), dtype=np.intp), generator.random(len(bins))
+        for number, rows in _by_bin(bins):
+            first, end = density.starts[number], density.starts[number + 1]
+            bounds, places = density.bounds[first : end + 1], np.arange(rows.size)
+            sums = np.insert(self.tables[number], 0, 0.0, axis=1)[levels[rows]]
+            least, most = (
+                np.clip(own[rows] if step is None else own[rows] * step + more, bounds[0], bounds[-1])
+                for own, more in ((low, 0.0), (high, 1.0))
+            )
+
+            def below(numbers: Vector, bounds: Vector = bounds, sums: Vector = sums, places: Places = places) -> Vector:
+                cell = np.clip(np.searchsorted(bounds, numbers, side="right") - 1, 0, bounds.size - 2)
+                part = (numbers - bounds[cell]) / np.diff(bounds)[cell]
+                return sums[places, cell] + part * (sums[places, cell + 1] - sums[places, cell])
+
+            share, ends = along[rows], (below(least), below(most))
+            level = ends[0] + share * (ends[1] - ends[0])
+            cell = np.clip((sums[:, 1:] <= level[:, None]).sum(axis=1), 0, bounds.size - 2)
+            part = (level - sums[places, cell]) / np.maximum(np.diff(sums)[places, cell], _MIN)
+            bare = ends[1] - ends[0] <= _MIN  # then evenly
+            even = least + share * (most - least)
+            cell = np.where(bare, np.clip(np.searchsorted(bounds, even, side="right") - 1, 0, bounds.size - 2), cell)
+            along[rows] = np.where(bare, (even - bounds[cell]) / np.diff(bounds)[cell], part)
+            cells[rows] = first + cell
+        return np.clip(shape.numbers(cells, np.clip(along, 0.0, np.nextafter(1.0, 0.0))), low, high)
+
+
+def _by_bin(bins: Places) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Yield each bin that has records, and which they are."""
+    order = np.argsort(bins, kind="stable")
+    numbers, starts = np.unique(bins[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=False)
 
 
 def require_scale(variable: str, bins: Bins) -> None:
@@ -258,98 +310,3 @@ def shape_of(
     tilted = ~spikes & np.isfinite(bins.edges[:-1]) & np.isfinite(bins.edges[1:])
     density = replace(result, bounds=bounds, minimum=result.minimum * scale, maximum=result.maximum * scale)
     return Shape(density, shares / max(float(shares.sum()), _MIN), spikes, tilted, step)
-
-
-Numbers = Literal["states", "drawn", "midpoint"]
-
-# Records whose distributions given the other variables are held at a time.
-_DRAWN_AT_ONCE = 50_000
-
-
-def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
-    """Raise if numbers cannot be drawn, before any privacy is spent; return the name of what is asked for."""
-    if numbers not in get_args(Numbers):
-        raise ValueError(f'numbers must be "states", "drawn" or "midpoint", got {numbers!r}.')
-    for variable, declared in bins.items():
-        if numbers == "drawn":
-            require_scale(variable, declared)
-        elif numbers == "midpoint" and not np.isfinite(declared.edges).all():
-            raise SchemaError(
-                f"Variable {variable!r} has an open bin, which has no middle: "
-                'declare finite edges, or use numbers="drawn".'
-            )
-    return numbers  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class WithinBins:
-    """Draws numbers within the bins of records."""
-
-    shapes: Mapping[str, Shape]
-    generator: np.random.Generator
-    states: Mapping[str, Sequence[Any]]  # in the order of `given_others`
-    given_others: Callable[[str, NDArray[np.integer]], Vector] | None = None
-    draw: int | None = None  # a draw of the shapes, in place of their estimates
-
-    def __call__(self, variable: str, bins: Bins, places: NDArray[Any], known: NDArray[np.bool_]) -> Vector:
-        """Draw a number in the bin of each known record."""
-        shape, own, tilts = self.shapes[variable], places[known], None
-        if self.given_others is not None:
-            columns = np.array([self.states[variable].index(label) for label in bins.labels])
-            kept, tilts = np.flatnonzero(known), np.empty(own.size)
-            for begin in range(0, own.size, _DRAWN_AT_ONCE):
-                part = slice(begin, begin + _DRAWN_AT_ONCE)
-                chances = self.given_others(variable, kept[part])
-                tilts[part] = shape.tilts(chances[:, columns], own[part])
-        return shape.draw(own, tilts, self.generator, self.draw)
-
-
-def decoded(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, within: WithinBins) -> Any:
-    """Convert a column of positions to states, or to numbers within bins."""
-    bins = schema.bins.get(variable)
-    if bins is None or numbers == "states":
-        return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
-    known = (codes >= 0) & (codes < len(bins.labels))  # states for missing and other values come after the bins
-    ends = bins.closed()
-    steps, values = ends.steps(), np.full(codes.size, np.nan)
-    if numbers == "drawn":
-        values[known] = within(variable, bins, codes, known)
-    elif steps is None:
-        low, high = np.array(ends.edges)[[codes[known], codes[known] + 1]]
-        values[known] = low + (high - low) / 2
-    else:
-        first, end = np.array(steps)[[codes[known], codes[known] + 1]]
-        unit = 10 ** (bins.decimals or 0)
-        values[known] = (first + (end - first - 1) // 2) / unit  # the float nearest to the decimal number
-    if bins.kind == "date":
-        days = np.where(known, values, 0).astype(np.int64).astype("datetime64[D]").astype("datetime64[s]")
-        return np.where(known, days, np.datetime64("NaT", "s"))
-    whole = steps is not None and not bins.decimals
-    if known.all():
-        return values.astype(np.int64) if whole else values
-    return pd.Series(values).astype("Int64" if whole else "float64")
-
-
-def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
-    """Convert positions of states to categorical columns."""
-    states = {variable: pd.Index(schema.state_names[variable]) for variable in variables}
-    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], states[v]) for v in variables})  # type: ignore[type-var]
-
-
-def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, within: WithinBins) -> pd.DataFrame:
-    """Order the columns of records as in the schemas, and replace names of bins by numbers."""
-    owners, columns = dict[str, Schema](), {}
-    for schema in schemas:
-        for variable in schema.variables:
-            if variable in records:
-                owners.setdefault(variable, schema)
-    for variable, schema in owners.items():
-        if variable in schema.bins and numbers != "states":
-            column, names = records[variable], pd.Index(schema.state_names[variable])
-            if isinstance(column.dtype, pd.CategoricalDtype):
-                codes = np.append(names.get_indexer(column.cat.categories), -1)[column.cat.codes]  # -1 is missing
-            else:
-                codes = names.get_indexer(column)  # type: ignore[arg-type]
-            values = decoded(schema, variable, codes, numbers, within)
-            columns[variable] = pd.Series(getattr(values, "array", values), records.index)
-    return records.assign(**columns)[[*owners, *(v for v in records if v not in owners)]]

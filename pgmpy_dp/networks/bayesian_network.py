@@ -18,8 +18,8 @@ from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.models.fitted import bounds_frame, check_interval, check_target, state_index
-from pgmpy_dp.models.numbers import WithinBins, numbered
 from pgmpy_dp.models.questions import checked_evidence, checked_records
+from pgmpy_dp.models.simulated import WithinBins, numbered
 from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family
 from pgmpy_dp.privacy.guarantee import carry_learned

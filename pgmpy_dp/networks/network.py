@@ -29,8 +29,8 @@ from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model
-from pgmpy_dp.models.numbers import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.models.questions import Question
+from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork, slowly
 from pgmpy_dp.observed.factors import Network, log_linear

@@ -142,6 +142,18 @@ class Bins:
         """Return a mean or quantile as users see it: here, the number."""
         return number
 
+    def numbers(self, column: Any) -> np.ndarray[Any, Any]:
+        """Return the numbers of a pandas column, NaN where it has none.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Bins([0, 18, 65]).numbers(pd.Series([17, None]))
+        array([17., nan])
+        """
+        found: np.ndarray[Any, Any] = column.astype("Float64").to_numpy(dtype=np.float64, na_value=math.nan)
+        return found
+
     @cached_property
     def fine(self) -> Bins | None:
         """The finer bins of the histogram in detail; None if there are no finer ones.

@@ -134,6 +134,12 @@ class DateBins(Bins):
             return written_day(value) if self.format is None else date_format(self.format).day(value, self.edges[0])
         return None if self.format is None else date_format(self.format).of_number(value, self.edges[0])
 
+    def numbers(self, column: Any) -> np.ndarray[Any, Any]:
+        """Return the days since 1970-01-01 of a pandas column of dates, NaN where it has none."""
+        cells = column.astype(object).where(column.notna(), None).tolist()
+        days = [number_of(cell) if isinstance(cell, date) else cell and self.day(cell) for cell in cells]
+        return np.array(days, dtype=np.float64)
+
     @property
     def reads_numbers(self) -> bool:
         """Whether the digits of a number may write a date."""

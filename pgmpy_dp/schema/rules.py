@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +14,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import MIXTURE, SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
+from pgmpy_dp.schema.comparison import Comparison
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
 # Largest number of cells of a rule: it is held as a table over its variables.
@@ -85,6 +83,8 @@ class Allowed:
     variables : iterable of str
     combinations : iterable of tuples of states
         Tuples of states in the order of `variables`.
+    comparison : str, optional
+        What numbers within the states meet, where they are drawn; see `comparing`.
 
     Examples
     --------
@@ -94,8 +94,11 @@ class Allowed:
 
     variables: tuple[str, ...]
     combinations: tuple[tuple[State, ...], ...]
+    comparison: Comparison | None
 
-    def __init__(self, variables: Iterable[str], combinations: Iterable[Iterable[State]]) -> None:
+    def __init__(
+        self, variables: Iterable[str], combinations: Iterable[Iterable[State]], comparison: str | None = None
+    ) -> None:
         names = tuple(checked_name(name) for name in listed(variables, "Allowed: variables"))
         if not names or len(set(names)) < len(names):
             raise SchemaError("Allowed: name at least one variable, and each once.")
@@ -109,6 +112,7 @@ class Allowed:
             )
         object.__setattr__(self, "variables", names)
         object.__setattr__(self, "combinations", tuple(results))
+        object.__setattr__(self, "comparison", None if comparison is None else Comparison.read(comparison, names))
 
     @classmethod
     def comparing(cls, schema: Any, comparison: str) -> Allowed:
@@ -126,8 +130,9 @@ class Allowed:
         Returns
         -------
         Allowed
-            Two bins are allowed if they hold numbers for which the comparison is true; it may be false for others in
-            them. Bins that declare `decimals` hold numbers with this number of decimals alone.
+            Two bins are allowed if they hold numbers for which the comparison is true; numbers are then drawn within
+            them so that it is. Bins hold numbers with their `decimals` alone, and whole ones if none are declared and
+            all edges are whole. To dates, days are added.
 
         Raises
         ------
@@ -141,13 +146,8 @@ class Allowed:
         >>> Allowed.comparing(schema, "built <= crash").combinations[2:]
         (('2000_to_2010', '2000_to_2010'),)
         """
-        low, sign, high, more = _compared(comparison, schema.states)
-        own, others = (_ranges(schema, name) for name in (low, high))
-        moved = {
-            state: (minimum + more, maximum + more, closed) for state, (minimum, maximum, closed) in others.items()
-        }
-        holds = _COMPARISONS[sign]
-        return cls((low, high), [(a, b) for a, left in own.items() for b, right in moved.items() if holds(left, right)])
+        read = Comparison.read(comparison, schema.states)
+        return cls((read.first, read.second), read.combinations(schema), str(read))
 
     def checked(self, states: States, stand_ins: tuple[Mapping[str, State], ...]) -> Allowed:
         """Raise unless the schema declares the variables and states."""
@@ -167,7 +167,8 @@ class Allowed:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as in schema files."""
-        return {"allowed": {"names": list(self.variables), "combinations": [list(c) for c in self.combinations]}}
+        told = {"names": list(self.variables), "combinations": [list(c) for c in self.combinations]}
+        return {"allowed": told | ({"comparison": str(self.comparison)} if self.comparison else {})}
 
 
 @dataclass(frozen=True, init=False)
@@ -418,7 +419,7 @@ def rule_from_dict(stored: Any) -> Rule:
         if kind == "forbidden":
             return Forbidden({part["name"]: part["states"] for part in content})
         if kind == "allowed":
-            return Allowed(content["names"], content["combinations"])
+            return Allowed(content["names"], content["combinations"], content.get("comparison"))
         if kind == "dependency":
             pairs = [(fine, coarse) for fine, coarse in content["states"]]
             return Dependency(content["finer"], content["coarser"], dict(pairs))
@@ -433,59 +434,6 @@ def rule_from_dict(stored: Any) -> Rule:
     raise SchemaError(
         "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as in Schema.save."
     )
-
-
-# The least number, the largest or the end, and whether that end is held. Decimals add up as they are written.
-Range = tuple[Decimal, Decimal, bool]
-
-
-def _at_most(first: Range, second: Range) -> bool:
-    """Whether some number of the first range is at most one of the second."""
-    return first[0] < second[1] or (second[2] and first[0] == second[1])
-
-
-_COMPARISONS: Mapping[str, Callable[[Range, Range], bool]] = {
-    "<=": _at_most,
-    ">=": lambda first, second: _at_most(second, first),
-    "<": lambda first, second: first[0] < second[1],
-    ">": lambda first, second: second[0] < first[1],
-    "=": lambda first, second: _at_most(first, second) and _at_most(second, first),
-}
-_SIGNS = re.compile(r"<=|>=|<|>|=")
-_ADDED = re.compile(r"(.+?)\s*([+-])\s*(\d+(?:\.\d+)?)", re.ASCII)
-
-
-def _compared(comparison: str, states: States) -> tuple[str, str, str, Decimal]:
-    """Read a comparison: two names, the sign between them, and what is added to the second."""
-    for sign in _SIGNS.finditer(comparison):  # a name may hold a sign
-        first, second = comparison[: sign.start()].strip(), comparison[sign.end() :].strip()
-        added = _ADDED.fullmatch(second)
-        for name, more in ((second, Decimal(0)), *([(added[1], Decimal(added[2] + added[3]))] if added else [])):
-            if {first, name} <= {*states} and first != name:
-                return first, sign[0], name, more
-    raise SchemaError(
-        f"{comparison!r} is not a comparison of two variables: write one such as vehicle_year <= accident_year + 1, "
-        "with names that the schema declares."
-    )
-
-
-def _ranges(schema: Any, variable: str) -> dict[State, Range]:
-    """Return the range of each state's numbers."""
-    states, everything = schema.states[variable], (Decimal("-inf"), Decimal("inf"), True)
-    bins = schema.bins.get(variable)
-    if bins is not None:
-        edges = [Decimal(str(edge)) for edge in bins.edges]
-        ranges = [(minimum, maximum, False) for minimum, maximum in pairwise(edges)]
-        if bins.decimals is not None and all(map(math.isfinite, bins.edges)):
-            unit = Decimal(1).scaleb(-bins.decimals)
-            ranges = [(minimum * unit, (after - 1) * unit, True) for minimum, after in pairwise(bins.steps())]
-        ranges[-1] = ranges[-1][0], edges[-1], True
-        return dict.fromkeys(states, everything) | dict(zip(bins.labels, ranges, strict=True))
-    stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
-    numbers = {state: (*2 * (Decimal(str(state)),), True) for state in states if type(state) in (int, float)}
-    if any(state not in numbers and typed(state) not in stand_ins for state in states) or not numbers:
-        raise SchemaError(f"Variable {variable!r} has states that are not numbers: a comparison needs bins or numbers.")
-    return {state: everything if typed(state) in stand_ins else numbers[state] for state in states}
 
 
 def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:

@@ -62,7 +62,7 @@ def test_numbers_are_finite_and_in_their_bins(edges, decimals, noise, open_ends,
     places = np.repeat(np.arange(len(shares)), 50)
     tilts = np.random.default_rng(0).standard_normal(places.size) * 10
     for draw, slopes in ((None, None), (None, tilts), (1, tilts)):
-        numbers = shape.draw(places, slopes, np.random.default_rng(1), draw)
+        numbers = shape.drawing(places, slopes, draw).draw(np.random.default_rng(1))
         assert np.isfinite(numbers).all()
         assert (np.searchsorted(ends, numbers, side="right") - 1 == places).all()
     assert np.isfinite(shape.given(shape.chances[::-1]).means).all()
@@ -170,12 +170,12 @@ def test_heaps_at_lower_edges_are_seen_in_a_finer_histogram_and_allowed_for_with
     assert free.unidentified == numbers.UNSEEN
     assert measured.unidentified is None
     if share == 1:
-        assert np.mean(np.isin(measured.draw(np.full(1000, 4), None, np.random.default_rng(0)), edges)) > 0.95
+        assert np.mean(np.isin(measured.drawing(np.full(1000, 4), None).draw(np.random.default_rng(0)), edges)) > 0.95
 
 
 def test_a_heap_of_numbers_with_decimals_is_drawn_at_its_edge():
     _, measured = detailed((ROW % 3 > 0).astype(float), [0, 0.5, 1.5], 40.0)
-    assert (measured.draw(np.zeros(1000, int), None, np.random.default_rng(0)) == 0.0).all()
+    assert (measured.drawing(np.zeros(1000, int), None).draw(np.random.default_rng(0)) == 0.0).all()
 
 
 def test_a_tail_is_not_longer_than_what_stands_out_of_the_noise():
@@ -215,11 +215,11 @@ def test_noise_in_a_finer_histogram_leaves_the_shape_alone():
     assert np.abs(np.log(ratios)).max() < 0.25
 
 
-def test_leanings_keep_the_shape_of_all_records_together():
+def test_tilts_keep_the_shape_of_all_records_together():
     shape = shape_of(dp.Bins([0, 10, 20, 1000]), (0.5, 0.3, 0.2), 1.0, 10_000.0)
     places = np.full(50_000, 2)
     slopes = np.random.default_rng(0).choice([-1.5, 0.5, 1.0], places.size)
-    leaned, plain = (shape.draw(places, own, np.random.default_rng(1)) for own in (slopes, None))
+    leaned, plain = (shape.drawing(places, own).draw(np.random.default_rng(1)) for own in (slopes, None))
     assert leaned[slopes > 0].mean() > 1.2 * leaned[slopes < 0].mean()
     spread = plain.std() * np.sqrt(2 / places.size)
     assert abs(leaned.mean() - plain.mean()) < 6 * spread  # errs once in 1e8

@@ -11,7 +11,8 @@ import pgmpy_dp as dp
 from experiments.peer_comparisons import example_network
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.trees import factor_graph as engine
-from pgmpy_dp.models.numbers import WithinBins, decoded, shape_of
+from pgmpy_dp.models.numbers import shape_of
+from pgmpy_dp.models.simulated import WithinBins, converted
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
 
@@ -179,15 +180,15 @@ def test_numbers_have_the_decimals_that_bins_say():
     for decimals, bins in ((1, dp.Bins([0, 0.25, 12], decimals=1)), (2, dp.Bins(cuts, decimals=2))):
         schema = dp.Schema.from_dict(dp.Schema({"x": bins}).to_dict())
         codes = np.minimum(places, len(bins.labels) - 1)
-        drawn = decoded(schema, "x", codes, "drawn", within_bins(bins))
+        drawn = converted({"x": (schema, codes)}, "drawn", within_bins(bins))["x"]
         assert (drawn == drawn.round(decimals)).all()
         assert (np.searchsorted(bins.edges, drawn, side="right") - 1 == codes).all()
         possible = {k / 10**decimals for k in range(12 * 10**decimals)}
         assert set(drawn[drawn < 0.3]) == {x for x in possible if x < 0.3}  # one is missing once in e^400 runs
-    middle = decoded(schema, "x", places[::2000], "midpoint", within_bins(bins))
+    middle = converted({"x": (schema, places[::2000])}, "midpoint", within_bins(bins))["x"]
     assert list(middle) == [0.12, 0.27, 6.14]
     schema = dp.Schema({"x": dp.Bins([0, 0.5, 2], decimals=0)})
-    whole = decoded(schema, "x", places[:3000], "midpoint", within_bins(schema.bins["x"]))
+    whole = converted({"x": (schema, places[:3000])}, "midpoint", within_bins(schema.bins["x"]))["x"]
     assert whole.dtype == np.int64
     assert set(whole) == {0, 1}
 

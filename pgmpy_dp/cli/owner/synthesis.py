@@ -252,7 +252,7 @@ def households(
 
 def _require_numbers(schemas: Sequence[Schema], numbers: Any) -> None:
     """Refuse open bins before anything is charged."""
-    from pgmpy_dp.models.numbers import require_numbers
+    from pgmpy_dp.models.simulated import require_numbers
 
     for schema in schemas:
         require_numbers(schema.bins, numbers)

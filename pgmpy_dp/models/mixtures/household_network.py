@@ -27,7 +27,7 @@ from pgmpy_dp.models.mixtures.mixture_network import (
     write_model,
 )
 from pgmpy_dp.models.model import Model, renamed
-from pgmpy_dp.models.numbers import Numbers, WithinBins, decoded
+from pgmpy_dp.models.simulated import Numbers, WithinBins, converted
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -215,10 +215,8 @@ class PrivateHouseholdNetwork(Model):
         within = WithinBins(shapes, generator, fitted.schema.states)
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
-            columns = {schema.key: keys + 1}
-            for position, variable in enumerate(own.variables):
-                columns[variable] = decoded(own, variable, codes[:, position], numbers, within)
-            return pd.DataFrame(columns)
+            places = {variable: (own, codes[:, position]) for position, variable in enumerate(own.variables)}
+            return pd.DataFrame({schema.key: keys + 1} | converted(places, numbers, within))
 
         return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)
 

@@ -38,8 +38,8 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import FEW_STATES, Fitted
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, require_format
 from pgmpy_dp.models.model import Model, renamed
-from pgmpy_dp.models.numbers import Numbers
 from pgmpy_dp.models.questions import Question
+from pgmpy_dp.models.simulated import Numbers
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.release import Guarantee, Release
