@@ -32,6 +32,7 @@ for folder, names in (
         source = HERE.parent / (name if folder == "project" else f"tutorials/{name}")
         target = HERE / folder / name
         content = source.read_bytes().replace(b"(../SECURITY.md)", b"(../project/SECURITY.md)")
+        content = content.replace(b"](docs/", b"](../") if folder == "project" else content
         if not target.exists() or target.read_bytes() != content:
             target.write_bytes(content)
 

@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 import lazy_loader
 
 from pgmpy_dp import _late
+from pgmpy_dp._former import instead
 from pgmpy_dp._names import closest
 
 # The names are listed in __init__.pyi. Each is imported when it is first used: pgmpy alone takes two seconds.
@@ -22,6 +23,8 @@ def __getattr__(name: str) -> object:
     try:
         return _find(name)
     except AttributeError as error:
+        if former := instead(__name__, name):
+            raise AttributeError(f"{error}{former}") from None
         close = closest(name, [*_names, *_find("papers").__all__])
         meant = close if close in _names else f"papers.{close}"
         raise AttributeError(f"{error}{f': did you mean {meant!r}?' if close else ''}") from None

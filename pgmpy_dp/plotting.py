@@ -23,6 +23,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
+from pgmpy_dp._former import instead
 from pgmpy_dp._names import printable
 from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
 from pgmpy_dp.schema import Schema
@@ -369,3 +370,7 @@ def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
 def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
     path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
     return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)
+
+
+def __getattr__(name: str) -> object:
+    raise AttributeError(f"No {__name__} attribute {name}{instead(__name__, name)}")

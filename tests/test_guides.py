@@ -68,9 +68,10 @@ def test_commands_run(path, prepared):
         assert result.exit_code == 0, (call, result.output)
 
 
-@pytest.mark.parametrize(
-    "path", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem
-)
+BESIDE = [ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")]
+
+
+@pytest.mark.parametrize("path", [*PAGES, *BESIDE], ids=lambda path: path.stem)
 def test_links_lead_somewhere(path):
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if link.startswith("http"):

@@ -2,5 +2,14 @@
 
 import lazy_loader
 
+from pgmpy_dp._former import instead
+
 # The names are listed in __init__.pyi: each is imported when it is first used, with the libraries it needs.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _find(name)
+    except AttributeError as error:
+        raise AttributeError(f"{error}{instead(__name__, name)}") from None

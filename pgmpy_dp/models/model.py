@@ -643,5 +643,5 @@ def _bounded_frame(schema: Schema, question: Question, answer: Uncertain, interv
 
 def renamed(before: str, now: str) -> None:
     """Warn the caller's caller about a deprecated name."""
-    text = f"{before} is called {now} now, and the old name goes with the next version."
+    text = f"{before} is called {now} now, and the old name goes with version 2.0."
     warnings.warn(text, DeprecationWarning, stacklevel=3)

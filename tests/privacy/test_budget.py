@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmpy_dp import privacy
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, renyi_curve, rho_for, zcdp_curve, zcdp_limit
 from pgmpy_dp.privacy.budget import PrivacyBudget, PrivacyLoss
@@ -220,11 +219,6 @@ def test_charges_are_either_pure_or_zcdp():
     for wrong in (0.5, Cost("exact", "none", None, private=False), PrivacyBudget(1.0).charge(pure(0.5))):
         with pytest.raises(ValueError, match="takes a Cost with a loss that was not paid before"):
             PrivacyBudget(1.0).charge(wrong)
-
-
-def test_the_former_name_of_a_cost_warns():
-    with pytest.warns(DeprecationWarning, match=r"Cost now"):
-        assert privacy.Charge("table", "laplace", epsilon=0.5) == pure(0.5)
 
 
 def test_repr_is_short():

@@ -26,7 +26,7 @@ from pgmpy_dp.models.mixtures.mixture_network import (
     total_of,
     write_model,
 )
-from pgmpy_dp.models.model import Model, renamed
+from pgmpy_dp.models.model import Model
 from pgmpy_dp.models.simulated import Numbers, WithinBins, converted
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee
@@ -163,7 +163,6 @@ class PrivateHouseholdNetwork(Model):
         numbers: Numbers = "states",
         predicting: str | None = None,
         partial_samples: pd.DataFrame | None = None,
-        n_households: int | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Draw synthetic households and their persons.
 
@@ -175,8 +174,6 @@ class PrivateHouseholdNetwork(Model):
             Not available here; use `households` or `persons` to draw records of a single table with them.
         seed, numbers
             As for every model; see `Model.simulate`.
-        n_households : int, optional
-            Deprecated name of `n_samples`.
 
         Returns
         -------
@@ -191,9 +188,6 @@ class PrivateHouseholdNetwork(Model):
         dependence among three persons beyond their pairs, or between a pair of persons and the household beyond that of
         each person.
         """
-        if n_households is not None:
-            renamed("n_households", "n_samples")
-            n_samples = n_households
         if any(option is not None for option in (evidence, predicting, partial_samples)):
             raise ValueError(
                 "Households and their persons are drawn without evidence, predicting and partial_samples: households "

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pgmpy_dp import _late
@@ -37,9 +36,8 @@ from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import FEW_STATES, Fitted
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, require_format
-from pgmpy_dp.models.model import Model, renamed
+from pgmpy_dp.models.model import Model
 from pgmpy_dp.models.questions import Question
-from pgmpy_dp.models.simulated import Numbers
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.release import Guarantee, Release
@@ -241,6 +239,12 @@ class PrivateMixtureNetwork(Model):
     release_ : NoisyMarginals, NoisyResiduals or InformedMarginals
         The release that the mixture was fitted to, or that `attach_release` attached; bounds require it.
 
+    Notes
+    -----
+    Tables of simulated records are as close to the mixture's as integer counts allow. The records are not independent
+    draws: their mean is closer to the mixture's than the mean of as many independent draws. They do not show how far
+    the mixture is from the original records.
+
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp
@@ -349,42 +353,6 @@ class PrivateMixtureNetwork(Model):
         if not release.guarantee.states(self.guarantee_):
             raise ValueError("The release makes another promise than the network, which was not fitted to it.")
         self._fit = replace(self._fit, guarantee=release.guarantee, releases=(release,))
-
-    def simulate(
-        self,
-        n_samples: int | None = None,
-        *,
-        evidence: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        numbers: Numbers = "states",
-        predicting: str | None = None,
-        partial_samples: pd.DataFrame | None = None,
-        target: str | None = None,
-    ) -> pd.DataFrame:
-        """Draw synthetic records whose tables are as close to the mixture's as integer counts allow.
-
-        Parameters
-        ----------
-        n_samples, evidence, seed, numbers, predicting, partial_samples
-            See `Model.simulate`.
-        target : str, optional
-            Deprecated name of `predicting`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns in the order of the schema.
-
-        Notes
-        -----
-        The records are not independent draws: their mean is closer to the mixture's than the mean of as many
-        independent draws. They do not show how far the mixture is from the original records.
-        """
-        if target is not None:
-            renamed("target", "predicting")
-            predicting = target
-        options: dict[str, Any] = {"predicting": predicting, "partial_samples": partial_samples}
-        return super().simulate(n_samples, evidence=evidence, seed=seed, numbers=numbers, **options)
 
     def to_bayesian_network(self) -> PrivateBayesianNetwork:
         """Convert the mixture to a Bayesian network: the component is a latent root with every block below it.
