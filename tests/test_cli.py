@@ -333,7 +333,7 @@ def test_edges_that_are_written_read_back_as_the_same(tmp_path_factory, names, k
     ("names", "endings"),
     [
         (["a -> b", "c\nd", '"e" -- f'], ["zip", "bif"]),
-        (["\u202eright", "\x1b[2J", "#, | = "], ["json", "xmlbif", "uai"]),
+        (["\u202ea=b", "\x1b[2J=", "#, | = "], ["json", "xmlbif", "uai"]),
     ],
 )
 def test_every_file_that_a_command_writes_is_read_by_those_that_take_its_kind(tmp_path, names, endings):
@@ -479,21 +479,6 @@ def test_schemas_come_from_dictionaries(tmp_path, monkeypatch):
     )
     assert dp.Schema.from_dict(json.loads(run("schema", "b.json", "--json"))) == expected
     assert dp.Schema.from_dict(json.loads(run("schema", "a.json", "--json"))) == expected
-
-
-def test_evidence_with_odd_names_and_types(tmp_path, monkeypatch):
-    from pgmpy.factors.discrete import TabularCPD
-    from pgmpy.models import DiscreteBayesianNetwork
-
-    monkeypatch.chdir(tmp_path)
-    network = DiscreteBayesianNetwork([("a=b", "c")])
-    states = {"a=b": [1, 2], "c": ["x=y", "z"]}
-    network.add_cpds(TabularCPD("a=b", 2, [[0.25], [0.75]], state_names=states))
-    network.add_cpds(TabularCPD("c", 2, [[0.1, 1], [0.9, 0]], ["a=b"], [2], state_names=states))
-    save_network(network, "n.json")
-    answer = json.loads(run("query", "n.json", "--target", "a=b", "--evidence", "c=x=y", "--json"))
-    assert answer["evidence"] == {"c": "x=y"}
-    assert answer["answer"][0] == {"states": {"a=b": 1}, "probability": pytest.approx(0.025 / 0.775)}
 
 
 def test_names_of_others_do_not_reach_the_terminal(tmp_path, monkeypatch):

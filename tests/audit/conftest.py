@@ -80,31 +80,16 @@ def households(records, budget, relation, noise):
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A method of the wall, for one relation.
-
-    Attributes
-    ----------
-    call : callable
-        From a data set and an epsilon (`delta` is delta) to what it releases.
-    times : float
-        Noise of this many times its scale is what the slow audit must catch.
-    trials : int
-        Of the slow audit.
-    quick : int
-        Trials of the quick one, which must catch noise at an eightieth. Fewer than 80 could refute nothing.
-    draws : bool
-        Whether it adds no noise but draws: then the planted bug is an epsilon that is so much larger. Such draws give
-        away less than they may cost; tests/data/test_posterior.py has their exact odds.
-    """
+    """A method of the wall, for one relation."""
 
     name: str
     relation: str
-    call: Callable[[dp.PrivateDataset, float], Any]
+    call: Callable[[dp.PrivateDataset, float], Any]  # from data and an epsilon to what is released
     delta: float = 0.0
-    times: float = 0.7
-    trials: int = 8000
-    quick: int = 120
-    draws: bool = False
+    times: float = 0.7  # noise of this many times its scale is what the slow audit must catch
+    trials: int = 8000  # of the slow audit
+    quick: int = 120  # of the quick one, which must catch noise at an eightieth; fewer than 80 refute nothing
+    draws: bool = False  # adds no noise but draws: the planted bug is a larger epsilon; see data/test_posterior.py
     unit: Mapping[str, Any] = field(default_factory=dict)
     pairs: str = "records"
     schema: dp.Schema = SCHEMA
@@ -304,29 +289,17 @@ def documents(records, budget, relation, noise):
 
 @dataclass(frozen=True)
 class Fit:
-    """An estimator and a network, for data sets of one relation.
-
-    Attributes
-    ----------
-    estimator : callable
-        From an epsilon to a new estimator.
-    network : callable or None
-        From edges to a network; None for estimators that are fitted to the data alone.
-    source : callable
-        From records, a budget, the relation and noise to a data set.
-    draws : bool
-        Whether it adds no noise but draws: then the planted bug is a larger epsilon, not less noise.
-    """
+    """An estimator and a network, for data sets of one relation."""
 
     name: str
     relation: str
     estimator: Callable[[float], Any]
-    network: Callable[[Any], Any] | None = DiscreteBayesianNetwork
+    network: Callable[[Any], Any] | None = DiscreteBayesianNetwork  # from edges; None if there is none
     delta: float = 0.0
     source: Callable[..., Any] = discrete
     edges: tuple[tuple[str, str], ...] = (("v", "w"),)
     pairs: str = "records"
-    draws: bool = False
+    draws: bool = False  # adds no noise but draws
 
     def data(self, records, noise=OPENDP_NOISE, budget=None):
         """A data set of these records."""

@@ -23,23 +23,8 @@ SECRET = "7654321"  # a part of some values, and of nothing else
 TEXTS = ["", " ", "X", "x ", " x", "x\x00", "\x00", "\ufeff", "\ufeffx", "\ud800", "\u2028", "\x0b", "\x1c", "\x85"]
 TEXTS += ["\t", "\\", "\\N", "\\n", "#x", "=1", "'", ";", "é", "e\u0301", "ß", "ж", "x,y", "x\r", "\rx,1\r", 'say "x"']
 TEXTS += [
-    "ınf",
-    "inf",
-    "-inf",
-    "nan",
-    "NaN",
-    "NA",
-    "null",
-    "None",
-    "True",
-    "true",
-    "1_0",
-    "0x1",
-    "٣",
-    "01",
-    "1.0",
-    "+1",
-]
+    "ınf", "inf", "-inf", "nan", "NaN", "NA", "null", "None", "True", "true", "1_0", "0x1", "٣", "01", "1.0", "+1",
+]  # fmt: skip
 TEXTS += ["2024-02-29", "2023-02-29", "1970-01-01 23:59", "2024-03-01T00:00:00Z", "٢024-01-01", "0000-01-01"]
 TEXTS += ["1e400", "-1e-400", "1" * 400, "9" * 5000, "x" * 300, SECRET, f"x{SECRET}"]
 _PIECES, _RANDOM = ["\r", "\r", "\n", "\r\n", '"', ",", ";", "x", "y", "1", " ", "|"], random.Random(0)
@@ -117,27 +102,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Case:
-    """Records, the schema they are read by, and whose they are.
+    """Records, the schema they are read by, and whose they are."""
 
-    Attributes
-    ----------
-    columns : tuple of Column
-        Those of the schema's variables, of the unit, and others.
-    schema : Schema
-    unit : str or None
-    max_rows : int or None
-    weights : str or None
-        A column, of which a record's weight is at most LARGEST.
-    tolerant : bool
-        Whether every variable has states for missing and other values.
-    """
-
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # of the schema's variables, of the unit, and others
     schema: dp.Schema
     unit: str | None
     max_rows: int | None
-    weights: str | None
-    tolerant: bool
+    weights: str | None  # a column, of which a record's weight is at most LARGEST
+    tolerant: bool  # every variable has states for missing and other values
 
     @property
     def size(self) -> int:

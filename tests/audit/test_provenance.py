@@ -180,28 +180,10 @@ def mixture(lab):
 
 
 LEARNED = (
-    states,
-    states_by_list,
-    bins,
-    merged_states,
-    a_rule,
-    agreed,
-    search,
-    search_refitted,
-    search_fitted_to_records,
-    search_planned,
-    graph_of_a_search,
-    changed_graph,
-    first_stage,
-    by_hand_after_a_release,
-    probe,
-    reading,
-    several,
-    attached,
-    united,
-    pooled,
-    mixture,
-)
+    states, states_by_list, bins, merged_states, a_rule, agreed, search, search_refitted, search_fitted_to_records,
+    search_planned, graph_of_a_search, changed_graph, first_stage, by_hand_after_a_release, probe, reading, several,
+    attached, united, pooled, mixture,
+)  # fmt: skip
 
 
 def in_a_file(ending):

@@ -329,30 +329,14 @@ def spark(frame: Any, folder: Path) -> Any:
 
 @dataclass(frozen=True)
 class Form:
-    """A way from drawn columns to a source.
+    """A way from drawn columns to a source."""
 
-    Attributes
-    ----------
-    examples : int
-        Of the quick run, by what one costs.
-    typed : mapping of str to callable
-        From columns to a frame.
-    written : list of callable
-        From a frame and a folder to a source.
-    maximum : int
-        Records of an example.
-    alike : bool
-        Whether all records have the same types: where they may not, they may be refused for it together.
-    kinds : list of str, optional
-        Of the columns; any by default.
-    """
-
-    examples: int
+    examples: int  # of the quick run, by what one costs
     typed: dict[str, Callable[[Columns], Any]]
-    written: list[Callable[[Any, Path], Any]]
-    maximum: int = 8
-    alike: bool = True
-    kinds: list[str] | None = None
+    written: list[Callable[[Any, Path], Any]]  # from a frame and a folder to a source
+    most: int = 8  # records of an example
+    alike: bool = True  # all records have the same types: where they may not, they may be refused for it together
+    kinds: list[str] | None = None  # of the columns
 
 
 ROWS = {"rows": rows}

@@ -393,16 +393,6 @@ def test_no_copies():
             duplicate(plan)
 
 
-def test_a_plan_that_a_fork_copied_takes_no_step(monkeypatch):
-    plan = dataset(RECORDS).plan(2, epsilon=1.0, delta=1e-5, sampling_rate=0.5)
-    monkeypatch.setattr(sums.os, "getpid", lambda: -1)
-    for use in (lambda: plan.noisy_sum(lambda codes: codes, 1.0), lambda: plan.noisy_tables(CLIQUES, SHAPE, 1.0)):
-        with pytest.raises(ValueError, match="forked process"):
-            use()
-    assert plan.steps_left == 2
-    assert not plan._noise.seen[1:]
-
-
 def test_unknown_columns_are_refused_by_the_schema():
     with pytest.raises(SchemaError):
         dataset(RECORDS).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5, variables=[])

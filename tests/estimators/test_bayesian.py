@@ -157,19 +157,6 @@ def test_bad_input_is_refused_before_anything_is_charged(estimator, small):
     assert budget.history == ()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_scikit_learn_conventions(estimator, small):
-    schema, records, edges = small
-    original = estimator(epsilon=1.0, state_names=schema)
-    copy = original.clone()
-    assert copy.get_params() == original.get_params()
-    assert copy.fit(DiscreteBayesianNetwork(edges), records) is copy
-    assert copy.is_fitted
-    assert copy.state_names_ == schema.state_names
-    kept = {name: value for name, value in vars(copy).items() if name != "allocation_"}  # a frame of shares
-    assert {type(value).__name__ for value in kept.values()}.isdisjoint({"DataFrame", "Generator", "PrivateDataset"})
-
-
 def test_exact_counts_are_no_release(small):
     schema, records, edges = small
     counts = dp.exact_marginals(records, schema, [("lung", "site", "smoke")])

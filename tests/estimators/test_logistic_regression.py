@@ -1,17 +1,13 @@
 """Private logistic regression: the limit of no noise, coverage, several classes, the ledger, refusals."""
 
 import math
-import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from noises import NoNoise
 from scipy import stats
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.integer_sums import NoisyMoments
@@ -112,32 +108,6 @@ def test_several_classes():
     assert found == pytest.approx(truth[40_000:], abs=0.15)
     best = (names[truth[40_000:].argmax(axis=1)] == expected).mean()
     assert best - 0.01 < model.score(held, expected) <= best + 0.01
-
-
-def test_accuracy_on_held_out_records():
-    """Within one per cent of the accuracy without privacy; noise as large as the sums would not get there."""
-    X, y = records(10_000, 8)
-    held, truth = records(10_000, 9)
-    model = dp.PrivateLogisticRegression(1.0, 1e-6, bounds=(LOW, HIGH), classes=[0, 1]).fit(X, y)
-    assert model.guarantee_.private
-    assert model.score(held, truth) > LogisticRegression().fit(X, y).score(held, truth) - 0.01
-    assert "delta = 1e-06" in str(model.guarantee_)
-
-
-def test_conventions_of_scikit_learn():
-    X, y = records(600, 3)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = dp.PrivateLogisticRegression(5.0, 1e-3, bounds=(LOW, HIGH), classes=[0, 1], steps=2)
-    assert repr(clone(model)) == repr(model)
-    assert model.fit(frame, y) is model
-    assert (model.n_features_in_, model.feature_names_in_.tolist()) == (3, ["a", "b", "c"])
-    assert model.predict_log_proba(frame) == pytest.approx(np.log(model.predict_proba(frame)))
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["c", "b", "a"]])
-    assert not hasattr(clone(model), "coef_")
-    assert (pickle.loads(pickle.dumps(model)).predict(frame) == model.predict(frame)).all()
-    assert b"PrivateFeatures" not in pickle.dumps(model)
-    assert len(cross_val_score(model, X, y, cv=2, scoring="roc_auc")) == 2
 
 
 def test_noise_alone_gives_the_prior():

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import pgmpy_dp as dp
 from pgmpy_dp import papers
@@ -73,21 +71,6 @@ def test_the_paper_s_epsilon_and_what_holds():
     assert data.budget.spent.epsilon == pytest.approx(lda.guarantee_.epsilon)
     other = dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0).fit(documents(20, 1)[0])
     assert papers.printed_epsilon(other.guarantee_, other.noise_multiplier_, steps=5, sampling_rate=1.0) is None
-
-
-def test_scikit_learn_s_conventions():
-    lda = dp.PrivateLDA(3, 1.0, 1e-6, steps=5, sampling_rate=1.0, document_length=40)
-    before = lda.get_params()
-    counts = documents(100, 1)[0]
-    with pytest.raises(NotFittedError):
-        lda.transform(counts)
-    assert lda.fit(counts) is lda
-    assert lda.get_params() == before
-    assert lda.components_.shape == (3, 12)
-    assert lda.transform(sparse.csc_array(counts)).sum(axis=1) == pytest.approx(np.ones(100))
-    fresh = clone(lda)
-    assert not hasattr(fresh, "components_")
-    assert fresh.get_params() == before
 
 
 @pytest.mark.parametrize(

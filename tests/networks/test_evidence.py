@@ -18,10 +18,6 @@ SCHEMA = dp.Schema(
     missing_values={"job": ["?"], "age": ["-9"]},
 )
 EDGES = [("smoke", "age"), ("job", "smoke"), ("cars", "job")]
-MEANT = [
-    ({"age": 40}, {"age": "40_to_65"}),
-    ({"job": "?", "age": np.float64(17.5)}, {"job": "unstated", "age": "0_to_18"}),
-]
 
 
 @pytest.fixture(scope="module")
@@ -79,32 +75,6 @@ def test_texts_are_read_as_in_files():
         checked_evidence(SCHEMA, {"smoke": "?"})
     with pytest.raises(dp.SchemaError, match=r"Did you mean 'clerk'\?"):
         checked_evidence(SCHEMA, {"job": "clark"})
-
-
-@pytest.mark.parametrize(("given", "meant"), MEANT)
-def test_every_answer_takes_them(network, given, meant):
-    assert (network.query(["smoke"], given).values == network.query(["smoke"], meant).values).all()
-    assert network.map_query(["smoke", "cars"], given) == network.map_query(["smoke", "cars"], meant)
-    for ask in (
-        lambda evidence: network.query(["smoke"], evidence, interval=0.9),
-        lambda evidence: network.expectation({"cars": {0: 0, 1: 1}}, evidence),
-        lambda evidence: network.simulate(50, evidence=evidence, seed=0),
-    ):
-        pd.testing.assert_frame_equal(ask(given), ask(meant))
-    if not isinstance(network, dp.PrivateMixtureNetwork):
-        assert network.map_probability(["smoke"], given) == network.map_probability(["smoke"], meant)
-        one, other = (network.simulate(20, evidence=each, seed=0, data_sets=2) for each in (given, meant))
-        assert all(mine.equals(its) for mine, its in zip(one, other, strict=True))
-
-
-def test_predictions_and_pgmpys_own_records(release):
-    markov, bayesian = (kind(EDGES).fit(release) for kind in (dp.PrivateMarkovNetwork, dp.PrivateBayesianNetwork))
-    rows = pd.DataFrame({"age": [40, 3], "job": ["?", "clerk"]})
-    named = pd.DataFrame({"age": ["40_to_65", "0_to_18"], "job": ["unstated", "clerk"]})
-    lacking = ["smoke", "cars"]
-    pd.testing.assert_frame_equal(markov.predict(rows)[lacking], markov.predict(named)[lacking])
-    drawn = bayesian.simulate(20, evidence={"age": 40}, do={"job": "none"}, seed=0, show_progress=False)
-    assert set(drawn["age"]) == {"40_to_65"}
 
 
 def test_without_a_release_there_are_no_bins(release, tmp_path):
@@ -238,15 +208,6 @@ def test_pgmpys_gibbs_sampler_still_numbers_states(pgmpys, kind):
     states = {"age": "18_to_40", "smoke": "no", "job": "clerk"}
     place = tuple(SCHEMA.states[v].index(states[v]) for v in order)
     assert kernel[place] == pytest.approx(network.query(["cars"], states).values)
-
-
-def test_records_for_the_likelihood_are_read_as_evidence(pgmpys):
-    rows = pd.DataFrame({"age": [40, 3], "job": ["?", "clerk"], "smoke": ["yes", "no"], "cars": [0, 1]})
-    named = rows.assign(age=["40_to_65", "0_to_18"], job=["unstated", "clerk"])
-    exact = np.log([
-        pgmpys["markov"].query(list(named)).get_value(**row) for row in named.to_dict("records")
-    ]).mean()  # fmt: skip
-    assert pgmpys["markov"].log_likelihood(rows) == pytest.approx(exact)
 
 
 def test_a_table_that_is_changed_outside_changes_in_the_network(pgmpys):

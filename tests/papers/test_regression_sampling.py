@@ -1,8 +1,6 @@
 """LinearPosteriorSampler as a pgmpy user meets it."""
 
-import gc
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -148,20 +146,3 @@ def test_whether_draws_take_too_long_is_decided_without_the_records():
             dp.papers.LinearPosteriorSampler(1e8, BOUNDS, 100.0, 1e-3).fit(network(), records)
         outputs.append(str(refusal.value))
     assert len(set(outputs)) == 1
-
-
-def test_nothing_private_hangs_on_a_fit():
-    fitted = sampler(1.0)
-    model = network().fit(people(997, 0), estimator=fitted)
-    for root in (fitted, model, pickle.loads(pickle.dumps(fitted))):
-        seen, queue = set(), [root]
-        while queue:
-            thing = queue.pop()
-            if id(thing) in seen or isinstance(thing, type):
-                continue
-            seen.add(id(thing))
-            assert not isinstance(thing, (dp.PrivateDataset, dp.PrivacyBudget, pd.DataFrame))
-            assert not (isinstance(thing, np.ndarray) and thing.size >= 100)
-            assert not (isinstance(thing, int) and thing == 997)
-            if isinstance(thing, (dict, list, tuple, np.ndarray)) or hasattr(thing, "__dict__"):
-                queue.extend(other for other in gc.get_referents(thing) if not callable(other))

@@ -2,14 +2,12 @@
 
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import expit, log_expit, logsumexp
-from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.estimators.logistic_regression import Gaussian
@@ -120,21 +118,6 @@ def test_the_horseshoe_is_its_integral():
         inverse = quad(lambda z, b=square: math.exp(-z - b / (2 * z)) / z**2, 0, np.inf)[0]
         assert prior.precision[at] == pytest.approx(inverse / mass, rel=1e-5)
     assert (prior.precision[:, 2] == 1.0).all()
-
-
-def test_conventions_of_scikit_learn():
-    X = records(200, 1)
-    model = dp.papers.PrivateSigmoidBeliefNetwork(2, 2.0, 1e-4, steps=2)
-    assert repr(clone(model)) == repr(model)
-    for form in (X, X.astype(bool), pd.DataFrame(X, columns=list("abcdefghij"))):
-        assert model.fit(form) is model
-        assert model.guarantee_.private
-    assert b"PrivateDataset" not in pickle.dumps(model)
-    assert not hasattr(clone(model), "components_")
-    with pytest.raises(ValueError, match="expecting 10 features"):
-        model.transform(X[:, :3])
-    with pytest.raises(ValueError, match="zeros and ones"):
-        model.transform(X + 1)
 
 
 def test_noise_alone_gives_finite_weights():

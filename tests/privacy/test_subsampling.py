@@ -358,17 +358,6 @@ def test_measure_on_a_sample(tmp_path):
     assert nearly_all.scales["a",] == pytest.approx(10.0)
 
 
-def test_sampling_is_refused_where_the_lemma_does_not_hold():
-    records = pd.DataFrame({"a": ["x"], "b": [0]})
-    data = PrivateDataset(records, SCHEMA, PrivacyBudget(1.0), neighbours="replace_one")
-    with pytest.raises(ValueError, match=r"add or remove a record.*leave sampling_rate at 1"):
-        data.measure([("a",)], 0.5, sampling_rate=0.5)
-    gaussian = PrivateDataset(records, SCHEMA, PrivacyBudget(1.0, 1e-6))
-    with pytest.raises(ValueError, match=r"gaussian.*leave sampling_rate at 1"):
-        gaussian.measure([("a",)], 0.5, delta=1e-6, mechanism="gaussian", sampling_rate=0.5)
-    assert data.budget.history == gaussian.budget.history == ()
-
-
 def test_a_guarantee_on_a_sample_is_checked_against_the_noise():
     """At rate 0.1, epsilon 0.1 allows noise of 1 / 0.7187 and no less."""
     guarantee = Guarantee.of(0.1, 0.0, None, "add_remove", "laplace", True, sampling_rate=0.1)

@@ -25,29 +25,11 @@ CODECS = sorted(
 )
 STATEFUL = ["iso2022_jp", "iso2022_jp_1", "iso2022_jp_2004", "iso2022_kr", "hz", "utf_7", "unicode_escape"]
 STATEFUL += [
-    "raw_unicode_escape",
-    "shift_jis",
-    "gbk",
-    "gb18030",
-    "big5",
-    "euc_jp",
-    "johab",
-    "cp932",
-    "punycode",
-    "idna",
-]
+    "raw_unicode_escape", "shift_jis", "gbk", "gb18030", "big5", "euc_jp", "johab", "cp932", "punycode", "idna",
+]  # fmt: skip
 NONE = [
-    "nonsense",
-    None,
-    8,
-    "rot_13",
-    "hex_codec",
-    "base64_codec",
-    "zlib_codec",
-    "uu_codec",
-    "quopri_codec",
-    "undefined",
-]
+    "nonsense", None, 8, "rot_13", "hex_codec", "base64_codec", "zlib_codec", "uu_codec", "quopri_codec", "undefined",
+]  # fmt: skip
 BYTEWISE = ["ascii", "latin_1", "cp1252", "iso8859_15", "mac_arabic", "koi8_r", "cp437", "cp864", "cp037", "cp500"]
 WIDE = ["utf_8", "utf_8_sig", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"]
 OPENED = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}

@@ -108,17 +108,6 @@ def test_times_that_the_engine_converts_are_refused_by_their_type(kind, options,
     assert open_records(tmp_path / "0.parquet", dp.Schema({"w": ["x"]}), ["w"]).size == 1
 
 
-def test_times_of_any_size_are_read(tmp_path):
-    for unit, zone in product(["us", "ns"], [None, "Asia/Tokyo"]):
-        values = [2**62, -(2**62), 0, 1709164800 * 10 ** {"us": 6, "ns": 9}[unit], None]
-        table = pa.table({"v": pa.array(values, pa.timestamp(unit, zone))})
-        pa.parquet.write_table(table, tmp_path / "0.parquet")
-        bins = dp.DateBins(["-inf", "2024-02-29", "2024-03-01", "inf"])
-        schema = dp.Schema({"v": bins}, missing={"v": "none"})
-        data = dp.PrivateDataset(tmp_path / "0.parquet", schema, dp.PrivacyBudget(1e6))
-        assert data.measure([("v",)], 1e6).tables["v",].tolist() == [2, 1, 1, 1]
-
-
 @pytest.mark.parametrize("name", [".part.parquet", "_part.parquet"])
 def test_a_hidden_file_of_a_folder_is_refused_by_name(name, tmp_path):
     """Most programs leave it out, and its records would count beside those of the file it was made for."""
@@ -136,17 +125,6 @@ def test_a_file_with_two_names_in_a_folder_is_refused(link, tmp_path):
     with pytest.raises(dp.SchemaError, match=r": 0\.parquet and b\.parquet are the same file"):
         open_records(tmp_path, SCHEMA, ["v"])
     assert open_records(tmp_path / "b.parquet", SCHEMA, ["v"]).size == 1
-
-
-@pytest.mark.parametrize("max_rows", [None, 1])
-def test_names_that_differ_in_case_alone_are_told_apart_in_each_file(max_rows, tmp_path):
-    """DuckDB finds the columns of later files by the names of the first, whatever their case."""
-    names = {"v": [1] * 3, "u": [7] * 3, "a": [0] * 3, "U": [1, 2, 3], "V": [0] * 3}
-    orders = ["vauUV", "vUuaV", "vauUV", "VvUua"]
-    write(tmp_path, *({name: (pa.int64(), names[name]) for name in order} for order in orders))
-    opened = open_records(tmp_path, SCHEMA, ["v"], Unit("u", max_rows, random_keys))
-    assert opened.size == 1
-    assert opened.counts([("v",)])["v",].tolist() == [0, 1 if max_rows else 12 * (UNIT_WEIGHT // 12), 0, 0]
 
 
 def test_one_file_is_read_into_memory_and_a_folder_is_refused(tmp_path):

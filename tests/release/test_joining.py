@@ -101,12 +101,6 @@ def test_weights_of_units_are_rounded_to_their_parts_alone():
     assert joined.variances["a", "b"] == pytest.approx(1 / sum(precisions), rel=1e-9)
 
 
-def test_simulated_noise_marks_the_join():
-    real, simulated = measured(0.5), measured(0.5, noise=dp.SimulatedNoise(0))
-    assert not (real + simulated).guarantee.private
-    assert not (simulated + real).guarantee.private
-
-
 def test_what_cannot_be_joined_is_refused():
     one = measured(0.5)
     with pytest.raises(ValueError, match="with itself"):

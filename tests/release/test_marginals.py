@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 
-from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy import SimulatedNoise
 from pgmpy_dp.privacy.noise import gaussian_variance, laplace_variance
@@ -90,11 +89,6 @@ def test_tables_are_copied_and_read_only():
 def test_inconsistent_releases_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         release(**changes)
-
-
-def test_unknown_variables_are_schema_errors():
-    with pytest.raises(SchemaError):
-        release(tables={("c",): np.zeros(2, int)}, scales={("c",): 1.0})
 
 
 @pytest.mark.parametrize(

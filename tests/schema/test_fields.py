@@ -45,23 +45,6 @@ def test_table_schema_round_trip(schema):
     assert Schema.from_dict(parse_json(content)) == schema
 
 
-def test_file_round_trip(tmp_path):
-    schema = Schema(
-        {
-            "größe, cm": Bins([-math.inf, 150, 180, math.inf]),
-            "b": [False, True],
-            "c": ["", "a,b", "ж"],
-            "d": [0.5, 1.0],
-        },
-        missing={"c": ""},
-        other={"größe, cm": 'außerhalb, "x"', "d": "sonst"},
-    )
-    schema.save(tmp_path / "schema.json")
-    assert Schema.load(tmp_path / "schema.json") == schema
-    fields = json.loads((tmp_path / "schema.json").read_text(encoding="utf-8"))["fields"]
-    assert [field["type"] for field in fields] == ["number", "boolean", "string", "number"]
-
-
 def test_a_stand_in_of_another_type_stays_out_of_the_column():
     (field,) = Schema({"n": [0, 1]}, missing={"n": "unknown"}).to_dict()["fields"]
     assert field == {"name": "n", "type": "integer", "constraints": {"enum": [0, 1]}, "pgmpy_dp:missing": "unknown"}

@@ -179,18 +179,6 @@ def test_states_of_another_person_are_those_of_a_person(fitted):
         dp.HouseholdMixture(schema=SCHEMA).fit(turned)
 
 
-def test_one_price_for_all(tables):
-    budget = dp.PrivacyBudget(2.0, 1e-6)
-    data = dp.PrivateHouseholds(*tables, SCHEMA, budget, noise=dp.SimulatedNoise(0))
-    estimator = dp.HouseholdMixture(epsilon=0.5, delta=1e-6, components=2, members=1)
-    estimator.fit(data)
-    assert len(budget.history) == 1
-    assert set(estimator.release_.cliques) == set(dp.plan_households(SCHEMA)[0])
-    with pytest.raises(dp.BudgetExceededError):
-        dp.HouseholdMixture(epsilon=2.0, delta=1e-6).fit(data)
-    assert len(budget.history) == 1
-
-
 def test_mistakes_are_refused_before_a_charge(tables, fitted):
     budget = dp.PrivacyBudget(1.0, 1e-6)
     data = dp.PrivateHouseholds(*tables, SCHEMA, budget)

@@ -34,7 +34,6 @@ def made(schema=SCHEMA, total=1000.0, seed=0):
 
 
 NETWORK = made()
-JOINT = NETWORK.marginal(list("abcd"))
 
 
 def test_pgmpy_finds_the_same(tmp_path):
@@ -74,25 +73,6 @@ def test_records_for_a_target_keep_its_triples():
         NETWORK.simulate(10, predicting="e")
 
 
-def test_numbers_come_back_as_numbers():
-    frame = NETWORK.simulate(3000, seed=1, numbers="drawn")
-    labels = NETWORK.simulate(3000, seed=1)["b"]
-    assert str(frame["b"].dtype) == "Int64"
-    assert (frame["b"].isna() == (labels == "none")).all()
-    assert set(frame["b"][labels == "0_to_1"]) == {0}  # a spike with a bin of its own
-    assert set(frame["b"][labels == "1_to_4"]) == {1, 2, 3}
-    middles = NETWORK.simulate(3000, seed=1, numbers="midpoint")["b"]
-    assert set(middles.dropna()) == {0, 2, 6}
-    open_ended = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1, 4, 10, float("inf")])}))
-    tail = open_ended.simulate(3000, seed=1, numbers="drawn")["b"]
-    assert 10 < tail.max() < 1010
-    with pytest.raises(dp.SchemaError, match="open bin"):
-        open_ended.simulate(5, numbers="midpoint")
-    with pytest.raises(ValueError, match="numbers must be"):
-        NETWORK.simulate(5, numbers="mean")
-    assert list(frame["d"].cat.categories) == ["n", "m", "o"]
-
-
 def test_numbers_beyond_whole_floats_are_no_whole_numbers():
     """They would not fit 64 bits."""
     network = made(dp.Schema({**dict(SCHEMA.states), "b": dp.Bins([0, 1e19, 2e19, 3e19, 4e19])}))
@@ -100,16 +80,6 @@ def test_numbers_beyond_whole_floats_are_no_whole_numbers():
         drawn = network.simulate(500, seed=0, numbers=numbers)["b"]
         assert drawn.between(0, 4e19).all()
         assert drawn.max() > 3e19
-
-
-def test_it_goes_into_a_file_and_back(tmp_path):
-    path = tmp_path / "mixture.json"
-    NETWORK.save(path)
-    again = dp.PrivateMixtureNetwork.load(path)
-    assert (again.marginal(list("abcd")) == JOINT).all()
-    assert (again.schema_, again.guarantee_, again.total_) == (SCHEMA, GUARANTEE, 1000.0)
-    again.save(tmp_path / "again.json")
-    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
 
 
 @pytest.mark.parametrize(

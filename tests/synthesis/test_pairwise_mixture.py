@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare
@@ -169,18 +168,6 @@ def test_pairs_of_records_come_back(frame, fitted):
     assert fitted.network_.total_ == pytest.approx(4000, rel=0.01)
 
 
-@pytest.mark.parametrize("stages", [1, 2])
-def test_all_is_charged_at_once(frame, stages):
-    budget = dp.PrivacyBudget(1.0, 1e-6)
-    data = dp.PrivateDataset(frame, SCHEMA, budget, "replace_one")
-    estimator = dp.PairwiseMixture(0.4, 1e-7, stages=stages, **SMALL).fit(data)
-    (charge,) = budget.history
-    assert (charge.label, float(charge.epsilon), float(charge.delta)) == ("measure all pairs", 0.4, 1e-7)
-    assert (estimator.guarantee_.epsilon, estimator.guarantee_.delta) == (0.4, 1e-7)
-    assert estimator.guarantee_ == estimator.network_.guarantee_
-    assert estimator.network_.total_ == 4000
-
-
 def test_a_release_is_fitted_for_nothing_and_alike(fitted):
     again = dp.PairwiseMixture(**SMALL).fit(fitted.release_)
     assert (again.network_.marginal(["a", "b", "c"]) == fitted.network_.marginal(["a", "b", "c"])).all()
@@ -307,17 +294,6 @@ def test_triples_that_are_too_large_are_left_out_and_few_are_not_worth_it():
     assert not any({"e", "f"} <= set(triple) for triple in held)
 
 
-def test_larger_tables_of_a_release_are_used(frame):
-    """Three variables of which every pair is independent: only the table of all three tells."""
-    draw = np.random.default_rng(1)
-    a, b = draw.integers(2, size=(2, 4000))
-    parity = pd.DataFrame({"a": a, "b": b, "c": a ^ b})
-    schema = dp.Schema({variable: [0, 1] for variable in "abc"})
-    data = dp.PrivateDataset(parity, schema, dp.PrivacyBudget(5.0))
-    network = dp.PairwiseMixture(**SMALL).fit(data.measure([("a", "b", "c")], 5.0)).network_
-    assert network.query(["c"], {"a": 1, "b": 1}).get_value(c=0) > 0.8
-
-
 def test_rows_of_a_person_count_together(frame):
     persons = frame.assign(person=np.arange(len(frame)) // 2)
     for rows in (1, 2, None):
@@ -325,12 +301,6 @@ def test_rows_of_a_person_count_together(frame):
         data = dp.PrivateDataset(persons, SCHEMA, budget, unit="person", max_rows=rows)
         assert dp.PairwiseMixture(5.0, 1e-6, **SMALL).fit(data).guarantee_.unit == "person"
         assert isinstance(budget.history[0].loss, Approx)  # one block
-
-
-def test_pure_epsilon_works(frame):
-    estimator = dp.PairwiseMixture(20.0, state_names=SCHEMA, mechanism="laplace", **SMALL).fit(frame)
-    assert (estimator.guarantee_.mechanism, estimator.guarantee_.delta) == ("laplace", 0.0)
-    assert estimator.network_.query(["b"], {"a": "y"}).get_value(b="y") > 0.7
 
 
 @pytest.mark.parametrize(
@@ -349,12 +319,6 @@ def test_what_cannot_be_is_refused_unpaid(frame, options, said):
     with pytest.raises(ValueError, match=said):
         dp.PairwiseMixture(**options).fit(dp.PrivateDataset(frame, SCHEMA, budget))
     assert not budget.history
-
-
-def test_it_keeps_scikit_learns_rules():
-    estimator = dp.PairwiseMixture(1.0, 1e-6, components=7)
-    assert clone(estimator).get_params() == estimator.get_params()
-    assert repr(estimator) == "PairwiseMixture(epsilon=1.0, delta=1e-06, components=7)"
 
 
 def test_wanted_pairs_get_more_of_the_same_whole():

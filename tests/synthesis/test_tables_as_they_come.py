@@ -98,21 +98,8 @@ def files(tmp_path_factory):
         merged = dp.merge_rare_states(dp.NoisyMarginals.load("jobs.zip"), "job", "job group")
         schema = dp.Schema.load("found.json").join(merged)
         schema.save("schema.json")
-        run(
-            "synthesize",
-            *paid,
-            "schema.json",
-            "--epsilon",
-            20,
-            "--delta",
-            1e-6,
-            "--out",
-            "synthetic.csv",
-            "--seed",
-            0,
-            "--stages",
-            1,
-        )
+        spent = ("--epsilon", 20, "--delta", 1e-6, "--stages", 1, "--seed", 0)
+        run("synthesize", *paid, "schema.json", *spent, "--out", "synthetic.csv")
         with open("synthetic.csv", encoding="latin-1", newline="") as file:
             header, *rows = csv.reader(file, delimiter=";")
         yield header, [dict(zip(header, row, strict=True)) for row in rows], schema, folder / "synthetic.csv"
