@@ -23,7 +23,7 @@ class Failing:
     def fail(self, *_):
         raise MemoryError
 
-    discrete_laplace = discrete_gaussian = minimum = exponential_mechanism = below = coins = choose = fail
+    discrete_laplace = discrete_gaussian = permute_and_flip = exponential_mechanism = below = coins = choose = fail
     keys = staticmethod(OPENDP_NOISE.keys)
 
 
@@ -31,7 +31,7 @@ class Unused(Failing):
     def fail(self, *_):
         raise AssertionError("drawn without a charge")
 
-    discrete_laplace = discrete_gaussian = minimum = exponential_mechanism = below = coins = choose = fail
+    discrete_laplace = discrete_gaussian = permute_and_flip = exponential_mechanism = below = coins = choose = fail
 
 
 def test_a_failure_after_the_charge_stays_charged(mechanism):

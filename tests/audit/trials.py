@@ -37,7 +37,7 @@ class Noise:
         return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
 
     def permute_and_flip(self, scores, scale):
-        return OPENDP_NOISE.minimum(scores, self.times * scale)
+        return OPENDP_NOISE.permute_and_flip(scores, self.times * scale)
 
     def exponential_mechanism(self, scores, scale):
         return OPENDP_NOISE.exponential_mechanism(scores, self.times * scale)

@@ -58,7 +58,7 @@ def test_draws_are_those_of_permute_and_flip():
     # A false alarm has probability 1e-6 each; at the doubled scale the test must fail.
     scores = np.array([5, 0, 3, 9], dtype=np.int64)
     simulated = SimulatedNoise(0)
-    for draw in (OPENDP_NOISE.least, simulated.least):
+    for draw in (OPENDP_NOISE.permute_and_flip, simulated.permute_and_flip):
         found = np.bincount([draw(scores, 4.0) for _ in range(3000)], minlength=4)
         assert chisquare(found, 3000 * as_stated(scores, 4.0)).pvalue > 1e-6
         assert chisquare(found, 3000 * as_stated(scores, 8.0)).pvalue < 1e-6
@@ -80,13 +80,13 @@ def test_permute_and_flip_keeps_its_epsilon():
 @pytest.mark.parametrize("bad", [np.array([1.0]), np.zeros(0, dtype=np.int64), np.zeros((1, 1), dtype=np.int64), [1]])
 def test_wrong_scores_are_refused(bad):
     with pytest.raises(ValueError, match="scores"):
-        OPENDP_NOISE.least(bad, 1.0)
+        OPENDP_NOISE.permute_and_flip(bad, 1.0)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_wrong_scales_are_refused(scale):
     with pytest.raises(ValueError, match="scale"):
-        OPENDP_NOISE.least(np.array([1, 2]), scale)
+        OPENDP_NOISE.permute_and_flip(np.array([1, 2]), scale)
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "person", "max_rows": 3}, {"unit": "person"}])

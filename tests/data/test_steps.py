@@ -46,7 +46,7 @@ class Recording(dp.SimulatedNoise):
 
     def permute_and_flip(self, scores, scale):
         self.scales.append(("choice", scale))
-        return super().minimum(scores, scale)
+        return super().permute_and_flip(scores, scale)
 
 
 def anything(chosen):
