@@ -82,6 +82,7 @@ def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed
         content["errors"] = {
             "width": float(stats.t.ppf((1 + interval) / 2, len(draws.refits))),
             "noise": [draws.noise[variable] for variable in mixture.variables],
+            "missing": draws.missing,
             "members": [(number * each, (number + 1) * each) for number in range(draws.fit.size)],
             "refits": [_content(refit, packed, exactly=False) for refit in draws.refits],
             "records": [

@@ -125,7 +125,7 @@ class Mixture {
 
 // Answers of a mixture with bounds, from refits to simulated releases (`inference/mixtures/refits.py`).
 
-const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, LEAST_VARIANCE_KEPT = 0.25;
+const STRENGTH = 4, STARTS = 0.5, DEPENDENT = 2, MIN_VARIANCE_KEPT = 0.25, MIN_SHARE = 1e-6;
 const around = (value, half) => ({ value, lower: value - half, upper: value + half });
 const added = (parts) => parts.reduce((one, other) => one.map((own, s) => own + other[s]));
 
@@ -216,11 +216,13 @@ class MixtureEngine {
     let found = one.map((v, s) => Math.max(v, other[s]));
     if (answers.some((at) => at.given.size > 1)) {
       const starts = variance(members, members.length - 1);
-      found = found.map((v, s) => Math.max(v - (1 - STARTS) * starts[s], LEAST_VARIANCE_KEPT * v));
+      found = found.map((v, s) => Math.max(v - (1 - STARTS) * starts[s], MIN_VARIANCE_KEPT * v));
     }
     answers.forEach(({ given, records }, n) => {
-      const beyond = DEPENDENT * this.beyondPairs(given) / Math.max(records, 1);
-      found = found.map((v, s) => v + beyond * owns[n][s]);
+      const shares = [...given].map(([v, s]) => this.alone[v][s]);
+      const hidden = this.missing * sumOf(shares.map((share) => (1 - share) / Math.max(share, MIN_SHARE)));
+      const more = DEPENDENT * this.beyondPairs(given) / Math.max(records, 1) + hidden;
+      found = found.map((v, s) => v + more * owns[n][s]);
     });
     return found.map(Math.sqrt);
   }

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,3 +74,27 @@ def test_records_beyond_the_limit_are_drawn_to_the_mixture(monkeypatch, of_recor
         deviations.append(draws.predict(["b"], {}, of_records=of_records).deviations)
     all_records, few = np.square(deviations).sum(axis=1)
     assert 1 / 4 < few / all_records < 4
+
+
+@pytest.mark.parametrize(("noise", "lower", "upper"), [(0.05, 0.0, 0.004), (0.4, 0.02, 0.12)])
+def test_dependence_that_noise_hides_is_missing_from_the_fit(noise, lower, upper):
+    """All pairs of ten variables have a squared correlation of .04, with noise of standard deviation `noise`.
+
+    The refits of a fit without dependence do not show that it lacks it.
+    """
+    draw, total = np.random.default_rng(0), 10_000
+    common = draw.random(total) < 0.5
+    columns = [np.where(draw.random(total) < 0.2**0.5, common, draw.random(total) < 0.5) for _ in range(10)]
+    tables = []
+    for one, other in itertools.combinations(range(10), 2):
+        counts = np.bincount(2 * columns[one] + columns[other], minlength=4).reshape(2, 2)
+        noisy = counts + noise * total / 4 * draw.standard_normal((2, 2))
+        tables.append(([str(one), str(other)], noisy, noise * total / 4))
+    fit = fit_mixture({str(number): 2 for number in range(10)}, tables, generator=np.random.default_rng(0))
+    draws = draw_refits(fit, tables, generator=np.random.default_rng(1))
+    assert lower <= draws.missing <= upper
+    question = ["0"], {"1": 1}
+    without = replace(draws, missing=0.0).predict(*question, of_records=False)
+    added = draws.predict(*question, of_records=False).deviations ** 2 - without.deviations**2
+    share = fit.mixture.marginal(["1"])[1]
+    assert added == pytest.approx(draws.missing * np.prod(without.values) * (1 - share) / share)
