@@ -974,9 +974,9 @@ def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess(tmp_path, monkeypatch
     pd.DataFrame({"wage": wages, "age": ages}).to_csv("records.csv", index=False)
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 5, "--delta", 1e-6, "--no-ledger"]
     said = run(*call, "--out", "synthetic.csv", "--release", "release.zip", "--numbers", "drawn")
-    assert "hardly tells the mean of wage: how far a wide bin reaches is mostly a guess" in said
+    assert "hardly identifies the mean of wage: how far a wide bin reaches is mostly an assumption" in said
     run("report", "release.zip", "--out", "report.html")
-    assert Path("report.html").read_text().count("is mostly a guess") == 1
+    assert Path("report.html").read_text().count("is mostly an assumption") == 1
 
 
 def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):

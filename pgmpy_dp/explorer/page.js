@@ -38,7 +38,7 @@ class Card {
     const form = dates && new DateForm(dates, edges[0]);
     const shown = form ? (x) => form.written(x) : kind === 'date' ? day : rounded;
     Object.assign(this, { name, states, shown }, copied('card-template'));
-    this.guess.textContent = shape?.guess ? ` The release hardly tells it: ${shape.guess}.` : '';
+    this.guess.textContent = shape?.guess ? ` The release hardly identifies it: ${shape.guess}.` : '';
     this.list.ariaLabel = visible(name);
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));

@@ -153,7 +153,7 @@ class Model {
     if (interval !== null && interval !== 0.9) throw new Error('This page has bounds for interval 0.9 only.');
     if (!['population', 'records'].includes(target)) throw new Error("target is 'population' or 'records'.");
     const at = this.ask(this.given(evidence), interval !== null, target === 'records', stream);
-    if (at === null) throw new Error('The evidence has probability zero in the model: leave a part of it out.');
+    if (at === null) throw new Error('The evidence has probability zero in the model: remove some of it.');
     return at;
   }
 

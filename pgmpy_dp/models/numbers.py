@@ -32,7 +32,7 @@ _NORMAL = (np.pi / 2) ** 0.5
 _RAKES = 3  # rounds in which the densities of all records are scaled to sum to the shape
 _MIN = 1e-12
 UNSEEN = "where numbers are within bins was not measured finely enough"
-GUESSED = "how far a wide bin reaches is mostly a guess"
+GUESSED = "how far a wide bin reaches is mostly an assumption"
 
 Places = NDArray[np.integer[Any]]
 

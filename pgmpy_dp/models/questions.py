@@ -179,7 +179,7 @@ class Question:
 
 def impossible(given: Mapping[str, Any]) -> ValueError:
     """Build the error that evidence, named by its states, has probability zero."""
-    return ValueError(f"The evidence {dict(given)} has probability zero in the network: leave a part of it out.")
+    return ValueError(f"The evidence {dict(given)} has probability zero in the network: remove some of it.")
 
 
 def listed_names(variables: Sequence[str]) -> Sequence[str]:

@@ -557,7 +557,7 @@ class PrivateNetwork(Model):
         guarantee = getattr(estimator, "guarantee_", NO_GUARANTEE)
         if guarantee is NO_GUARANTEE:
             warnings.warn(
-                f"NOT PRIVATE: {type(estimator).__name__} promises nothing for the records, and the network may tell "
+                f"NOT PRIVATE: {type(estimator).__name__} gives no privacy guarantee, and the network may tell "
                 "all of them. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
                 stacklevel=callers_level(),
             )

@@ -25,7 +25,7 @@ DAY = 86_400
 
 PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": DAY, "ms": DAY * 10**3, "us": DAY * 10**6, "ns": DAY * 10**9}
 PER_DAY |= {"ps": DAY * 10**12, "fs": DAY * 10**15, "as": DAY * 10**18}
-"""Units in which numpy counts times, as so many a day."""
+"""Units in which numpy counts times, in multiples of a day."""
 
 MISSING, UNDECLARED = -2, -1
 """Positions of empty cells, and of those with a value that the schema does not declare."""

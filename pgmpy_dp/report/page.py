@@ -262,7 +262,7 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
     mean, low, middle, high = map(bins.written, [shape.mean, *shape.quantiles([0.1, 0.5, 0.9]).tolist()])
     text = f"Mean about {mean}, median {middle}, 10 to 90 %: {low} to {high}."
     why = shape.unidentified
-    return text if why is None else f"{text} The mean is hardly told: {why}."
+    return text if why is None else f"{text} The release hardly identifies the mean: {why}."
 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:

@@ -186,7 +186,7 @@ def unidentified_means(model: Any) -> list[str]:
     variables: dict[str, list[str]] = {}
     for name, why in model.unidentified_means().items():
         variables.setdefault(why, []).append(name)
-    text = "Caution: the release hardly tells the mean of {}: {}. More edges there tell it."
+    text = "Caution: the release hardly identifies the mean of {}: {}. More edges there would."
     return [text.format(", ".join(names), why) for why, names in variables.items()]
 
 
