@@ -90,7 +90,6 @@ def test_no_record_breaks_a_chain_of_comparisons(declared, signs, seed):
         assert (frame[name].isna() == (codes[:, place] == len(bins[name].labels))).all()
 
 
-@pytest.mark.full
 def test_a_pair_in_one_bin_has_the_distribution_given_the_rule():
     """Independent uniform numbers in one bin, given that one is at most the other, have means at thirds."""
     schema = dp.Schema({"a": dp.Bins([0, 300]), "b": dp.Bins([0, 300])})
