@@ -71,8 +71,9 @@ class Model(ABC):
         ----------
         variables : sequence of str
         evidence : mapping of variable to state, optional
-            A number means the bin that contains it, as in ``{"age": 40}``, and a text among the `missing_values` of the
-            records' schema means the state for missing values. Networks take bins and these texts from their release.
+            A number means the bin that contains it, as in ``{"age": 40}``. None, NaN, or a text among the
+            `missing_values` of the records' schema means the state for missing values. Networks take bins and these
+            texts from their release.
         interval : float in (0, 1), optional
             The probability that the bounds contain the truth, such as 0.9; by default no bounds are computed.
         target : {"population", "records"}
@@ -441,6 +442,7 @@ class Model(ABC):
             numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
             `pgmpy_dp.models.numbers`. An open bin has a tail. Numbers between integer edges are integers. They meet the
             comparisons that rules state; where the bins of several admit no such numbers, some lie beyond their bin.
+            States that are numbers or Booleans become columns of these.
         predicting : str, optional
             A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
             networks draw independent records, which preserve all tables up to chance.

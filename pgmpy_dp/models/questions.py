@@ -20,11 +20,12 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.distribution import Distribution, ImpossibleEvidenceError, Positions
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import shown
-from pgmpy_dp.records.cells import MISSING, UNDECLARED, Reader, key
+from pgmpy_dp.records.cells import EMPTY, MISSING, UNDECLARED, Reader, key
 from pgmpy_dp.records.columns import decoded, positions, read_columns, settled, with_derived
 from pgmpy_dp.records.frames import column_at, column_names
 from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.schema import Schema, State
+from pgmpy_dp.schema.states import is_listable
 
 Codes = NDArray[np.intp]
 
@@ -194,16 +195,18 @@ def checked_evidence(
 ) -> dict[str, Any]:
     """Convert evidence to states.
 
-    A value that is not a state is read like a cell of the records: a number means the bin that contains it, and one of
-    the variable's `missing_values` means the state for missing values. The state for other values must be given by its
-    name; otherwise every misspelt state would mean it.
+    A value that is not a state is read like a cell of the records: a number means the bin that contains it, and None,
+    NaN or one of the variable's `missing_values` means the state for missing values. The state for other values must
+    be given by its name; otherwise every misspelt state would mean it.
     """
     if not isinstance(evidence, Mapping | None):
         raise TypeError(f'evidence must be a dict such as {{"smoke": "yes"}}, got {shown(evidence)}.')
     given = dict(evidence or {})
     for variable, value in given.items():
         schema.require([(variable,)])
-        if value not in schema.states[variable]:
+        if is_listable(value) or isinstance(value, set | frozenset | dict):
+            raise SchemaError(f"Evidence has one state each, and {variable!r} several: ask once for each of them.")
+        if key(value) == EMPTY or value not in schema.states[variable]:
             given[variable] = _read(reading_schema(schema, declared, variable), variable, value)
     return given
 
@@ -289,8 +292,13 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
     """Convert a value of the records to its state."""
     reader = Reader.of(schema, variable)
     position: int | None = reader.text_position(value) if isinstance(value, str) else reader.position(value)
-    if position == MISSING and value in reader.missing_values:
+    if position == MISSING:
         position, _ = reader.stand_ins
+        if position is None:
+            raise SchemaError(
+                f"Variable {variable!r} has no state for missing values, as {value!r} is: it has "
+                f"{', '.join(map(repr, reader.states))}."
+            )
     if position is None or position < 0:
         raise SchemaError(
             f"Variable {variable!r} has no state {value!r}; it has {', '.join(map(repr, reader.states))}."

@@ -15,6 +15,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.comparisons import ComparedNumbers, compared, meeting, names_of
 from pgmpy_dp.models.numbers import Drawing, Shape, require_scale
 from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema.states import alike, typed
 
 Numbers = Literal["states", "drawn", "midpoint"]
 
@@ -105,7 +106,7 @@ def converted(
 def _column(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers, drawn: Vector | None) -> Any:
     bins = schema.bins.get(variable)
     if bins is None or numbers == "states":
-        return pd.Categorical.from_codes(codes, pd.Index(schema.state_names[variable]))
+        return (labels if numbers == "states" else _states)(codes, schema, variable)
     known, ends = _in_bins(bins, codes), bins.closed()
     steps, values = ends.steps(), np.full(codes.size, np.nan) if drawn is None else drawn
     if drawn is not None:
@@ -126,10 +127,27 @@ def _column(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
     return pd.Series(values).astype("Int64" if whole else "float64")
 
 
+def _states(codes: NDArray[Any], schema: Schema, variable: str) -> Any:
+    """Convert a column of positions to whole numbers, numbers or Booleans, if all states but the missing one are."""
+    missing = schema.missing.get(variable)
+    states = [None if missing is not None and typed(s) == typed(missing) else s for s in schema.states[variable]]
+    kinds = {type(state) for state in states if state is not None}
+    lacking = (codes < 0) | np.array([state is None for state in states])[codes]
+    for kind, dtype, optional in ((bool, "bool", "boolean"), (int, "int64", "Int64"), (float, "float64", "float64")):
+        if kinds == {kind}:
+            values = pd.Series(states, dtype=optional).take(codes).mask(lacking)
+            return values.array.astype(optional if lacking.any() else dtype)
+    return labels(codes, schema, variable)
+
+
+def labels(codes: NDArray[Any], schema: Schema, variable: str) -> Any:
+    """Convert a column of positions to states, in their declared order."""
+    return pd.Categorical.from_codes(codes, pd.Index(alike(schema.states[variable])))
+
+
 def labelled(codes: Mapping[str, NDArray[Any]], schema: Schema, variables: Sequence[str]) -> pd.DataFrame:
     """Convert positions of states to categorical columns."""
-    states = {variable: pd.Index(schema.state_names[variable]) for variable in variables}
-    return pd.DataFrame({v: pd.Categorical.from_codes(codes[v], states[v]) for v in variables})  # type: ignore[type-var]
+    return pd.DataFrame({v: labels(codes[v], schema, v) for v in variables})
 
 
 def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers, within: WithinBins) -> pd.DataFrame:
@@ -141,7 +159,7 @@ def numbered(records: pd.DataFrame, schemas: Iterable[Schema], numbers: Numbers,
                 owners.setdefault(variable, schema)
     placed = dict[str, tuple[Schema, NDArray[Any]]]()
     for variable, schema in owners.items() if numbers != "states" else ():
-        column, names = records[variable], pd.Index(schema.state_names[variable])
+        column, names = records[variable], pd.Index(alike(schema.states[variable]))
         if isinstance(column.dtype, pd.CategoricalDtype):
             codes = np.append(names.get_indexer(column.cat.categories), -1)[column.cat.codes]  # -1 is missing
         else:

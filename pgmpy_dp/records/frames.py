@@ -32,6 +32,7 @@ from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
 from pgmpy_dp.records.units import no_ids
 from pgmpy_dp.records.values import ValueNumbers
 from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema.states import alike
 
 STEPS = 2**16
 """Grid steps from the middle of a variable's bounds to either bound."""
@@ -54,8 +55,13 @@ def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Co
 def labelled(records: Any, schema: Schema) -> Schema:
     """Read binned variables by the labels of their bins if a frame holds categories, as synthetic records do."""
     kinds = dict(records.dtypes) if isinstance(records, pd.DataFrame) else {}
-    labels = {v: states for v, states in schema.states.items() if isinstance(kinds.get(v), pd.CategoricalDtype)}
-    return schema.replace(variables={**schema.declared, **labels}, bounds={}, rules=())
+    labels = {v: alike(states) for v, states in schema.states.items() if isinstance(kinds.get(v), pd.CategoricalDtype)}
+    stand_ins = [
+        {v: labels[v][schema.states[v].index(state)] if v in labels else state for v, state in role.items()}
+        for role in (schema.missing, schema.other)
+    ]
+    declared = {"variables": {**schema.declared, **labels}, "missing": stand_ins[0], "other": stand_ins[1]}
+    return schema.replace(**declared, bounds={}, rules=())
 
 
 def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:

@@ -98,6 +98,13 @@ def in_order(states: tuple[State, ...]) -> bool:
     return bool(alike) and all(low < high for low, high in pairwise(states))  # type: ignore[operator]
 
 
+def alike(states: tuple[State, ...]) -> list[State]:
+    """Return states as frames hold them, in one type: as texts if some are texts and others are not."""
+    texts = list(map(str, states))
+    mixed = len({isinstance(state, str) for state in states}) > 1 and len({*texts}) == len(states)
+    return list(texts) if mixed else list(states)
+
+
 def is_text(value: str) -> bool:
     try:
         value.encode("utf-8")

@@ -14,6 +14,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
 from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import Release
+from pgmpy_dp.schema.states import alike
 from pgmpy_dp.structure.search import DrawnRecords, penalty, positions
 
 _RECORDS = 200_000
@@ -84,8 +85,8 @@ class NoisyScore(BaseStructureScore):
             raise ValueError("pooled says how a union is fitted, and this network is fitted: leave it out.")
         else:
             schema = source.schema_
-        rows = {variable: [states[0], states[-1]] for variable, states in schema.states.items()}
-        super().__init__(pd.DataFrame(rows), {variable: list(states) for variable, states in schema.states.items()})
+        states = {variable: alike(states) for variable, states in schema.states.items()}
+        super().__init__(pd.DataFrame({variable: [own[0], own[-1]] for variable, own in states.items()}), states)
 
     def _local_score(self, variable: str, parents: tuple[str, ...]) -> float:
         position = {name: number for number, name in enumerate(self.data.columns)}

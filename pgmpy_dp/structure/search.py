@@ -29,6 +29,7 @@ from pgmpy_dp.observed.reading import maximal, observe
 from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema.states import alike
 from pgmpy_dp.structure.climbing import Knowledge, Parents, climb, reachable
 
 
@@ -85,7 +86,7 @@ _AT_ONCE = 4096  # records counted at a time
 
 def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
     """Return the state indices of records drawn from a network, with one column per variable."""
-    columns = [pd.Categorical(records[v], categories=list(schema.states[v])).codes for v in schema.variables]
+    columns = [pd.Categorical(records[v], categories=alike(schema.states[v])).codes for v in schema.variables]
     return np.stack(columns, axis=1).astype(np.int64)
 
 

@@ -41,8 +41,8 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     if schema.csv.decimal != ".":  # pandas writes the mark of columns of floats alone
         for variable, column in records.items():
             if isinstance(column.dtype, pd.CategoricalDtype):
-                marked = {n: str(n).replace(".", ",") for n in column.cat.categories if isinstance(n, float)}
-                records[variable] = column.cat.rename_categories(marked)
+                marked = {str(n): str(n).replace(".", ",") for n in schema.states[variable] if isinstance(n, float)}
+                records[variable] = column.cat.rename_categories([marked.get(str(n), n) for n in column.cat.categories])
     if spreadsheet:
         records = records.rename(columns=guarded)
         for variable, column in records.items():
@@ -84,12 +84,14 @@ def _with_missing_values(records: Any, schema: Schema) -> Any:
 
     columns = {}
     for variable, stand_in in schema.missing.items():
-        said = schema.missing_values.get(variable, ("",) if _of_numbers(schema, variable, stand_in) else ())
-        if variable in records and said:
-            column, text = records[variable], said[0]
+        blank = variable in schema.bins or _of_numbers(schema, variable, stand_in)
+        text = str(schema.missing_values.get(variable, ("" if blank else stand_in,))[0])
+        if variable in records:
+            column = records[variable]
             if hasattr(column, "cat"):
-                columns[variable] = column.cat.rename_categories({stand_in: text})
-            elif text:  # numbers within bins
+                names = {own: text for own in column.cat.categories if str(own) == str(stand_in)}
+                columns[variable] = column.cat.rename_categories(names)
+            elif text:
                 mark = schema.csv.decimal if pd.api.types.is_float_dtype(column.dtype) else "."
                 numbers = column.astype(str).str.replace(".", mark, regex=False)
                 columns[variable] = numbers.where(column.notna(), text)
