@@ -468,8 +468,8 @@ def sample(
     records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
     notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
     records = records[[variable for variable in declared.variables if variable in records]]
-    states = {v: column.cat.categories for v, column in records.items() if hasattr(column, "cat")}
-    mixed = [v for v, categories in states.items() if len(set(map(type, categories))) > 1]
+    states = {v: declared.states[v] for v, column in records.items() if hasattr(column, "cat")}
+    mixed = [v for v, own in states.items() if len(set(map(type, own))) > 1]
     if mixed and out is not None and out.suffix.lower() == ".parquet":
         raise click.ClickException(
             f"Variable {mixed[0]!r} has states of several types, which a column of Parquet cannot hold: write .csv."
