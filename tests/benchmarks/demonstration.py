@@ -8,12 +8,12 @@ their bounds, and the means of the bounds' width and of the error. Seeds that ar
 runs are in docs/pictures/demonstration.csv.
 """
 
-import argparse
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import options
 from matplotlib.figure import Figure
 
 import pgmpy_dp as dp
@@ -52,12 +52,7 @@ def draw(rows: pd.DataFrame, target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--out", type=Path, default=Path("docs/pictures/demonstration.csv"))
-    asked = parser.parse_args()
+    asked = options(runs=100, first_seed=0, epsilon=1.0, out=Path("docs/pictures/demonstration.csv"))
     warnings.simplefilter("ignore")
     rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     done = set(rows[rows["epsilon"] == asked.epsilon]["seed"])

@@ -10,13 +10,13 @@ Rows that --out has of other runs are kept. Beside each divergence is the probab
 that in truth have less than .002 given the parents.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import options
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
@@ -62,15 +62,10 @@ KEY = ["network", "epsilon", "missing", "estimator"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default="asia,sachs,child,insurance,alarm")
-    parser.add_argument("--epsilons", default="0.3,1,3")
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--sets", type=int, default=10)
-    parser.add_argument("--missing", default="0")
-    parser.add_argument("--estimators", default=";".join(ALLOCATIONS))
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    arguments = options(
+        networks="asia,sachs,child,insurance,alarm", epsilons="0.3,1,3", records=10_000, sets=10, missing="0",
+        estimators=";".join(ALLOCATIONS), out=Path,
+    )  # fmt: skip
     chosen = {label: ESTIMATORS[label] for label in arguments.estimators.split(";")}
     print("mean KL, its standard error, mass on rare states, milliseconds; ratio: the first's mean to the best other's")
     print(f"{'network':<10}{'epsilon':<8}{'missing':<8}" + "".join(f"{name:<28}" for name in chosen) + "ratio")

@@ -11,7 +11,6 @@ uniform distribution. The noise is simulated. Prints pairs of the mixture over t
 samples.
 """
 
-import argparse
 import csv
 import itertools
 import warnings
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import options
 from outlook import tables
 
 import pgmpy_dp as dp
@@ -31,19 +31,10 @@ DRAWS = 20
 
 def main() -> None:
     """Write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    for name, value in (
-        ("tables", "adult,adult7,rand,fair"),
-        ("sizes", "1000,2160,8000"),
-        ("epsilons", "0.03,0.1,0.3,1,3"),
-        ("out", "docs/pictures/few_records.csv"),
-    ):
-        parser.add_argument(f"--{name}", default=value)
-    parser.add_argument("--delta", type=float, default=1e-9)
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--told", action="store_true")
-    asked = parser.parse_args()
+    asked = options(
+        "folder", tables="adult,adult7,rand,fair", sizes="1000,2160,8000", epsilons="0.03,0.1,0.3,1,3",
+        out="docs/pictures/few_records.csv", delta=1e-9, seeds=4, told=False,
+    )  # fmt: skip
     warnings.simplefilter("ignore")
     known = tables(asked.folder)
     with Path(asked.out).open("w", newline="") as file:

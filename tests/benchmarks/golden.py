@@ -9,7 +9,6 @@ their whole face, and their files are read back. Numbers are kept as hexadecimal
 Chains amplify rounding: compare only what one machine wrote.
 """
 
-import argparse
 import hashlib
 import json
 import re
@@ -24,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audit"))
+from common import options
 from conftest import FITS, MECHANISMS, NEIGHBOURS
 
 import pgmpy_dp as dp
@@ -165,18 +165,15 @@ def plain(value: Any) -> Any:
 
 def main() -> None:
     """Write the answers, and compare them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--against", type=Path)
-    options = parser.parse_args()
+    asked = options("out", against=Path)
     warnings.simplefilter("ignore")
     found = {name: plain(value) for answers in (models(), fits()) for name, value in answers}
     written = json.dumps(found, indent=1, default=str)
-    options.out.write_text(re.sub(r"\b[0-9a-f]{32}\b", "a random name", written))  # of costs and ledgers
+    asked.out.write_text(re.sub(r"\b[0-9a-f]{32}\b", "a random name", written))  # of costs and ledgers
     print(f"{len(found)} answers")
-    if options.against:
-        before = json.loads(options.against.read_text())
-        after = json.loads(options.out.read_text())
+    if asked.against:
+        before = json.loads(asked.against.read_text())
+        after = json.loads(asked.out.read_text())
         for name in sorted(before.keys() | after.keys()):
             if before.get(name) != after.get(name):
                 print(f"differs: {name}\n  {str(before.get(name))[:200]}\n  {str(after.get(name))[:200]}")

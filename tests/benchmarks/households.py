@@ -15,7 +15,6 @@ with the noise that this takes; and of records drawn again with replacement, hou
 levels it says which pairs are not closer than with persons dealt at random.
 """
 
-import argparse
 import itertools
 import time
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import options
 from synthesis import EDGES, adult
 
 import pgmpy_dp as dp
@@ -182,13 +182,7 @@ def counted(data: Tables, schema: dp.HouseholdSchema, epsilon: float, delta: flo
 
 def main() -> None:
     """Print the errors of each set."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--sets", default="rand,census")
-    for name, value in (("epsilon", 1.0), ("delta", 1e-9)):
-        parser.add_argument(f"--{name}", type=float, default=value)
-    parser.add_argument("--seeds", type=int, default=3)
-    asked = parser.parse_args()
+    asked = options("folder", sets="rand,census", epsilon=1.0, delta=1e-9, seeds=3)
     for name in asked.sets.split(","):
         tables, schema = rand() if name == "rand" else census(asked.folder)
         true = found(tables, schema)

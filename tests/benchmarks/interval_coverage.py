@@ -4,13 +4,13 @@ python tests/benchmarks/interval_coverage.py [--networks asia,alarm] [--epsilons
     [--first 0] [--engine posterior,percentile,basic] [--mechanism laplace]
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import options
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -62,18 +62,13 @@ ENGINES = {"posterior": posterior_engine, "percentile": bootstrap(False), "basic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default="asia,sachs,child,alarm")
-    parser.add_argument("--epsilons", default="0.3,1,3")
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--sets", type=int, default=30)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--engine", default="posterior")
-    parser.add_argument("--mechanism", default="laplace")
-    arguments = parser.parse_args()
-    options = {"mechanism": arguments.mechanism}
+    arguments = options(
+        networks="asia,sachs,child,alarm", epsilons="0.3,1,3", records=10_000, sets=30, first=0, engine="posterior",
+        mechanism="laplace",
+    )  # fmt: skip
+    noise = {"mechanism": arguments.mechanism}
     if arguments.mechanism == "gaussian":
-        options["delta"] = 1e-6
+        noise["delta"] = 1e-6
     for name in arguments.networks.split(","):
         truth = bnlearn_network(name)
         for epsilon in map(float, arguments.epsilons.split(",")):
@@ -81,7 +76,7 @@ def main() -> None:
                 start = time.process_time()
                 frame = coverage_study(
                     truth, epsilon, arguments.records, arguments.sets, engine=ENGINES[engine], first=arguments.first,
-                    **options,
+                    **noise,
                 )  # fmt: skip
                 seconds = (time.process_time() - start) / arguments.sets
                 divergence = ", ".join(f"{key} {value:.4g}" for key, value in frame.attrs["divergence"].items())

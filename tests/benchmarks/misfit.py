@@ -12,10 +12,10 @@ python tests/benchmarks/misfit.py [--networks asia,sachs] [--epsilons 0.1,1,10] 
     [--missing 0.05]
 """
 
-import argparse
 import time
 
 import numpy as np
+from common import options
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -56,17 +56,11 @@ def plan(name: str, network: DiscreteBayesianNetwork, schema: dp.Schema, check: 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default="asia,sachs,child")
-    parser.add_argument("--epsilons", default="0.1,1,10")
-    parser.add_argument("--mechanisms", default="laplace,gaussian")
-    parser.add_argument("--plans", default="size,planned,checked,farthest")
-    parser.add_argument("--check", type=float, default=0.2)
-    parser.add_argument("--estimator", default="PrivateMLE")
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--sets", type=int, default=200)
-    parser.add_argument("--missing", type=float)
-    arguments = parser.parse_args()
+    arguments = options(
+        networks="asia,sachs,child", epsilons="0.1,1,10", mechanisms="laplace,gaussian",
+        plans="size,planned,checked,farthest", check=0.2, estimator="PrivateMLE", records=10_000, sets=200,
+        missing=float,
+    )  # fmt: skip
     for name in arguments.networks.split(","):
         truth = bnlearn_network(name)
         schema = dp.Schema.from_model(truth)

@@ -10,7 +10,6 @@ of variables given: coverage over all states of all questions, coverage and mean
 or the model have 2 % or more, and in brackets mean width over mean error (4.1 for a normal error of known spread).
 """
 
-import argparse
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import options
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -61,14 +61,9 @@ def questions(
 
 def main() -> None:
     """Print a line for each set of records and epsilon."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    for name, value in (("sets", "adult,rand"), ("epsilons", "0.3,1,10"), ("measure", "tables")):
-        parser.add_argument(f"--{name}", default=value)
-    for name, number in (("seeds", 3), ("questions", 100)):
-        parser.add_argument(f"--{name}", type=int, default=number)
-    parser.add_argument("--delta", type=float, default=1e-9)
-    wanted = parser.parse_args()
+    wanted = options(
+        "folder", sets="adult,rand", epsilons="0.3,1,10", measure="tables", seeds=3, questions=100, delta=1e-9
+    )
     warnings.simplefilter("ignore")
     print("set       epsilon  CPU s  " + "".join(f"{f'{given} given':<25}" for given in range(MAX_GIVEN + 1)))
     for name in wanted.sets.split(","):

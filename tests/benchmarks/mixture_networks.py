@@ -9,12 +9,12 @@ nats (the network's own first), and seconds of the processor; medians over the s
 records themselves: their distance is what sampling alone makes.
 """
 
-import argparse
 import itertools
 import time
 
 import numpy as np
 import pandas as pd
+from common import options
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -50,14 +50,9 @@ def log_likelihood(model: DiscreteBayesianNetwork, frame: pd.DataFrame) -> float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default="child,insurance,alarm")
-    parser.add_argument("--measure", default="tables")
-    for name, value in (("records", 10_000), ("seeds", 3), ("stages", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    for name, value in (("epsilon", 1.0), ("delta", 1e-6)):
-        parser.add_argument(f"--{name}", type=float, default=value)
-    asked = parser.parse_args()
+    asked = options(
+        networks="child,insurance,alarm", measure="tables", records=10_000, seeds=3, stages=2, epsilon=1.0, delta=1e-6
+    )
     print(f"{'network':<10} {'model':<14} mean pair  worst pair  log-likelihood  CPU s")
     for name in asked.networks.split(","):
         truth = bnlearn_network(name)

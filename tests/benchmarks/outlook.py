@@ -13,7 +13,6 @@ formula is fitted to the rows, and each table is predicted by what was fitted to
 figure beside --out.
 """
 
-import argparse
 import csv
 import itertools
 import time
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import options
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -222,12 +222,7 @@ def draw(rows: pd.DataFrame, out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--tables")
-    parser.add_argument("--out", type=Path, default=Path("docs/pictures/outlook.csv"))
-    parser.add_argument("--fit", action="store_true")
-    asked = parser.parse_args()
+    asked = options("folder", tables=str, out=Path("docs/pictures/outlook.csv"), fit=False)
     warnings.simplefilter("ignore")
     done = set(pd.read_csv(asked.out)[KEY].itertuples(index=False, name=None)) if asked.out.exists() else set()
     wanted = asked.tables.split(",") if asked.tables else list(tables(asked.folder))

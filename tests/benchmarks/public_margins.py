@@ -8,11 +8,10 @@ over pairs of variables without and with them: for all pairs, and for those that
 table, which have to gain by inference.
 """
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from common import options
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -30,13 +29,7 @@ def errors(reference: pd.DataFrame, network: Any, schema: dp.Schema) -> str:
 
 def main() -> None:
     """Print one line a seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    for name, value in (("epsilon", 1.0), ("delta", 1e-9)):
-        parser.add_argument(f"--{name}", type=float, default=value)
-    for name, value in (("seeds", 3), ("members", 12)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    asked = parser.parse_args()
+    asked = options("folder", epsilon=1.0, delta=1e-9, seeds=3, members=12)
     frame, _, schema = adult(asked.folder)
     public = dict(dp.exact_marginals(frame, schema, PUBLIC).tables)
     print("mean total variation of all pairs, and of pairs of one public variable and another")

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from common import peak_megabytes
 
 import pgmpy_dp as dp
 from pgmpy_dp.records import open_records
@@ -46,12 +47,6 @@ def seconds(*works, repeats: int = 5) -> list[float]:
             work()
             taken.append(time.perf_counter() - start)
     return [statistics.median(taken) for taken in times]
-
-
-def peak_megabytes() -> float:
-    """Largest resident memory of this process so far; getrusage would tell its parent's."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def parquet_in_bounded_memory(path: str) -> None:

@@ -10,7 +10,6 @@ how well it is predicted on the test records by what was learned from synthetic 
 the training records.
 """
 
-import argparse
 import gzip
 import itertools
 import resource
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import options
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare, compare_prediction
@@ -71,14 +71,7 @@ def husbands(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     """Print one line a seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    for name, value in (("epsilon", 1.0), ("delta", 1e-9)):
-        parser.add_argument(f"--{name}", type=float, default=value)
-    for name, value in (("seeds", 3), ("stages", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--target")
-    asked = parser.parse_args()
+    asked = options("folder", epsilon=1.0, delta=1e-9, seeds=3, stages=2, target=str)
     frame, test, schema = adult(asked.folder)
     again = frame.sample(len(frame), replace=True, random_state=0)
     print(f"2-way and 3-way errors of the records themselves, drawn with replacement: {errors(frame, again, schema)}")

@@ -17,7 +17,6 @@ and its peak memory; or the reason why it has no records, such as --limit second
 authors' defaults. Seeds are those of their generators, and not of noise that comes from OpenDP (dpmm, OpenDP).
 """
 
-import argparse
 import csv
 import itertools
 import os
@@ -35,6 +34,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from common import options
 
 DELTA, BYTES = 1e-9, 12 * 2**30
 KEY = ["table", "epsilon", "seed", "synthesizer"]
@@ -379,15 +379,10 @@ def main() -> None:
     """Make the runs that are not in the table, and print a summary."""
     if sys.argv[1:2] == ["alone"]:
         return alone(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("environments", type=Path)
-    for name, value in (("tables", "adult10,rand,fair"), ("epsilons", "1,3,0.3"), ("only", ",".join(PEERS))):
-        parser.add_argument(f"--{name}", default=value)
-    for name, value in (("seeds", 3), ("limit", 600)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--out", type=Path, default=Path("docs/pictures/synthesizers.csv"))
-    asked = parser.parse_args()
+    asked = options(
+        "folder", "environments", tables="adult10,rand,fair", epsilons="1,3,0.3", only=",".join(PEERS), seeds=3,
+        limit=600, out=Path("docs/pictures/synthesizers.csv"),
+    )  # fmt: skip
     warnings.simplefilter("ignore")
     fresh = not asked.out.exists()
     done = set() if fresh else set(pd.read_csv(asked.out)[KEY].itertuples(index=False, name=None))

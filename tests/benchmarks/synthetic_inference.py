@@ -9,7 +9,6 @@ regresses `y` in each on the others, and combines the coefficients. The naive in
 records as there were, for real.
 """
 
-import argparse
 import itertools
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
+from common import options
 from matplotlib.figure import Figure
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
@@ -62,34 +62,27 @@ def regressed(frame):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=200)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--records", type=int, default=5000)
-    parser.add_argument("--sets", type=int, default=20)
-    parser.add_argument("--factor", type=float, default=5.0, help="synthetic records of each data set, to the private")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    asked = options(repeats=200, epsilon=1.0, records=5000, sets=20, factor=5.0, out=Path)
     network, started, found, naive = truth(), time.perf_counter(), [], []
-    synthetic = round(options.factor * options.records)
-    for repeat in range(options.repeats):
-        frame = simulate(network, options.records, seed=repeat)
-        budget, noise = dp.PrivacyBudget(options.epsilon), dp.SimulatedNoise(repeat)
+    synthetic = round(asked.factor * asked.records)
+    for repeat in range(asked.repeats):
+        frame = simulate(network, asked.records, seed=repeat)
+        budget, noise = dp.PrivacyBudget(asked.epsilon), dp.SimulatedNoise(repeat)
         release = dp.PrivateDataset(frame, SCHEMA, budget, noise=noise).measure(
-            [("y", "x1", "x2", "z")], epsilon=options.epsilon
+            [("y", "x1", "x2", "z")], epsilon=asked.epsilon
         )
         fitted = dp.PrivateBayesianNetwork(EDGES).fit(release)
         fitted.sample_draws(200, seed=repeat)
-        sets = fitted.simulate(synthetic, data_sets=options.sets, seed=repeat)
+        sets = fitted.simulate(synthetic, data_sets=asked.sets, seed=repeat)
         estimates, variances = zip(*map(regressed, sets), strict=True)
         found.append(dp.combine(estimates, variances, n=release.total, n_synthetic=synthetic))
-        one, variance = regressed(fitted.simulate(options.records, seed=repeat))
+        one, variance = regressed(fitted.simulate(asked.records, seed=repeat))
         half = 1.96 * np.sqrt(variance)
         naive.append(pd.DataFrame({"lower": one - half, "upper": one + half}))
         if (repeat + 1) % 10 == 0:
             table = report(found, naive, time.perf_counter() - started)
-    if options.out:
-        table.to_csv(options.out, index_label="coefficient", float_format="%.4g")
+    if asked.out:
+        table.to_csv(asked.out, index_label="coefficient", float_format="%.4g")
 
 
 def report(found, naive, seconds):

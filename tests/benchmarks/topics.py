@@ -12,9 +12,9 @@ ratio of times.
 import math
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from common import peak_megabytes
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 
@@ -37,12 +37,6 @@ def corpus(count: int, seed: int) -> sparse.csr_array:
         words = shares @ topics
         parts.append(sparse.csr_array(rng.multinomial(LENGTH, words / words.sum(axis=1, keepdims=True))))
     return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-
-def peak_megabytes() -> float:
-    """Largest resident memory of this process so far."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def reference() -> None:
