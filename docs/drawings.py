@@ -70,6 +70,7 @@ def draw_all() -> None:
     import holders
     import numbers_in_bins
     import outlook
+    import sharp
     import structure
     import synthesizers
     import synthetic_inference
@@ -80,6 +81,7 @@ def draw_all() -> None:
     structure.figure(kept / "structure.csv", drawn / "structure.svg")
     numbers_in_bins.draw(pd.read_csv(kept / "numbers.csv"), drawn / "numbers.svg")
     holders.figure(kept / "holders.csv", drawn / "holders.svg")
+    sharp.draw(pd.read_csv(kept / "sharp.csv"), drawn / "sharp.svg")
     outlook.draw(pd.read_csv(kept / "outlook.csv"), drawn / "outlook.svg")
     estimators = pd.read_csv(kept / "estimators.csv")
     directed_accuracy.draw_estimators(estimators, drawn / "estimators.svg")

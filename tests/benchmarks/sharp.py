@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from pgmpy.inference import VariableElimination
 from real_coverage import MIN, case
 
@@ -117,6 +118,27 @@ def show(table: pd.DataFrame) -> None:
         each = rows.groupby("given")[FOUND].mean()
         parts = (f"{row.width:.3f} {row.covered:.2f} {row.factor:.2f}" for row in each.itertuples())
         print(line.format(*key, **means), "|", "; ".join(parts))
+
+
+def draw(table: pd.DataFrame, target: Path) -> None:
+    """Draw shares covered and widths of bounds, a column for each epsilon, a colour for each recipe."""
+    rows = table[table["given"] > 0].groupby(KEY[:3])[["covered", "width"]].mean()
+    epsilons, models, recipes = sorted(table["epsilon"].unique()), MODELS.split(","), RECIPES.split(",")
+    page = Figure(figsize=(3.2 * len(epsilons), 4.8), layout="constrained")
+    panels = page.subplots(2, len(epsilons), sharex=True, sharey="row", squeeze=False)
+    for column, epsilon in enumerate(epsilons):
+        covered, width = panels[:, column]
+        covered.axhspan(86, 97, color="0.93")
+        covered.set(title=f"ε = {epsilon:g}", ylabel="" if column else "within 90 % bounds, %")
+        width.set(ylim=(0, None), ylabel="" if column else "width of bounds")
+        width.set_xticks(range(len(models)), models, rotation=90)
+        for number, recipe in enumerate(recipes):
+            at = [place for place, model in enumerate(models) if (model, epsilon, recipe) in rows.index]
+            kept = rows.loc[[(models[place], epsilon, recipe) for place in at]]
+            for axes, values in ((covered, 100 * kept["covered"]), (width, kept["width"])):
+                axes.scatter(np.array(at) + 0.12 * (number - 2), values, 18, color=f"C{number}", label=recipe)
+    page.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    page.savefig(target, metadata={"Date": None})
 
 
 def main() -> None:
