@@ -39,7 +39,7 @@ def main() -> None:
     known = tables(asked.folder)
     with Path(asked.out).open("w", newline="") as file:
         writer = csv.writer(file)
-        kinds = ["mixture", *["told"] * asked.outputs, "independent", "uniform"]
+        kinds = ["mixture", *["told"] * asked.told, "independent", "uniform"]
         writer.writerow(
             ["table", "records", "epsilon", "seed", *(f"{kind}_{size}" for kind in kinds for size in (1, 2))]
         )
@@ -49,14 +49,14 @@ def main() -> None:
             cases = itertools.product(sizes, map(float, asked.epsilons.split(",")), range(asked.seeds))
             for place, (size, epsilon, seed) in enumerate(cases):
                 frame = whole.sample(size, random_state=seed).reset_index(drop=True)
-                found = row(frame, schema, epsilon, asked.delta, place, asked.outputs)
+                found = row(frame, schema, epsilon, asked.delta, place, asked.told)
                 writer.writerow([name, size, epsilon, seed, *found])
                 file.flush()
     means = pd.read_csv(asked.out).groupby(["table", "records", "epsilon"]).mean()
     print((means["mixture_2"] / means["independent_2"]).unstack().round(2).to_string())
 
 
-def row(frame, schema, epsilon, delta, seed, outputs):
+def row(frame, schema, epsilon, delta, seed, told):
     """Errors of single variables and pairs of each."""
     names, cards = list(schema.variables), schema.cardinalities()
     codes = {name: np.asarray(column, np.int64) for name, column in encode(frame, schema, names).items()}
@@ -82,7 +82,7 @@ def row(frame, schema, epsilon, delta, seed, outputs):
 
     found = [
         errors(dp.PairwiseMixture(epsilon, delta, records=records).fit(dataset(seed)).network_.marginal)
-        for records in (None, *[len(frame)] * outputs)
+        for records in (None, *[len(frame)] * told)
     ]
     found.append(np.mean([alone([seed, draw]) for draw in range(DRAWS)], axis=0))
     found.append(errors(product({v: np.full(cards[v], 1 / cards[v]) for v in names})))

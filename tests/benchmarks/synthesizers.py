@@ -78,7 +78,7 @@ def mixture(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, stages=2))
 
 
-def outputs(problem):
+def told(problem):
     return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, measure="auto", records=len(p.frame)))
 
 
@@ -231,7 +231,7 @@ PEERS = {
     for peer in (
         Peer(resampled),
         Peer(mixture),
-        Peer(outputs),
+        Peer(told),
         Peer(dpmm_privbayes, *_DPMM),
         Peer(dpmm_mst, *_DPMM),
         Peer(opendp_mst, *_OPENDP),
