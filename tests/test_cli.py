@@ -169,7 +169,9 @@ def test_dates_are_written_as_the_records_write_them(tmp_path, monkeypatch):
     dp.PrivateDataset("drawn.csv", dp.Schema.load("schema.json"), dp.PrivacyBudget(1.0))  # nothing is undeclared
     asked = run("query", "model.zip", "--target", "left", "--evidence", "seen=31.12.2023", "--json")
     assert json.loads(asked)["evidence"] == {"seen": "2023-Q4"}
-    assert "no state '2023-12-31'" in refused("query", "model.zip", "--target", "left", "--evidence", "seen=2023-12-31")
+    wrong = refused("query", "model.zip", "--target", "left", "--evidence", "seen=2023-12-31")
+    assert "no state '2023-12-31'" in wrong
+    assert "Dates are written as '01.01.2023'." in wrong
     assert re.search(r"seen  \d\d\.\d\d\.2023$", run("query", "model.zip", "--mean", "seen"), re.MULTILINE)
     assert re.search(r"left  [A-Z][a-z]{2} 2023$", run("query", "model.zip", "--mean", "left"), re.MULTILINE)
     frame.assign(seen=days.strftime("%Y-%m-%d")).to_csv("iso.csv", index=False, sep=";")

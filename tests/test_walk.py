@@ -46,7 +46,9 @@ def test_from_a_raw_file_to_synthetic_records_that_pandas_reads_alike(tmp_path):
     schema, ledger, out = (tmp_path / name for name in ("schema.json", "ledger.json", "synthetic.csv"))
     model, release = tmp_path / "model.zip", tmp_path / "release.zip"
     form = ("--delimiter", ";", "--decimal", ",", "--rules", files["rules.csv"])
-    assert "2022-Q1" in _run("schema", files["dictionary.csv"], *form, "--out", schema)
+    drafted = _run("schema", files["dictionary.csv"], *form, "--out", schema)
+    assert "2022-Q1" in drafted
+    assert "admitted and left are drawn within bins so that admitted <= left holds" in drafted
     _run("ledger", "create", ledger, "--epsilon", 4, "--delta", 1e-6)
     spent = ("--schema", schema, "--epsilon", 3, "--delta", 1e-7, "--weights", "weight", "--largest-weight", 12.5)
     assert "records" in _run("synthesize", files["raw.csv"], *spent, "--dry-run", "--records", 2000)

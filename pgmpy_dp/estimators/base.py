@@ -338,7 +338,8 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
             f"estimator is {shown(estimator)}; choose one of {known}, or give an estimator, such as CollectiveEM()."
         )
     if isinstance(estimator, type) and issubclass(estimator, Estimator):
-        raise TypeError(f"estimator is the class {estimator.__name__}: give an instance, {estimator.__name__}().")
+        name, given = estimator.__name__, "epsilon=1.0, state_names=schema" if hasattr(estimator, "epsilon") else ""
+        raise TypeError(f"estimator is the class {name}: give an instance, {name}({given}).")
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         name = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
         raise TypeError(

@@ -162,9 +162,12 @@ class Fitted(ABC):
         """Return a variable's density where its states have these probabilities, and the positions of its bins."""
         bins = self.bins.get(variable)
         if bins is None:
+            asked = 'give a number for each of its states, as in {"age": {"young": 25, "old": 70}}'
+            if any(variable in schema.states for schema in self.declared):
+                raise SchemaError(f"Variable {variable!r} is not binned: {asked}.")
             raise SchemaError(
-                f"Variable {variable!r} has no known bins: give a number for each of its states, as in "
-                '{"age": {"young": 25, "old": 70}}, or attach the release, which states the edges of bins.'
+                f"Variable {variable!r} has no known bins: {asked}, or attach the release, which states the edges of "
+                "bins."
             )
         require_scale(variable, bins)
         states = self.schema.states[variable]

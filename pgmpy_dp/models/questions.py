@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -300,11 +301,17 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
                 f"{', '.join(map(repr, reader.states))}."
             )
     if position is None or position < 0:
-        raise SchemaError(
-            f"Variable {variable!r} has no state {value!r}; it has {', '.join(map(repr, reader.states))}."
-            f"{suggestion(value, reader.states)}"
-        )
+        named = ", ".join(map(repr, reader.states))
+        raise SchemaError(f"Variable {variable!r} has no state {value!r}; it has {named}.{_meant(reader, value)}")
     return reader.states[position]
+
+
+def _meant(reader: Reader, value: Any) -> str:
+    """Say behind an error how dates are written, if that may be what is wrong, or else which state is close."""
+    if reader.bins is not None and reader.of_dates and isinstance(value, str) and any(map(str.isdigit, value)):
+        first = next(edge for edge in reader.bins.edges if math.isfinite(edge))
+        return f" Dates are written as {reader.bins.written(first)!r}."
+    return suggestion(value, reader.states)
 
 
 def numbers_of_states(schema: Schema, values: Mapping[str, Mapping[Any, float]]) -> dict[str, Vector]:

@@ -503,7 +503,7 @@ NETWORK = dp.PrivateBayesianNetwork([("a", "b")])
         (lambda: NETWORK.fit("release.zip"), ValueError, "read the release by NoisyMarginals.load"),
         (lambda: NETWORK.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
         (lambda: MARKOV.fit(epsilon=1.0), TypeError, r"fit takes no epsilon: .*dp.AutoMLE\(epsilon=1.0"),
-        (lambda: NETWORK.fit(RECORDS, dp.AutoMLE), TypeError, r"give an instance, AutoMLE\(\)"),
+        (lambda: NETWORK.fit(RECORDS, dp.AutoMLE), TypeError, r"give an instance, AutoMLE\(epsilon=1.0, state"),
         (lambda: NETWORK.fit(RECORDS, DiscreteMLE), TypeError, r"is DiscreteMLE, .*AutoMLE\(\).*NotPrivateMLE"),
         (lambda: NETWORK.fit(RECORDS, 1.0), TypeError, r"estimator is float, .*AutoMLE\(\)"),
         (lambda: dp.AutoMLE(1.0).release_, NotFittedError, "This AutoMLE is not fitted yet, and fit sets release_"),

@@ -77,6 +77,7 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
     """
+    from pgmpy_dp.schema import Allowed
     from pgmpy_dp.schema.dictionary import read_rules
 
     drafted = read_source(source)
@@ -96,6 +97,13 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
         f"Caution: the only state of {v} is {states[0]!r}: separate states by |."
         for v, states in ((variable.name, variable.values) for variable in drafted.fields)
         if len(states) == 1 and isinstance(states[0], str) and any(sign in states[0] for sign in ",;/")
+    ]
+    lines += [
+        f"Caution: {' and '.join(rule.variables)} are drawn within bins so that {rule.comparison} holds: how far apart "
+        "they are is known no closer than the bins are wide. If it matters, as a length of stay does, declare it as a "
+        "column of its own in place of one of them."
+        for rule in drafted.rules
+        if isinstance(rule, Allowed) and rule.comparison and drafted.bins.keys() >= {*rule.variables}
     ]
     if out is not None:
         lines += ["", f"Written to {out}. Check it, then: pgmpy-dp release DATA --schema {out} ..."]

@@ -46,6 +46,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?:network\.)?check_fit\(\)", "pgmpy-dp check"),
     (r"give a number for each of its states, as in .*?, or attach the release, which (states the edges of bins)",
      r"ask for its states by --target, or name the release, which \1, by --release"),
+    (r"give a number for each of its states, as in \{.*?\}\}", "ask for its states by --target"),
     (r"give n_samples", "give --rows"),
     (r"draw more by PosteriorMean\(draws=\d+\)", "draw more by pgmpy-dp query --draws, or --estimator auto"),
     (r"sample_draws\(draws=(\d+)\)", r"--draws \1"),
