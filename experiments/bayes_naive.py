@@ -21,8 +21,7 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
 from pgmpy_dp.networks.network import simulate
-from pgmpy_dp.papers.posterior_sampling import ExponentialMAP, PosteriorSampler
-from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
+from pgmpy_dp.papers.private_bayesian import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

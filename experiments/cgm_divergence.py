@@ -33,7 +33,7 @@ from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.papers.naive_mle import NaiveMLE
+from pgmpy_dp.papers.bernstein_2017 import NaiveMLE
 from pgmpy_dp.papers.private_sgd import PrivateSGD
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals
@@ -187,7 +187,7 @@ def _naive(tree: JunctionTree, noisy: NoisyMarginals, multiple: float) -> np.nda
     layout = tree.layout
     observed = layout.flatten(project_to_simplex(noisy.tables[scope] / noisy.total) for scope in layout.scopes)
     default = noise_regularization([noisy.variances[scope] for scope in layout.scopes], noisy.total)
-    return maximise_likelihood(tree, observed, multiple * default, 300, 1e-6).potentials
+    return maximise_likelihood(tree, observed, multiple * default, 300, 1e-6)[0]
 
 
 def _naive_best(graph: str, noisy: NoisyMarginals) -> float:
@@ -209,7 +209,7 @@ def _penalised(graph: str, size: int, population: int, penalty: float) -> np.nda
     truth, tree, _ = _truth(graph)
     exact = exact_marginals(_records(graph, size, population), truth.schema_, tree.layout.scopes)
     observed = tree.layout.flatten(exact.tables[scope] / size for scope in tree.layout.scopes)
-    return maximise_likelihood(tree, observed, penalty, 300, 1e-6).potentials
+    return maximise_likelihood(tree, observed, penalty, 300, 1e-6)[0]
 
 
 def _output_perturbation(graph: str, size: int, population: int, epsilon: float, seed: list[int]) -> float:

@@ -19,8 +19,7 @@ from experiments.runner import Experiment
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.estimators import CollectiveEM
 from pgmpy_dp.networks import PrivateMarkovNetwork
-from pgmpy_dp.papers.bernstein_2017 import CGMEM
-from pgmpy_dp.papers.naive_mle import NaiveMLE
+from pgmpy_dp.papers.bernstein_2017 import CGMEM, NaiveMLE
 from pgmpy_dp.papers.private_sgd import PrivateSGD
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.release import NoisyMarginals

@@ -18,7 +18,7 @@ from pgmpy_dp.evaluation import random_markov_network
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.observed.factors import log_linear
-from pgmpy_dp.papers.naive_mle import NaiveMLE
+from pgmpy_dp.papers.bernstein_2017 import NaiveMLE
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 STATES, SIZE, EPSILON = 20, 100_000, 0.1

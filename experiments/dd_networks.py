@@ -29,7 +29,7 @@ from pgmpy_dp.papers import (
     mu_score,
     parameter_errors,
 )
-from pgmpy_dp.papers.query_errors import FLOOR
+from pgmpy_dp.papers.chowdhury_2020 import FLOOR
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.schema import Schema
 

@@ -124,6 +124,6 @@ def random_marginals_fit(edges: Edges, schema: Schema, seed: int) -> PrivateMark
     network = PrivateMarkovNetwork(edges)
     tree = JunctionTree.build(schema.cardinalities(), markov_scopes(network))
     tables = [generator.dirichlet(np.ones(math.prod(shape))).reshape(shape) for shape in tree.layout.shapes]
-    potentials = maximise_likelihood(tree, tree.layout.flatten(tables), 1e-4, 1000, 1e-6).potentials
+    potentials, _ = maximise_likelihood(tree, tree.layout.flatten(tables), 1e-4, 1000, 1e-6)
     set_potentials(network, tree, potentials, schema)
     return network

@@ -6,98 +6,65 @@ from . import networks as networks
 from . import papers as papers
 from . import plotting as plotting
 from . import report as report
-from .data import PrivateDataset, PrivateDocuments, PrivateFeatures, PrivateHouseholds, exact_marginals
-from .errors import BudgetExceededError, LedgerError, ReleaseFormatError, SchemaError
-from .estimators import (
-    AutoMLE,
-    CollectiveEM,
-    NotPrivateMLE,
-    PosteriorMean,
-    PrivateLDA,
-    PrivateLogisticRegression,
-    PrivateMLE,
-    PrivateVB,
-)
-from .estimators.for_records.household_mixture import HouseholdMixture
-from .estimators.for_records.pairwise_mixture import PairwiseMixture
-from .evaluation import combine
-from .explorer import explore
-from .fitting import merge_rare_states, plan_accuracy, plan_households, plan_measurements, plan_pairs
-from .models.mixtures.household_network import PrivateHouseholdNetwork
-from .models.mixtures.mixture_network import PrivateMixtureNetwork
-from .networks import PrivateBayesianNetwork, PrivateMarkovNetwork, load
-from .networks.elimination import VariableElimination
-from .observed.informed_marginals import InformedMarginals, PublicTable
-from .observed.partially_pooled_marginals import PartiallyPooledMarginals
-from .observed.united_marginals import UnitedMarginals, union
-from .papers.bernstein_2017 import CGMEM, NLBP
-from .privacy import PrivacyBudget, SimulatedNoise, calibrate, price
-from .records import CsvFile
-from .release import DiscoveredStates, Guarantee, NoisyMarginals, NoisyResiduals
-from .schema import Allowed, Bins, CsvFormat, DateBins, Dependency, Forbidden, Hierarchy, HouseholdSchema, Schema, agree
-from .structure import NoisyScore, PrivateStructureSearch
+from .data import PrivateDataset as PrivateDataset
+from .data import PrivateDocuments as PrivateDocuments
+from .data import PrivateFeatures as PrivateFeatures
+from .data import PrivateHouseholds as PrivateHouseholds
+from .data import exact_marginals as exact_marginals
+from .errors import BudgetExceededError as BudgetExceededError
+from .errors import LedgerError as LedgerError
+from .errors import ReleaseFormatError as ReleaseFormatError
+from .errors import SchemaError as SchemaError
+from .estimators import AutoMLE as AutoMLE
+from .estimators import CollectiveEM as CollectiveEM
+from .estimators import NotPrivateMLE as NotPrivateMLE
+from .estimators import PosteriorMean as PosteriorMean
+from .estimators import PrivateLDA as PrivateLDA
+from .estimators import PrivateLogisticRegression as PrivateLogisticRegression
+from .estimators import PrivateMLE as PrivateMLE
+from .estimators import PrivateVB as PrivateVB
+from .estimators.for_records.household_mixture import HouseholdMixture as HouseholdMixture
+from .estimators.for_records.pairwise_mixture import PairwiseMixture as PairwiseMixture
+from .evaluation import combine as combine
+from .explorer import explore as explore
+from .fitting import merge_rare_states as merge_rare_states
+from .fitting import plan_accuracy as plan_accuracy
+from .fitting import plan_households as plan_households
+from .fitting import plan_measurements as plan_measurements
+from .fitting import plan_pairs as plan_pairs
+from .models.mixtures.household_network import PrivateHouseholdNetwork as PrivateHouseholdNetwork
+from .models.mixtures.mixture_network import PrivateMixtureNetwork as PrivateMixtureNetwork
+from .networks import PrivateBayesianNetwork as PrivateBayesianNetwork
+from .networks import PrivateMarkovNetwork as PrivateMarkovNetwork
+from .networks import load as load
+from .networks.elimination import VariableElimination as VariableElimination
+from .observed.informed_marginals import InformedMarginals as InformedMarginals
+from .observed.informed_marginals import PublicTable as PublicTable
+from .observed.partially_pooled_marginals import PartiallyPooledMarginals as PartiallyPooledMarginals
+from .observed.united_marginals import UnitedMarginals as UnitedMarginals
+from .observed.united_marginals import union as union
+from .papers.bernstein_2017 import CGMEM as CGMEM
+from .papers.bernstein_2017 import NLBP as NLBP
+from .privacy import PrivacyBudget as PrivacyBudget
+from .privacy import SimulatedNoise as SimulatedNoise
+from .privacy import calibrate as calibrate
+from .privacy import price as price
+from .records import CsvFile as CsvFile
+from .release import DiscoveredStates as DiscoveredStates
+from .release import Guarantee as Guarantee
+from .release import NoisyMarginals as NoisyMarginals
+from .release import NoisyResiduals as NoisyResiduals
+from .schema import Allowed as Allowed
+from .schema import Bins as Bins
+from .schema import CsvFormat as CsvFormat
+from .schema import DateBins as DateBins
+from .schema import Dependency as Dependency
+from .schema import Forbidden as Forbidden
+from .schema import Hierarchy as Hierarchy
+from .schema import HouseholdSchema as HouseholdSchema
+from .schema import Schema as Schema
+from .schema import agree as agree
+from .structure import NoisyScore as NoisyScore
+from .structure import PrivateStructureSearch as PrivateStructureSearch
 
 __version__: str
-
-__all__ = [
-    "CGMEM",
-    "NLBP",
-    "Allowed",
-    "AutoMLE",
-    "Bins",
-    "BudgetExceededError",
-    "CollectiveEM",
-    "CsvFile",
-    "CsvFormat",
-    "DateBins",
-    "Dependency",
-    "DiscoveredStates",
-    "Forbidden",
-    "Guarantee",
-    "Hierarchy",
-    "HouseholdMixture",
-    "HouseholdSchema",
-    "InformedMarginals",
-    "LedgerError",
-    "NoisyMarginals",
-    "NoisyResiduals",
-    "NoisyScore",
-    "NotPrivateMLE",
-    "PairwiseMixture",
-    "PartiallyPooledMarginals",
-    "PosteriorMean",
-    "PrivacyBudget",
-    "PrivateBayesianNetwork",
-    "PrivateDataset",
-    "PrivateDocuments",
-    "PrivateFeatures",
-    "PrivateHouseholdNetwork",
-    "PrivateHouseholds",
-    "PrivateLDA",
-    "PrivateLogisticRegression",
-    "PrivateMLE",
-    "PrivateMarkovNetwork",
-    "PrivateMixtureNetwork",
-    "PrivateStructureSearch",
-    "PrivateVB",
-    "PublicTable",
-    "ReleaseFormatError",
-    "Schema",
-    "SchemaError",
-    "SimulatedNoise",
-    "UnitedMarginals",
-    "VariableElimination",
-    "agree",
-    "calibrate",
-    "combine",
-    "exact_marginals",
-    "explore",
-    "load",
-    "merge_rare_states",
-    "plan_accuracy",
-    "plan_households",
-    "plan_measurements",
-    "plan_pairs",
-    "price",
-    "union",
-]

@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import joined
-from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure
 from pgmpy_dp.estimators.private_mle import NOT_TABLES
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation, allocation_frame, first_plan
 from pgmpy_dp.fitting.plans.pairs import with_details
@@ -101,9 +101,7 @@ class AutoMLE(NetworkTableEstimator):
 
     _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
     _informable: ClassVar[bool] = True
-
-    def _structure(self, model: Any) -> Structure:
-        return tied_or(super()._structure(model), self)
+    _ties: ClassVar[bool] = True
 
     def _source(self, structure: Structure, data: Any, public: Any) -> Any:
         if isinstance(structure, DAG):

@@ -64,10 +64,7 @@ class Plan:
 
     @property
     def noise(self) -> dict[Clique, float]:
-        """Standard deviation of the noise in a cell of each table, in records; empty if no tables are planned.
-
-        Where earlier stages decide on later ones, it is what is foreseen for the guessed number of records.
-        """
+        """Standard deviation of the noise in a cell of each table, in records; of later stages, as foreseen."""
         if isinstance(self.mechanism, Residuals):
             return self.quote.terms.deviations(self.schema)
         if isinstance(self.mechanism, StagedTables):
@@ -146,7 +143,9 @@ class Estimator:
         measured = isinstance(source, Wall)
         release = self._measure(structure, source.after(before), public) if measured else source
         releases = [part for part in several(release) if isinstance(part, Release)]
-        warn_of_releases(releases)
+        warn_of_noise(releases)
+        warn_of_other_records(releases)
+        warn_of_contradictions(releases)
         self._read(structure, release)
         if releases:
             self.release_, self.guarantee_ = release, joint_guarantee(releases)
@@ -308,13 +307,6 @@ class TableEstimator(PrivateEstimator):
     def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> CountedTables:
         """Return the measurement of tables with shares of the privacy loss."""
         return CountedTables(cliques, self._price(), self.delta, self.mechanism, weights)
-
-
-def warn_of_releases(releases: Sequence[Release]) -> None:
-    """Warn if releases are mostly noise or of different records, or contradict themselves or their rules."""
-    warn_of_noise(releases)
-    warn_of_other_records(releases)
-    warn_of_contradictions(releases)
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:

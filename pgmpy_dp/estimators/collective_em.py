@@ -11,7 +11,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import joined
-from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure
 from pgmpy_dp.fitting.plans.pairs import with_details
 from pgmpy_dp.fitting.plans.planning import plan_tables
 from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, require_exact
@@ -35,19 +35,8 @@ class CollectiveEM(NetworkTableEstimator):
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
-    check : float
-        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
-        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
+    epsilon, neighbours, delta, state_names, mechanism, check
+        See :class:`~pgmpy_dp.AutoMLE`.
     inference : {"auto", "junction_tree", "loopy"}
         "auto" uses a junction tree if its tables fit in memory, otherwise loopy belief propagation, with a warning: it
         is approximate, and so is the partition function 1 of a fitted Markov network. "loopy" measures no pairs beside
@@ -65,11 +54,8 @@ class CollectiveEM(NetworkTableEstimator):
         Value of the objective, in nats, up to a constant.
     prior_scale_ : float
         For Markov networks, the scale of the prior.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
+    guarantee_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Notes
     -----
@@ -107,13 +93,11 @@ class CollectiveEM(NetworkTableEstimator):
     }
 
     _informable: ClassVar[bool] = True
+    _ties: ClassVar[bool] = True
 
     inference: str = "auto"
     max_iter: int = ITERATIONS
     prior_scale: float | None = None
-
-    def _structure(self, model: Any) -> Structure:
-        return tied_or(super()._structure(model), self)
 
     def _source(self, structure: Structure, data: Any, public: Any) -> Any:
         return self._several(structure, joined(data), public)

@@ -130,10 +130,7 @@ class ConjugateExponential(Protocol):
     def non_negative(self) -> bool: ...
 
     def statistic(self, natural: Vector) -> Callable[[Any], Any]:
-        """Return the function of m records that gives their expected statistics, of shape (m, d).
-
-        To the last bit a row must depend only on its own record: see `NoisySums.noisy_sum`.
-        """
+        """Return the function of records to their expected statistics, to the last bit each of its own record alone."""
 
     def posterior(self, statistics: Vector) -> Vector:
         """Return valid natural parameters: those of the prior plus a noisy sum of statistics."""

@@ -100,10 +100,7 @@ class SupervisedEstimator(ArrayEstimator):
 
 @dataclass(frozen=True)
 class Design:
-    """Conversion of records to scaled features with a constant 1, and of coefficients to the original units.
-
-    Features between their bounds are scaled to [-1, 1], and longer vectors scaled down to the norm `clip`.
-    """
+    """Scaling of records to features in [-1, 1], of norm at most `clip`, and a 1; and of coefficients back."""
 
     middle: Vector
     half: Vector
@@ -138,11 +135,6 @@ def expected_weight(squares: Vector) -> Vector:
     """Compute E[w] of Polya-Gamma(1, xi) variables, tanh(xi / 2) / (2 xi), from xi squared; 1/4 at 0."""
     half = np.sqrt(np.maximum(squares, 0.0)) / 2.0
     return np.where(half > 1e-6, np.tanh(half) / np.maximum(4.0 * half, 1e-300), 0.25)
-
-
-def fisher_weight(psi: Vector) -> Vector:
-    """Compute the variance p (1 - p) of a response with log-odds psi."""
-    return expit(psi) * expit(-psi)
 
 
 @dataclass(frozen=True)
@@ -180,10 +172,7 @@ class Averages:
         self.first, self.weighted, self.fisher = Average(), Average(), Average()
 
     def add(self, noisy: NoisyMoments, first: float, second: float, *, fisher: bool = False) -> None:
-        """Add a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4.
-
-        They enter their averages with the weights `first` and `second`, which are 1 in the first step.
-        """
+        """Add a step's sums of y - 1/2 = (weight of x) / 2, and of w or p (1 - p) = (weight of x x') / 4."""
         half, quarter = 0.5 / self._rate, 0.25 / self._rate
         self.first.add(half * noisy.first, half * noisy.first_deviation, first)
         into = self.fisher if fisher else self.weighted
@@ -237,20 +226,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
 
     Parameters
     ----------
-    epsilon : float, optional
-        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
-        `noise_multiplier` is charged.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        In (0, 1), since the noise is Gaussian.
-    sampling_rate : float
-        Probability that a record is in a step's sample.
-    batch_size : int, optional
-        Size of a sample, instead of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
-        allows.
+    epsilon, neighbours, delta, sampling_rate, batch_size, noise_multiplier
+        See :class:`~pgmpy_dp.PrivateVB`.
     budget : PrivacyBudget, optional
         For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
         `GridSearchCV`. Without it, each fit has its own budget.
@@ -401,7 +378,8 @@ def _moments(rows: Vector, design: Design, posterior: Gaussian, fisher: bool) ->
     reached = label <= sticks
     signs = np.where(label == sticks, 1.0, -1.0) * reached
     if fisher:
-        weights = fisher_weight(row_products(x, posterior.mean.T))
+        log_odds = row_products(x, posterior.mean.T)
+        weights = expit(log_odds) * expit(-log_odds)
     else:
         squares = [(row_products(x, one) * x).sum(axis=1) for one in posterior.second]
         weights = expected_weight(np.stack(squares, axis=1))

@@ -47,6 +47,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
     """Base class of estimators of networks, with pgmpy's interface."""
 
     _tags: ClassVar[dict[str, Any]] = {"supports_latent_variables": False, "supports_weighted_data": False}
+    _ties: ClassVar[bool] = False  # whether it fits groups of cliques that share parameters
 
     def fit(self, model: Any, data: Any, sample_weight: None = None, public: Any = None) -> Self:
         """Fit the parameters of a network.
@@ -83,18 +84,19 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
 
     def _structure(self, model: Any) -> Any:
         kinds, name = self.get_tag("supported_model_types"), type(self).__name__
-        if DAG not in kinds or (DiscreteMarkovNetwork in kinds and isinstance(model, DiscreteMarkovNetwork)):
-            return markov_network(model, name)
-        return bayesian_network(model, name)
+        if DAG in kinds and not (DiscreteMarkovNetwork in kinds and isinstance(model, DiscreteMarkovNetwork)):
+            return bayesian_network(model, name)
+        network = markov_network(model, name)
+        tying = Tying.of(network) if self._ties else None
+        if tying is not None and getattr(self, "inference", "auto") == "loopy":
+            raise ValueError(f"{name} fits tied parameters on a junction tree only: leave inference='auto'.")
+        return network if tying is None else tying
 
     def _variables(self, structure: Any, data: Any = None) -> Sequence[str]:
         return structure.variables if isinstance(structure, Tying) else list(structure.nodes())
 
     def _several(self, structure: Any, data: Any, public: Any) -> Any:
-        """Return several releases without joining them, or else the source as in other estimators.
-
-        Together, the releases must contain all variables. Public tables are joined to the first release of tables.
-        """
+        """Return several releases without joining them, or else the source; public tables join the first of tables."""
         if not isinstance(data, (list, tuple)) or len(data) < 2 or not all(isinstance(part, Release) for part in data):
             return super()._source(structure, data, public)
         refuse_repeated(data)
@@ -119,17 +121,16 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
     def _set_parameters(self, parameters: Any, schema: Schema) -> None:
         """Set the CPDs, by the schema's rules, or the factors."""
         if schema.rules and isinstance(parameters[0], TabularCPD):
-            parameters = _ruled(parameters, schema)
+            tables = {tuple(cpd.variables): cpd.values for cpd in parameters}
+            masks = family_masks(list(tables), schema)
+            ruled = {scope: ruled_table(table, masks.get(scope)) for scope, table in tables.items()}
+            parameters = [tabular_cpd(scope, table, schema.states) for scope, table in ruled.items()]
         self.parameters_, self.state_names_, self._is_fitted = parameters, schema.state_names, True
 
     def _factors(
         self, engine: Any, potentials: Vector, schema: Schema, scopes: Sequence[Clique] | None = None
     ) -> list[DiscreteFactor]:
-        """Build factors with partition function 1, one per scope; by default for all tables of the engine.
-
-        Tables outside the scopes must have potentials of zero. pgmpy refuses factors whose variables are not a clique
-        of the graph, which measured tables need not be.
-        """
+        """Build factors with partition function 1 of all tables, or of scopes outside which potentials are zero."""
         if isinstance(engine, TiedTree):
             engine, potentials = engine.tree, engine.expand(potentials)
         scopes = engine.layout.scopes if scopes is None else scopes
@@ -205,21 +206,3 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         number(maximum=0.9)("check", self.check)
-
-
-def tied_or(network: Any, estimator: Any) -> Structure:
-    """Return the groups of a Markov network's cliques that share parameters, or the network itself."""
-    tying = Tying.of(network) if isinstance(network, DiscreteMarkovNetwork) else None
-    if tying is not None and getattr(estimator, "inference", "auto") == "loopy":
-        raise ValueError(
-            f"{type(estimator).__name__} fits tied parameters on a junction tree only: leave inference='auto'."
-        )
-    return network if tying is None else tying
-
-
-def _ruled(cpds: Sequence[TabularCPD], schema: Schema) -> list[TabularCPD]:
-    masks = family_masks([tuple(cpd.variables) for cpd in cpds], schema)
-    return [
-        tabular_cpd(tuple(cpd.variables), ruled_table(cpd.values, masks.get(tuple(cpd.variables))), schema.states)
-        for cpd in cpds
-    ]

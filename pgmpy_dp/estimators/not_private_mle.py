@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data import exact_marginals
 from pgmpy_dp.estimators.base import declared
-from pgmpy_dp.estimators.network_estimator import NetworkEstimator, Structure, tied_or
+from pgmpy_dp.estimators.network_estimator import NetworkEstimator, Structure
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Table
@@ -45,11 +45,8 @@ class NotPrivateMLE(NetworkEstimator):
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
+    guarantee_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Examples
     --------
@@ -64,7 +61,7 @@ class NotPrivateMLE(NetworkEstimator):
     """
 
     _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DAG, DiscreteMarkovNetwork)}
-
+    _ties: ClassVar[bool] = True
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "regularization": number(minimum=0.0),
         "inference": choice(*INFERENCE),
@@ -80,7 +77,7 @@ class NotPrivateMLE(NetworkEstimator):
     tolerance: float = 1e-8
 
     def _structure(self, model: Any) -> Structure:
-        structure = tied_or(super()._structure(model), self)
+        structure: Structure = super()._structure(model)
         if self.cliques and not isinstance(structure, DiscreteMarkovNetwork):
             raise ValueError("cliques= are for Markov networks without tied parameters: leave them out.")
         require_joined(structure, self.cliques)
@@ -113,9 +110,9 @@ class NotPrivateMLE(NetworkEstimator):
         else:
             engine = build_engine(schema.cardinalities(), markov_scopes(structure, self.cliques), self.inference)
         marginals = engine.layout.flatten(release.tables[scope] / release.total for scope in engine.layout.scopes)
-        fit = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
-        self._warn_unless(fit.converged)
-        self._set_parameters(self._factors(engine, fit.potentials, schema), schema)
+        fitted, converged = maximise_likelihood(engine, marginals, self.regularization, self.max_iter, self.tolerance)
+        self._warn_unless(converged)
+        self._set_parameters(self._factors(engine, fitted, schema), schema)
 
     def _run(self, model: Any, data: Any, public: Any = None) -> Self:
         super()._run(model, data, public)

@@ -37,19 +37,8 @@ class PosteriorMean(NetworkTableEstimator):
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
-    check : float
-        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
-        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
+    epsilon, neighbours, delta, state_names, mechanism, check
+        See :class:`~pgmpy_dp.AutoMLE`.
     draws : int
         Number of networks to draw.
 
@@ -58,11 +47,8 @@ class PosteriorMean(NetworkTableEstimator):
     posterior_ : PosteriorNetworks
         The draws, from which a `PrivateBayesianNetwork` or `PrivateMarkovNetwork` computes its bounds.
     release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
+    guarantee_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Examples
     --------
@@ -107,7 +93,7 @@ class PosteriorMean(NetworkTableEstimator):
         schema, layout = self.posterior_.schema, self.posterior_.layout
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)
-            potentials = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8).potentials
+            potentials, _ = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8)
             parameters: list[Any] = self._factors(tree, potentials, schema)
         else:
             tables = layout.tables(mean).items()

@@ -51,23 +51,10 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
 
     Parameters
     ----------
-    epsilon : float, optional
-        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
-        `noise_multiplier` is charged.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        In (0, 1), since the noise is Gaussian.
-    steps : int
-        Number of noisy sums.
-    batch_size : int, optional
-        Size of a sample, instead of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
-        allows.
+    epsilon, neighbours, delta, steps, batch_size, noise_multiplier
+        See :class:`~pgmpy_dp.PrivateVB`.
     budget : PrivacyBudget, optional
-        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
-        `GridSearchCV`. Without it, each fit has its own budget.
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`.
     n_components : int
         Number of topics.
     sampling_rate : float
@@ -91,12 +78,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
     doc_topic_prior_, topic_word_prior_ : float
     feature_names_in_ : ndarray of str
         The public vocabulary, if the documents have one.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    n_features_in_ : int
+    guarantee_, noise_multiplier_, n_steps_, n_features_in_
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`.
 
     Notes
     -----
@@ -186,17 +169,19 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
 
     def _learner(self, structure: None, public: PrivateDocuments) -> Learner:
         topics, words = int(self.n_components), len(public.vocabulary)
-        alpha, eta = self._priors()
+        alpha, eta = (
+            1.0 / topics if prior is None else float(prior) for prior in (self.doc_topic_prior, self.topic_word_prior)
+        )
         rate = learning_rate(self.learning_offset, self.learning_decay)
         clip = _CLIPPED * public.length if self.clip_norm is None else self.clip_norm
         start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, topics * words)
 
         def finish(concentrations: Matrix) -> None:
             self.components_ = concentrations.reshape(topics, words)
-            self.doc_topic_prior_, self.topic_word_prior_ = float(alpha[0]), eta
+            self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
             self.n_features_in_ = words
 
-        model = _DirichletTopics(start, float(clip), eta, shares=alpha)
+        model = _DirichletTopics(start, float(clip), eta, shares=np.full(topics, alpha))
         return conjugate_learner(model, rate, finish)
 
     def transform(self, counts: Any) -> Matrix:
@@ -251,11 +236,6 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
     def score(self, counts: Any, y: None = None) -> float:
         """Compute a lower bound of the log-likelihood of public, held-out documents, in nats."""
         return float(self._topics().bound(self._public(counts)))
-
-    def _priors(self) -> tuple[Matrix, float]:
-        given = (self.doc_topic_prior, self.topic_word_prior)
-        alpha, eta = (1.0 / self.n_components if prior is None else float(prior) for prior in given)
-        return np.full(self.n_components, alpha), eta
 
     def _source(self, structure: None, counts: Any, public: Any) -> PrivateDocuments:
         """Return the given documents with a ledger, or create a ledger for raw ones."""

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import pandas as pd
 from pgmpy.base import DAG
 
-from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator
 from pgmpy_dp.fitting.plans.allocation import (
@@ -51,19 +49,8 @@ class PrivateMLE(NetworkTableEstimator):
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
-    check : float
-        Share of epsilon for pairs of variables that the network does not join, as for `plan_measurements`: they show
-        missing edges, so that `check_fit` and bounds are honest. With 0, bounds assume that the network is right.
+    epsilon, neighbours, delta, state_names, mechanism, check
+        See :class:`~pgmpy_dp.AutoMLE`.
     allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
         The measured tables and their shares of the budget. Each family that is not contained in another has its own
         table. Shares depend on the square root of the number of cells (`SizeAllocation`, the default), are equal
@@ -91,11 +78,8 @@ class PrivateMLE(NetworkTableEstimator):
         `height` (the longest path to a leaf) and `out_degree`; for a data-dependent allocation the `sensitivity`, the
         `weight` W_i and `dbar`, the mean error of its parameters times the epsilon; the `epsilon` of its tables (not
         for Gaussian noise), and their `share` of the budget. Families with a common table repeat its values.
-    release_ : NoisyMarginals
-        The release that was measured or given.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
+    release_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Notes
     -----
@@ -175,34 +159,27 @@ class PrivateMLE(NetworkTableEstimator):
         allocation = resolve_allocation(self.allocation, self.tables)
         if not isinstance(allocation, DataDependentAllocation):
             return super()._measure(structure, source, public)
-        self.stage1_release_, self._features, second = self._measure_in_two_stages(source, structure, allocation)
-        return self._paid(second, public)
-
-    def _measure_in_two_stages(
-        self, dataset: PrivateDataset, network: DAG, allocation: DataDependentAllocation
-    ) -> tuple[NoisyMarginals, pd.DataFrame, NoisyMarginals]:
-        """Charge the total epsilon, measure stage I, allocate by its features, and measure stage II.
-
-        Stage I costs its share, by amplification through sampling. Stage II, which is chosen from stage I's release
-        alone, costs the rest: together they cost epsilon by adaptive composition. The noise scales of stage II reveal
-        information on stage I, so the guarantee of its release covers both.
-        """
-        schema, scopes = dataset.schema, families(network)
-        cliques, weights = self._first_tables(network, schema)
-        if sampling_fraction(allocation.sampling_rate) < 1 and dataset.neighbours != "add_remove":
+        # Stage I costs its share, by amplification through sampling. Stage II, which is chosen from stage I's release
+        # alone, costs the rest: together they cost epsilon by adaptive composition. The noise scales of stage II reveal
+        # information on stage I, so the guarantee of its release covers both.
+        schema, scopes = source.schema, families(structure)
+        cliques, weights = self._first_tables(structure, schema)
+        if sampling_fraction(allocation.sampling_rate) < 1 and source.neighbours != "add_remove":
             raise ValueError(
                 f"Stage I on a sample is priced for records added or removed, and the data has "
-                f"neighbours={dataset.neighbours!r}: give the allocation a sampling_rate of 1."
+                f"neighbours={source.neighbours!r}: give the allocation a sampling_rate of 1."
             )
         if allocation.sensitivity == "covary" and "sensitivity" in allocation.weights:
             require_exact(schema, scopes)
         whole = exact_positive("epsilon", self.epsilon)
         beginning: Fraction = whole * exact_positive("stage1_fraction", allocation.stage1_fraction)
-        part = dataset.set_aside(whole)
+        part = source.set_aside(whole)
         first = part.measure(cliques, beginning, weights=weights, sampling_rate=allocation.sampling_rate)
-        features = allocation_features(network, scopes, first, self._rows(first, scopes), allocation)
+        features = allocation_features(structure, scopes, first, self._rows(first, scopes), allocation)
         cliques, weights = second_plan(schema, scopes, features, self.tables)
-        return first, features, part.after(first).measure(cliques, whole - beginning, weights=weights)
+        second = part.after(first).measure(cliques, whole - beginning, weights=weights)
+        self.stage1_release_, self._features = first, features
+        return self._paid(second, public)
 
     def _read(self, structure: DAG, release: Any) -> None:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)

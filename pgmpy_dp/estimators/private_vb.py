@@ -250,13 +250,14 @@ class Completion:
             self._parts.append(_Part(int(start), seen, cells, scopes.index(scope) if scope else -1))
 
     def expected(self, records: NDArray[np.integer], log_rows: Vector) -> sparse.csr_array:
-        """Compute the expected indicators of all families' cells, one row per record, from log-potentials of the cells.
-
-        Every family's block has the posterior of its latent variables, in the cells that match the record: non-negative
-        with sum 1, hence of norm at most 1.
-        """
+        """Compute expected indicators of all families' cells by record; those of a family have norm at most 1."""
         codes = np.asarray(records, dtype=np.int64)
-        positions = [self._places(part, codes) for part in self._parts]
+        positions = []
+        for part in self._parts:
+            base = np.full(codes.shape[0], part.start)
+            for column, stride in part.observed:
+                base += codes[:, column] * stride
+            positions.append(base[:, None] + part.cells)
         posterior = self._posterior(positions, codes.shape[0], log_rows)
         values = [np.ones((codes.shape[0], 1)) if part.scope < 0 else posterior[part.scope] for part in self._parts]
         indices = np.concatenate(positions, axis=1)
@@ -264,42 +265,15 @@ class Completion:
         shape = (codes.shape[0], self.layout.size)
         return sparse.csr_array((np.concatenate(values, axis=1).ravel(), indices.ravel(), ends), shape=shape)
 
-    def log_likelihood(self, records: NDArray[np.integer], log_rows: Vector) -> Vector:
-        """Compute the log-probability of each record, if `log_rows` are logarithms of normalised CPDs."""
-        codes = np.asarray(records, dtype=np.int64)
-        positions = [self._places(part, codes) for part in self._parts]
-        constant = np.zeros(codes.shape[0])
-        for part, position in zip(self._parts, positions, strict=True):
-            if part.scope < 0:
-                constant += log_rows[position[:, 0]]
-        if self._tree is None:
-            return constant
-        potentials = self._potentials(self._tree, positions, codes.shape[0], log_rows)
-        constant += [self._tree.calibrate(row).log_partition for row in potentials]
-        return constant
-
-    @staticmethod
-    def _places(part: _Part, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        base = np.full(codes.shape[0], part.start)
-        for column, stride in part.observed:
-            base += codes[:, column] * stride
-        return base[:, None] + part.cells
-
-    def _potentials(
-        self, tree: JunctionTree, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector
-    ) -> Vector:
-        potentials = np.zeros((count, tree.layout.size))
-        for part, position in zip(self._parts, places, strict=True):
-            if part.scope >= 0:
-                start = tree.layout.offsets[part.scope]
-                potentials[:, start : start + part.cells.size] += log_rows[position]
-        return potentials
-
     def _posterior(self, places: Sequence[NDArray[np.int64]], count: int, log_rows: Vector) -> list[Vector]:
         """Compute the posterior marginals of every latent scope, one row per record."""
         if self._tree is None:
             return []
-        marginals = self._potentials(self._tree, places, count, log_rows)
+        offsets, marginals = self._tree.layout.offsets, np.zeros((count, self._tree.layout.size))
+        for part, place in zip(self._parts, places, strict=True):
+            if part.scope >= 0:
+                start = offsets[part.scope]
+                marginals[:, start : start + part.cells.size] += log_rows[place]
         for row in range(count):
             marginals[row] = self._tree.calibrate(marginals[row]).marginals
-        return np.split(marginals, self._tree.layout.offsets[1:-1], axis=1)
+        return np.split(marginals, offsets[1:-1], axis=1)

@@ -1,20 +1,12 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .auditing import AuditResult, audit
-from .comparison import compare, kl_divergence
-from .example_networks import bnlearn_network, random_markov_network
-from .prediction import compare_prediction, mean_squared_error, prediction_accuracy
-from .synthetic_inference import combine
-
-__all__ = [
-    "AuditResult",
-    "audit",
-    "bnlearn_network",
-    "combine",
-    "compare",
-    "compare_prediction",
-    "kl_divergence",
-    "mean_squared_error",
-    "prediction_accuracy",
-    "random_markov_network",
-]
+from .auditing import AuditResult as AuditResult
+from .auditing import audit as audit
+from .comparison import compare as compare
+from .comparison import kl_divergence as kl_divergence
+from .example_networks import bnlearn_network as bnlearn_network
+from .example_networks import random_markov_network as random_markov_network
+from .prediction import compare_prediction as compare_prediction
+from .prediction import mean_squared_error as mean_squared_error
+from .prediction import prediction_accuracy as prediction_accuracy
+from .synthetic_inference import combine as combine

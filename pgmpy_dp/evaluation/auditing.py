@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -218,20 +218,19 @@ def _events(draws: _Draws, chosen: slice, level: float, delta: float) -> Iterato
     """Find the best event of each kind on the first half of the outputs."""
     seen = Counter(structure for side in (0, 1) for structure in draws.structures[side][chosen])
     common = [structure for structure, _ in seen.most_common(_STRUCTURES)]
-    size = chosen.stop
     for structure in common:
+        choice = _Choice(structure, chosen.stop, level, delta)
         both = [draws.structures[side][chosen].count(structure) for side in (0, 1)]
 
         def words(_: int, structure: tuple[Any, ...] = structure) -> str:
             return _structure_words(draws, structure, common)
 
-        yield _best(both, size, level, delta, words, structure)
-        yield from _number_events(draws, structure, size, level, delta)
+        yield choice.best(both, words)
+        yield from _number_events(draws, choice)
 
 
-def _number_events(
-    draws: _Draws, structure: tuple[Any, ...], size: int, level: float, delta: float
-) -> Iterator[_Event]:
+def _number_events(draws: _Draws, choice: _Choice) -> Iterator[_Event]:
+    structure, size = choice.structure, choice.size
     learning = [draws.matrix(structure, side, slice(0, size // 2)) for side in (0, 1)]
     choosing = [draws.matrix(structure, side, slice(size // 2, size)) for side in (0, 1)]
     whole = [np.concatenate(parts) for parts in zip(learning, choosing, strict=True)]
@@ -241,7 +240,12 @@ def _number_events(
         return
     columns = varying[np.argsort([-_separation(whole[0][:, c], whole[1][:, c]) for c in varying])][:_COLUMNS]
     _, positions = draws.observer.places(draws.examples[structure])
-    category = is_category(structure)
+    category: list[bool] = []  # which numbers encode texts or similar values
+    for entry in structure:
+        if entry == _CATEGORY:
+            category.append(True)
+        elif isinstance(entry, tuple) and entry[:1] == ("numbers",):
+            category += [False] * math.prod(entry[1])
     for column in columns:
         position = positions[column]
 
@@ -251,7 +255,7 @@ def _number_events(
         def named(number: float, column: int = column) -> str:
             return (draws.observer.category(number) if category[column] else None) or f"{number:.6g}"
 
-        yield from _ranges(position, value, whole, size, level, delta, structure, named, ordered=not category[column])
+        yield from choice.ranges(position, value, whole, named, ordered=not category[column])
         numbers = pooled[np.isfinite(pooled[:, column]), column]
         if (numbers % 1.0 != 0.0).any():
 
@@ -259,69 +263,65 @@ def _number_events(
                 return _finest_bit(matrix[:, column])
 
             name = f"exponent of the lowest binary digit of {position}"
-            yield from _ranges(name, finest, whole, size, level, delta, structure)
+            yield from choice.ranges(name, finest, whole)
     if min(map(len, learning)) >= 10 and min(map(len, choosing)) > 0:
         for name, score in (
             (f"linear discriminant of {len(columns)} numbers", _discriminant(learning, columns)),
             (f"likelihood ratio of {len(columns)} numbers", _likelihood_ratio(learning, columns)),
         ):
-            yield from _ranges(name, score, choosing, size - size // 2, level, delta, structure)
+            yield from replace(choice, size=size - size // 2).ranges(name, score, choosing)
 
 
-def _ranges(
-    name: str,
-    score: Callable[[Numbers], Numbers],
-    samples: Sequence[Numbers],
-    size: int,
-    level: float,
-    delta: float,
-    structure: tuple[Any, ...],
-    named: Callable[[float], str] = lambda number: f"{number:.6g}",
-    ordered: bool = True,
-) -> Iterator[_Event]:
-    """Find the best thresholds and the best single value of a score."""
-    values = [np.sort(score(matrix)) for matrix in samples]
-    distinct, counts = np.unique(np.concatenate(values), return_counts=True)
-    cuts = distinct
-    if distinct.size > _THRESHOLDS:
-        cuts = distinct[np.unique(np.linspace(0, distinct.size - 1, _THRESHOLDS).astype(np.int64))]
-    atoms = distinct[np.argsort(-counts, kind="stable")[:_THRESHOLDS]]
-    atoms = atoms[np.isin(atoms, distinct[counts > 1])]
-    if ordered:
-        above = [part.size - np.searchsorted(part, cuts, "left") for part in values]
-        below = [np.searchsorted(part, cuts, "right") for part in values]
-        yield _best(above, size, level, delta, lambda i: f"{name} >= {named(cuts[i])}", structure, score, cuts, None)
-        yield _best(below, size, level, delta, lambda i: f"{name} <= {named(cuts[i])}", structure, score, None, cuts)
-    if atoms.size:
-        equal = [np.searchsorted(part, atoms, "right") - np.searchsorted(part, atoms, "left") for part in values]
-        yield _best(equal, size, level, delta, lambda i: f"{name} = {named(atoms[i])}", structure, score, atoms, atoms)
+@dataclass(frozen=True)
+class _Choice:
+    """Choice of events of one structure from a number of outputs for each input."""
 
+    structure: tuple[Any, ...]
+    size: int
+    level: float
+    delta: float
 
-def _best(
-    hits: Sequence[Any],
-    size: int,
-    level: float,
-    delta: float,
-    words: Callable[[int], str],
-    structure: tuple[Any, ...],
-    score: Callable[[Numbers], Numbers] | None = None,
-    low: Numbers | None = None,
-    high: Numbers | None = None,
-) -> _Event:
-    """Choose the candidate with the largest bound, given its counts under both inputs."""
-    pairs, position = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
-    bounds = [_lower_bound(pairs[:, side], pairs[:, 1 - side], size, level, delta)[position.ravel()] for side in (0, 1)]
-    side = int(np.argmax([bound.max() for bound in bounds]))
-    best = int(np.argmax(bounds[side]))
-    return _Event(
-        words(best),
-        side,
-        float(bounds[side][best]),
-        structure,
-        score,
-        -math.inf if low is None else float(low[best]),
-        math.inf if high is None else float(high[best]),
-    )
+    def ranges(
+        self,
+        name: str,
+        score: Callable[[Numbers], Numbers],
+        samples: Sequence[Numbers],
+        named: Callable[[float], str] = lambda number: f"{number:.6g}",
+        ordered: bool = True,
+    ) -> Iterator[_Event]:
+        """Find the best thresholds and the best single value of a score."""
+        values = [np.sort(score(matrix)) for matrix in samples]
+        distinct, counts = np.unique(np.concatenate(values), return_counts=True)
+        cuts = distinct
+        if distinct.size > _THRESHOLDS:
+            cuts = distinct[np.unique(np.linspace(0, distinct.size - 1, _THRESHOLDS).astype(np.int64))]
+        atoms = distinct[np.argsort(-counts, kind="stable")[:_THRESHOLDS]]
+        atoms = atoms[np.isin(atoms, distinct[counts > 1])]
+        if ordered:
+            above = [part.size - np.searchsorted(part, cuts, "left") for part in values]
+            below = [np.searchsorted(part, cuts, "right") for part in values]
+            yield self.best(above, lambda i: f"{name} >= {named(cuts[i])}", score, low=cuts)
+            yield self.best(below, lambda i: f"{name} <= {named(cuts[i])}", score, high=cuts)
+        if atoms.size:
+            equal = [np.searchsorted(part, atoms, "right") - np.searchsorted(part, atoms, "left") for part in values]
+            yield self.best(equal, lambda i: f"{name} = {named(atoms[i])}", score, atoms, atoms)
+
+    def best(
+        self,
+        hits: Sequence[Any],
+        words: Callable[[int], str],
+        score: Callable[[Numbers], Numbers] | None = None,
+        low: Any = None,
+        high: Any = None,
+    ) -> _Event:
+        """Choose the candidate with the largest bound, given its counts under both inputs."""
+        pairs, position = np.unique(np.atleast_2d(np.array(hits).T), axis=0, return_inverse=True)
+        chances = self.size, self.level, self.delta
+        bounds = [_lower_bound(pairs[:, k], pairs[:, 1 - k], *chances)[position.ravel()] for k in (0, 1)]
+        side = int(np.argmax([bound.max() for bound in bounds]))
+        best = int(np.argmax(bounds[side]))
+        ends = -math.inf if low is None else float(low[best]), math.inf if high is None else float(high[best])
+        return _Event(words(best), side, float(bounds[side][best]), self.structure, score, *ends)
 
 
 def _separation(one: Numbers, other: Numbers) -> float:
@@ -415,17 +415,6 @@ class Observer:
     def category(self, number: float) -> str | None:
         """Return the text or other value that a number encodes."""
         return next((repr(value) for (_, value), code in self.categories.items() if code == number), None)
-
-
-def is_category(structure: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which numbers of outputs of this structure encode texts or similar values."""
-    flags: list[bool] = []
-    for entry in structure:
-        if entry == _CATEGORY:
-            flags.append(True)
-        elif isinstance(entry, tuple) and entry and entry[0] == "numbers":
-            flags.extend([False] * math.prod(entry[1]))
-    return np.array(flags, dtype=bool)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pgmpy.base import DAG
 from pgmpy.models import LinearGaussianBayesianNetwork
 from threadpoolctl import threadpool_limits
 
-from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.inference.trees.conditioning import TreeDistribution
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.records.frames import encode, labelled
 from pgmpy_dp.records.gate import codes_in_memory
@@ -73,27 +73,12 @@ def prediction_accuracy(network: DAG, records: Any, variable: str) -> float:
     >>> prediction_accuracy(network, pd.DataFrame({"y": [0, 1, 1], "x": [0, 1, 0]}), "y").__round__(3)
     0.667
     """
-    scores, codes = log_scores(network, records, variable)
-    return float((scores.argmax(axis=1) == codes).mean())
-
-
-def log_scores(network: DAG, records: Any, variable: str) -> tuple[Vector, NDArray[Any]]:
-    """Compute log P(state, other values of the record) up to a constant per record, and the records' state codes.
-
-    Scores have one row per record and one column per state.
-    """
-    layout, potentials, states = log_linear(network)
+    layout, logs, states = log_linear(network)
     schema = Schema(states)
     schema.require([(variable,)])
     codes = encode(records, schema, schema.variables)
-    scores = np.zeros((len(codes[variable]), schema.cardinality(variable)))
-    for scope, table in layout.tables(potentials).items():
-        if variable in scope:
-            columns = [slice(None) if v == variable else codes[v].astype(np.intp) for v in scope]
-            rest = [v for v in scope if v != variable]
-            moved = np.moveaxis(table, scope.index(variable), -1)
-            scores += moved[tuple(column for column, v in zip(columns, scope, strict=True) if v in rest)]
-    return scores, codes[variable]
+    chances = TreeDistribution(layout, logs).given_others(codes, variable, np.arange(len(codes[variable])))
+    return float((chances.argmax(axis=1) == codes[variable]).mean())
 
 
 def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schema: Schema) -> pd.DataFrame:

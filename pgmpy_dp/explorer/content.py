@@ -225,10 +225,7 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
 
 
 def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: Schema) -> Vector:
-    """Add tables of log-potentials to those of another layout; rows are its cells, and columns networks.
-
-    `states` is the schema of the tables, in whose order their states are, `schema` that of the layout.
-    """
+    """Add the tables of log-potentials of some states to those of another layout, by its cells and by network."""
     result = np.zeros((layout.size, len(logs)))
     for position, scope in enumerate(own.scopes):
         table = np.moveaxis(
@@ -276,7 +273,10 @@ def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, A
 
     return {
         "ranks": [states.variables.index(variable) for variable in schema.variables],
-        "streams": [_words(deviations.random_numbers(seed)) for seed in (0, 1)],
+        "streams": [  # the generators' states: numbers of 64 bits, which JavaScript would round
+            [str(word) for word in deviations.random_numbers(seed).bit_generator.state["state"]["state"].tolist()]
+            for seed in (0, 1)
+        ],
         "scales": deviations.SCALES.tolist(),
         "factors": deviations.FACTORS.tolist(),
         "shares": deviations.SHARES.tolist(),
@@ -304,9 +304,3 @@ def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vec
     """Put the axes of a table in the schema's order, and their states."""
     order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
     return _in_order(table, scope, states, schema).transpose(order)
-
-
-def _words(generator: np.random.Generator) -> list[str]:
-    """Return the state of the generator: numbers of 64 bits, which are texts because JavaScript would round them."""
-    state: NDArray[np.uint64] = generator.bit_generator.state["state"]["state"]
-    return [str(word) for word in state.tolist()]

@@ -8,7 +8,6 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -31,7 +30,7 @@ from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.report.network_drawing import HEIGHT, MAX_NODES, WIDTH, Box, draw
 from pgmpy_dp.report.page import promise as promised
-from pgmpy_dp.schema import DateBins, DateFormat, Schema, State
+from pgmpy_dp.schema import DateBins, DateFormat, Schema
 
 if TYPE_CHECKING:
     from pgmpy_dp.models.model import Model
@@ -229,7 +228,9 @@ def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
         fitted.schema.states[variable],
         reading_schema(fitted.schema, fitted.declared, variable).bins.get(variable),
     )
-    content: dict[str, Any] = {"name": variable, "states": _texts(states)}
+    texts = list(map(str, states))
+    texts = texts if len(set(texts)) == len(texts) else list(map(repr, states))
+    content: dict[str, Any] = {"name": variable, "states": texts}
     literals = {number: repr(state) for number, state in enumerate(states) if not isinstance(state, str)}
     if literals:
         content["literals"] = literals
@@ -240,12 +241,6 @@ def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
         if np.isfinite(bins.edges).sum() > 1:
             content["shape"] = shape_content(fitted.shape(variable, bins=bins), packed)
     return content
-
-
-def _texts(states: Iterable[State]) -> list[str]:
-    """Write states as different texts."""
-    texts = [str(state) for state in states]
-    return texts if len(set(texts)) == len(texts) else [repr(state) for state in states]
 
 
 def _promised(model: Model, bounded: bool) -> tuple[str, str]:

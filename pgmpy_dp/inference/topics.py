@@ -123,19 +123,7 @@ def _infer(rows, columns, values, logs, weights, prior, gamma, found):
             own[k] = prior[k] + length / topics
         for _ in range(ITERATIONS):
             _topic_weights(own, log_theta, theta)
-            for k in range(topics):
-                total[k] = 0.0
-            for word in range(size):
-                row = local[word]
-                norm = 0.0
-                for k in range(topics):
-                    norm += theta[k] * row[k]
-                if norm > TINY:
-                    share = values[start + word] / norm
-                    for k in range(topics):
-                        total[k] += share * theta[k] * row[k]
-                else:
-                    _add_in_logs(values[start + word], log_theta, logs[columns[start + word]], total, 1)
+            _add_shares(values[start:end], local, columns[start:end], logs, log_theta, theta, total, 0, 1)
             change = 0.0
             for k in range(topics):
                 new = prior[k] + total[k]
@@ -146,19 +134,24 @@ def _infer(rows, columns, values, logs, weights, prior, gamma, found):
         if found.size:
             _topic_weights(own, log_theta, theta)
             block = found[start * topics : end * topics]
-            for word in range(size):
-                row = local[word]
-                norm = 0.0
-                for k in range(topics):
-                    norm += theta[k] * row[k]
-                if norm > TINY:
-                    share = values[start + word] / norm
-                    for k in range(topics):
-                        block[k * size + word] = share * theta[k] * row[k]
-                else:
-                    for k in range(topics):
-                        block[k * size + word] = 0.0
-                    _add_in_logs(values[start + word], log_theta, logs[columns[start + word]], block[word:], size)
+            _add_shares(values[start:end], local, columns[start:end], logs, log_theta, theta, block, 1, size)
+
+
+@compiled
+def _add_shares(values, weights, words, logs, log_theta, theta, into, by_word, by_topic):
+    """Set `into` to the sums of c_w phi_kw in its cells, which lie so far apart by word and by topic."""
+    for cell in range(into.size):
+        into[cell] = 0.0
+    for word in range(values.size):
+        row, own, norm = weights[word], into[word * by_word :], 0.0
+        for k in range(theta.size):
+            norm += theta[k] * row[k]
+        if norm > TINY:
+            share = values[word] / norm
+            for k in range(theta.size):
+                own[k * by_topic] += share * theta[k] * row[k]
+        else:
+            _add_in_logs(values[word], log_theta, logs[words[word]], own, by_topic)
 
 
 @compiled

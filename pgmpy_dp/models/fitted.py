@@ -86,10 +86,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state in the mean of all draws, and the share of draws that agree.
-
-        For more than `FEW_STATES` joint states, it is the most probable state of the distribution.
-        """
+        """Find the most probable joint state in the draws' mean, of many the distribution's, and how many agree."""
 
     @abstractmethod
     def tested(self) -> FitCheck:

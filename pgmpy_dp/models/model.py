@@ -31,7 +31,6 @@ from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered, n
 from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.schema import Schema
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
@@ -126,7 +125,13 @@ class Model(ABC):
         schema, asked = fitted.schema, question.asked
         if interval is not None:
             answer = _bounded(fitted, question, target)
-            return _noted(fitted, _bounded_frame(schema, question, answer, interval), fitted.is_informative(question))
+            lower, upper = answer.bounds(interval)
+            upper = np.where(schema.possible(asked, question.given).ravel(), upper, 0.0)
+            lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), answer.records)
+            lower, upper = np.minimum(lower, answer.values), np.maximum(upper, answer.values)
+            values = {"value": answer.values, "lower": lower, "upper": upper}
+            frame = BoundedAnswer(values, index=state_index(schema, asked))
+            return _noted(fitted, frame, fitted.is_informative(question))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
         states = {variable: list(schema.states[variable]) for variable in asked}
@@ -631,16 +636,6 @@ def _check_bounds(interval: Any, target: Any) -> None:
     if interval is not None:
         check_interval(interval)
     check_target(target)
-
-
-def _bounded_frame(schema: Schema, question: Question, answer: Uncertain, interval: float) -> pd.DataFrame:
-    """Make a frame of probabilities and bounds, widened where necessary to contain the probability."""
-    lower, upper = answer.bounds(interval)
-    upper = np.where(schema.possible(question.asked, question.given).ravel(), upper, 0.0)
-    lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), answer.records)
-    lower, upper = np.minimum(lower, answer.values), np.maximum(upper, answer.values)
-    values = {"value": answer.values, "lower": lower, "upper": upper}
-    return BoundedAnswer(values, index=state_index(schema, question.asked))
 
 
 def renamed(before: str, now: str) -> None:

@@ -215,10 +215,7 @@ def checked_evidence(
 def checked_records(
     schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()
 ) -> dict[str, NDArray[np.intp]]:
-    """Convert the cells of public records to positions of states, each as in `checked_evidence`.
-
-    Missing cells (None, NaN) are -1, for the caller to refuse or predict.
-    """
+    """Convert cells of public records to positions of states, as in `checked_evidence`; missing ones are -1."""
     results = {}
     for variable, column in records.items():
         schema.require([(variable,)])  # type: ignore[list-item]
@@ -236,11 +233,7 @@ def checked_records(
 def record_codes(
     schema: Schema, records: Any, variables: Sequence[str], declared: Sequence[Schema] = ()
 ) -> dict[str, NDArray[np.intp]]:
-    """Convert the cells of complete records to positions of states.
-
-    Cells are read as in `checked_evidence`, except that the states declared for missing and other values stand for
-    them, as in the records behind the fit. Errors show no value.
-    """
+    """Convert cells of complete records to positions of states, with declared stand-ins; errors show no value."""
     results = {}
     for variable in variables:
         own = reading_schema(schema, declared, variable)

@@ -22,7 +22,7 @@ from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.simulated import WithinBins, numbered
 from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family
-from pgmpy_dp.privacy.guarantee import carry_learned
+from pgmpy_dp.privacy.guarantee import FIT_KEY, carry_learned
 
 
 class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
@@ -104,7 +104,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
                 require_informable(estimator).fit(self, data, sample_weight=sample_weight, public=public)
                 self.add_cpds(*estimator.parameters_)
         except BaseException:  # the old parameters keep their guarantee
-            self._restore(before)
+            self._forget()
+            if before is not None:
+                self.__dict__[FIT_KEY] = before
             raise
         self._keep(estimator)
         return self
@@ -290,5 +292,10 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fresh.add_edges_from(network.edges())
         fresh.latents = set(network.latents)
         fresh.add_cpds(*[cpd.copy() for cpd in network.get_cpds()])
-        fresh._provenance_of(network)
+        carry_learned(network, fresh)
+        fitted = vars(network).get(FIT_KEY)
+        if fitted is not None:
+            fresh.__dict__[FIT_KEY] = fitted.changed(network=fresh)
+        elif getattr(network, "guarantee_", None) is not None:  # set on a plain network by the file's reader
+            fresh.guarantee_ = network.guarantee_
         return fresh

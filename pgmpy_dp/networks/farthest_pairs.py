@@ -37,11 +37,7 @@ def measure_farthest(
     delta: float,
     pairs: int,
 ) -> NoisyMarginals:
-    """Choose pairs that a network does not join, and measure them.
-
-    The sensitivity is derived in `pgmpy_dp.data.mechanisms.steps`. The references depend only on the network and on the
-    number of records that its releases report, and are therefore public.
-    """
+    """Choose pairs that a network does not join, by references that follow from public numbers, and measure them."""
     if not isinstance(data, PrivateDataset):
         raise TypeError(
             f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "

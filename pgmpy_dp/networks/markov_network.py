@@ -159,9 +159,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         fresh.tied = fresh._checked_groups(getattr(network, "tied", ()))
         fresh.set_factors([factor.copy() for factor in network.get_factors()], getattr(network, "guarantee_", None))
         if not all(np.all(factor.values) for factor in fresh.get_factors()):
-            fresh._log_partition()  # refuses factors whose product is zero
+            layout, potentials, _ = log_linear(fresh, fresh._fitted.schema.states)
+            build_engine(layout.cardinalities, layout.scopes).calibrate(potentials)  # refuses a product of zero
         return fresh
-
-    def _log_partition(self) -> float:
-        layout, potentials, _ = log_linear(self, self._fitted.schema.states)
-        return build_engine(layout.cardinalities, layout.scopes).calibrate(potentials).log_partition

@@ -35,7 +35,7 @@ from pgmpy_dp.networks.farthest_pairs import measure_farthest
 from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork, slowly
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.privacy.checks import whole_number
-from pgmpy_dp.privacy.guarantee import DECLARED, FIT_KEY, GRAPH_KEY, Guarantee, carry_learned, learned, learned_graph
+from pgmpy_dp.privacy.guarantee import DECLARED, FIT_KEY, GRAPH_KEY, Guarantee, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_exact, several
@@ -92,43 +92,7 @@ def simulate(
     evidence: Mapping[str, Any] | None = None,
     include_latents: bool = False,
 ) -> pd.DataFrame:
-    """Draw independent records exactly by a junction tree, without using numpy's global generator.
-
-    Parameters
-    ----------
-    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
-    n_samples : int
-    seed : int, optional
-        The same seed gives the same records. Privacy does not depend on it, since the distribution is already released.
-    evidence : mapping of variable to state, optional
-        Records are drawn from the distribution given these states.
-    include_latents : bool
-        Whether to include columns of latent variables.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A categorical column with all states for each variable, in the order of the nodes.
-
-    Raises
-    ------
-    SchemaError
-        If a variable or state of the evidence is unknown.
-    ValueError
-        If the evidence has probability zero.
-    TreeTooLargeError
-        If the junction tree does not fit in memory.
-
-    Examples
-    --------
-    >>> from pgmpy.factors.discrete import TabularCPD
-    >>> from pgmpy.models import DiscreteBayesianNetwork
-    >>> network = DiscreteBayesianNetwork()
-    >>> network.add_node("smoke")
-    >>> network.add_cpds(TabularCPD("smoke", 2, [[0.3], [0.7]], state_names={"smoke": ["yes", "no"]}))
-    >>> simulate(network, 3, seed=0)["smoke"].tolist()
-    ['no', 'yes', 'yes']
-    """
+    """Draw independent records of any network of pgmpy exactly, without numpy's global generator."""
     whole_number("n_samples", n_samples, 0)
     schema = Schema.from_model(network)
     question = Question.of(schema, None, evidence)
@@ -214,24 +178,10 @@ class PrivateNetwork(Model):
         """Remove the fit, and return it."""
         return vars(self).pop(FIT_KEY, None)
 
-    def _restore(self, fitted: FittedNetwork | None) -> None:
-        vars(self).pop(FIT_KEY, None)
-        if fitted is not None:
-            vars(self)[FIT_KEY] = fitted
-
     def _follow_parameters(self) -> None:
         """Remove the guarantee if a table differs from those that it was given for."""
         if FIT_KEY in vars(self):
             _ = self._fitted
-
-    def _provenance_of(self, network: Network) -> None:
-        """Copy the provenance of a network with the same parameters and structure."""
-        carry_learned(network, self)
-        fitted = vars(network).get(FIT_KEY)
-        if fitted is not None:
-            vars(self)[FIT_KEY] = fitted.changed(network=self)
-        elif getattr(network, "guarantee_", None) is not None:  # set on a plain network by the file's reader
-            self.guarantee_ = network.guarantee_
 
     def _note_states(self, costs: Mapping[str, Guarantee]) -> None:
         """Keep what finding the states of variables in records cost."""
@@ -426,10 +376,7 @@ class PrivateNetwork(Model):
         self._keep_fit(guarantee, releases)
 
     def _carrying(self, releases: Sequence[Release]) -> Self:
-        """Attach the releases that the network's file carries, if any.
-
-        The file's own guarantee is kept if its privacy loss is larger than theirs.
-        """
+        """Attach the releases that the file carries, if any; its own guarantee stays if its privacy loss is larger."""
         if releases:
             before = self._forget()
             self.attach_release(*releases)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -299,24 +299,18 @@ def _labelled(given: Any, clique: Clique, schema: Schema, where: str) -> Any:
     labels = [[_states(label) for label in axis] for axis in axes]
     joined = [sum(parts, ()) for parts in product(*labels)]
     for position, variable in enumerate(names):
-        _check_states(variable, [label[position] for label in joined], schema, where)
+        states, seen = schema.states[variable], {label[position] for label in joined}
+        if unknown := [label for label in seen if label not in states]:
+            meant = suggestion(unknown[0], states)
+            raise SchemaError(f"{where}: variable {variable!r} has no state {unknown[0]!r}.{meant}")
+        if missing := [state for state in states if state not in seen]:
+            raise SchemaError(f"{where}: it has no number for state {missing[0]!r} of variable {variable!r}.")
     values = dict(zip(joined, np.asarray(given).ravel().tolist(), strict=True))
     cells = list(product(*(schema.states[variable] for variable in names)))
     if len(values) < len(cells):
         raise SchemaError(f"{where}: combinations of states are missing; reindex with 0 where the count is zero.")
     ordered = np.array([values[cell] for cell in cells], dtype=object).reshape(schema.shape(names))
     return Table(names, ordered).margin(clique).values
-
-
-def _check_states(variable: str, labels: Iterable[Any], schema: Schema, where: str) -> None:
-    states, results = schema.states[variable], set(labels)
-    unknown, missing = [label for label in results if label not in states], [s for s in states if s not in results]
-    if unknown:
-        raise SchemaError(
-            f"{where}: variable {variable!r} has no state {unknown[0]!r}.{suggestion(unknown[0], states)}"
-        )
-    if missing:
-        raise SchemaError(f"{where}: it has no number for state {missing[0]!r} of variable {variable!r}.")
 
 
 def _states(label: Any) -> tuple[Any, ...]:

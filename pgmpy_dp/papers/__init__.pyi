@@ -1,115 +1,58 @@
 """The names of the room, read by lazy_loader and by type checkers."""
 
-from .bernstein_2017 import CGMEM, NLBP, cgm_em, entropy, log_density, log_weight, tables_noise
-from .chowdhury_2020 import (
-    DataDependentAllocation,
-    PlannedAllocation,
-    SizeAllocation,
-    UniformAllocation,
-    compute_parameters,
-    data_dependent,
-    independent,
-    laskey_sensitivities,
-    mutual_consistency,
-)
-from .foulds_2020 import calibrate, price, printed_epsilon, printed_topics
-from .linear_regression import PrivateLinearRegression
-from .naive_mle import NaiveMLE
-from .posterior_bounds import (
-    StochasticLipschitz,
-    count_error_bound,
-    divergence_bound,
-    exponential_map_failure,
-    fourier_marginal_bound,
-    joint_stochastic_lipschitz,
-    posterior_divergence,
-    stochastic_lipschitz_bound,
-)
-from .posterior_sampling import ExponentialMAP, PosteriorSampler
-from .private_bayesian import PrivateBayesianEstimator
-from .private_sgd import PrivateSGD
-from .query_errors import (
-    conditional_errors,
-    inference_error_bounds,
-    map_agreement,
-    marginal_errors,
-    mu_score,
-    parameter_errors,
-)
-from .regression_sampling import LinearPosteriorSampler
-from .sigmoid_belief_network import PrivateSigmoidBeliefNetwork
-from .zhang_2016 import (
-    Coefficients,
-    NoisyCoefficients,
-    PosteriorDraws,
-    PrintedBayesianEstimator,
-    PrintedCoefficients,
-    PrintedExponentialMAP,
-    PrintedLikelyRows,
-    PrintedLinearSampler,
-    PrintedPosteriorSampler,
-    PrintedRegressions,
-    PrintedRows,
-    RegressionDraws,
-    printed_increment,
-    printed_sensitivity,
-)
-
-__all__ = [
-    "CGMEM",
-    "NLBP",
-    "Coefficients",
-    "DataDependentAllocation",
-    "ExponentialMAP",
-    "LinearPosteriorSampler",
-    "NaiveMLE",
-    "NoisyCoefficients",
-    "PlannedAllocation",
-    "PosteriorDraws",
-    "PosteriorSampler",
-    "PrintedBayesianEstimator",
-    "PrintedCoefficients",
-    "PrintedExponentialMAP",
-    "PrintedLikelyRows",
-    "PrintedLinearSampler",
-    "PrintedPosteriorSampler",
-    "PrintedRegressions",
-    "PrintedRows",
-    "PrivateBayesianEstimator",
-    "PrivateLinearRegression",
-    "PrivateSGD",
-    "PrivateSigmoidBeliefNetwork",
-    "RegressionDraws",
-    "SizeAllocation",
-    "StochasticLipschitz",
-    "UniformAllocation",
-    "calibrate",
-    "cgm_em",
-    "compute_parameters",
-    "conditional_errors",
-    "count_error_bound",
-    "data_dependent",
-    "divergence_bound",
-    "entropy",
-    "exponential_map_failure",
-    "fourier_marginal_bound",
-    "independent",
-    "inference_error_bounds",
-    "joint_stochastic_lipschitz",
-    "laskey_sensitivities",
-    "log_density",
-    "log_weight",
-    "map_agreement",
-    "marginal_errors",
-    "mu_score",
-    "mutual_consistency",
-    "parameter_errors",
-    "posterior_divergence",
-    "price",
-    "printed_epsilon",
-    "printed_increment",
-    "printed_sensitivity",
-    "printed_topics",
-    "stochastic_lipschitz_bound",
-    "tables_noise",
-]
+from .bernstein_2017 import CGMEM as CGMEM
+from .bernstein_2017 import NLBP as NLBP
+from .bernstein_2017 import NaiveMLE as NaiveMLE
+from .bernstein_2017 import cgm_em as cgm_em
+from .bernstein_2017 import entropy as entropy
+from .bernstein_2017 import log_density as log_density
+from .bernstein_2017 import log_weight as log_weight
+from .bernstein_2017 import tables_noise as tables_noise
+from .chowdhury_2020 import DataDependentAllocation as DataDependentAllocation
+from .chowdhury_2020 import PlannedAllocation as PlannedAllocation
+from .chowdhury_2020 import SizeAllocation as SizeAllocation
+from .chowdhury_2020 import UniformAllocation as UniformAllocation
+from .chowdhury_2020 import compute_parameters as compute_parameters
+from .chowdhury_2020 import conditional_errors as conditional_errors
+from .chowdhury_2020 import data_dependent as data_dependent
+from .chowdhury_2020 import independent as independent
+from .chowdhury_2020 import inference_error_bounds as inference_error_bounds
+from .chowdhury_2020 import laskey_sensitivities as laskey_sensitivities
+from .chowdhury_2020 import map_agreement as map_agreement
+from .chowdhury_2020 import marginal_errors as marginal_errors
+from .chowdhury_2020 import mu_score as mu_score
+from .chowdhury_2020 import mutual_consistency as mutual_consistency
+from .chowdhury_2020 import parameter_errors as parameter_errors
+from .foulds_2020 import calibrate as calibrate
+from .foulds_2020 import price as price
+from .foulds_2020 import printed_epsilon as printed_epsilon
+from .foulds_2020 import printed_topics as printed_topics
+from .linear_regression import PrivateLinearRegression as PrivateLinearRegression
+from .posterior_bounds import StochasticLipschitz as StochasticLipschitz
+from .posterior_bounds import count_error_bound as count_error_bound
+from .posterior_bounds import divergence_bound as divergence_bound
+from .posterior_bounds import exponential_map_failure as exponential_map_failure
+from .posterior_bounds import fourier_marginal_bound as fourier_marginal_bound
+from .posterior_bounds import joint_stochastic_lipschitz as joint_stochastic_lipschitz
+from .posterior_bounds import posterior_divergence as posterior_divergence
+from .posterior_bounds import stochastic_lipschitz_bound as stochastic_lipschitz_bound
+from .private_bayesian import ExponentialMAP as ExponentialMAP
+from .private_bayesian import PosteriorSampler as PosteriorSampler
+from .private_bayesian import PrivateBayesianEstimator as PrivateBayesianEstimator
+from .private_sgd import PrivateSGD as PrivateSGD
+from .regression_sampling import LinearPosteriorSampler as LinearPosteriorSampler
+from .sigmoid_belief_network import PrivateSigmoidBeliefNetwork as PrivateSigmoidBeliefNetwork
+from .zhang_2016 import Coefficients as Coefficients
+from .zhang_2016 import NoisyCoefficients as NoisyCoefficients
+from .zhang_2016 import PosteriorDraws as PosteriorDraws
+from .zhang_2016 import PrintedBayesianEstimator as PrintedBayesianEstimator
+from .zhang_2016 import PrintedCoefficients as PrintedCoefficients
+from .zhang_2016 import PrintedExponentialMAP as PrintedExponentialMAP
+from .zhang_2016 import PrintedLikelyRows as PrintedLikelyRows
+from .zhang_2016 import PrintedLinearSampler as PrintedLinearSampler
+from .zhang_2016 import PrintedPosteriorSampler as PrintedPosteriorSampler
+from .zhang_2016 import PrintedRegressions as PrintedRegressions
+from .zhang_2016 import PrintedRows as PrintedRows
+from .zhang_2016 import RegressionDraws as RegressionDraws
+from .zhang_2016 import printed_increment as printed_increment
+from .zhang_2016 import printed_sensitivity as printed_sensitivity

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -28,12 +28,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import callers_level
-from pgmpy_dp.estimators.network_estimator import Structure
+from pgmpy_dp.estimators.base import TableEstimator
+from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.readings.directed import read_joint, require_exact
+from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import (
     NLBP,
-    Calibration,
     GaussianNoise,
     JunctionTree,
     LaplaceNoise,
@@ -42,22 +43,105 @@ from pgmpy_dp.inference import (
     build_engine,
     counts_by_dual,
 )
-from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine
-from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
+from pgmpy_dp.inference.collective.duals import Engine
+from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
+from pgmpy_dp.inference.trees.factor_graph import INFERENCE
+from pgmpy_dp.observed.factors import conditional, families, log_linear, markov_scopes, tabular_cpd
 from pgmpy_dp.observed.reading import MeanTables, law_of
-from pgmpy_dp.papers.naive_mle import NaiveMLE
-from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, optional, whole
+from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
 
-__all__ = ["CGMEM", "NLBP", "cgm_em", "entropy", "log_density", "log_weight", "tables_noise"]
+__all__ = ["CGMEM", "NLBP", "NaiveMLE", "cgm_em", "entropy", "log_density", "log_weight", "tables_noise"]
 
 # Relative tolerance of an E-step's maximum, as a share of the loss or of one nat, whichever is larger.
 TOLERANCE = 1e-6
 # Distance of an E-step from its maximum, in nats per cell, above which it is reported: a tenth of what the sampling of
 # the records leaves on average, half a nat per free parameter.
 NEGLIGIBLE = 0.05
+
+
+@dataclass(eq=False, repr=False)
+class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
+    """Maximum likelihood as if noisy marginals were exact: the baseline of Bernstein et al. (2017).
+
+    Each noisy table is divided by the (estimated) number of records and, by default, projected onto the probability
+    simplex. Then theta . mu - A(theta) - regularization |theta|^2 is maximised.
+
+    Parameters
+    ----------
+    epsilon, neighbours, delta, state_names, mechanism
+        See :class:`~pgmpy_dp.AutoMLE`.
+    regularization : float, optional
+        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale divided by
+        the number of records. The paper does not say how it chose the weight.
+    projection : bool
+        Project each noisy marginal onto the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
+        the paper shows the effect.
+    inference : {"auto", "junction_tree", "loopy"}
+    max_iter : int
+        Largest number of iterations.
+    tolerance : float
+        Largest gradient component at which to stop.
+
+    Attributes
+    ----------
+    guarantee_, release_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
+    >>> records = pd.DataFrame({"a": ["x", "x", "y", "y"] * 25, "b": ["x", "x", "y", "x"] * 25})
+    >>> data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
+    >>> model = dp.PrivateMarkovNetwork([("a", "b")]).fit(data, estimator=dp.papers.NaiveMLE(epsilon=1.0))
+    >>> model.query(["a"]).values.sum().round(6)
+    np.float64(1.0)
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {"supported_model_types": (DiscreteMarkovNetwork,)}
+    _ties: ClassVar[bool] = True
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "regularization": optional(number(minimum=0.0)),
+        "inference": choice(*INFERENCE),
+        "max_iter": whole(1),
+        "tolerance": exact_positive,
+    }
+
+    _: KW_ONLY
+    regularization: float | None = None
+    projection: bool = True
+    inference: str = "auto"
+    max_iter: int = 1000
+    tolerance: float = 1e-6
+
+    def _plan(self, structure: Structure, public: Any) -> CountedTables:
+        if isinstance(structure, Tying):
+            return self._noisy_tables(*structure.plan(public.schema))
+        scopes = markov_scopes(structure, [rule.variables for rule in public.schema.rules])
+        return self._noisy_tables(scopes, [1.0] * len(scopes))
+
+    def _read(self, structure: Structure, release: Any) -> None:
+        schema = self._schema(structure, release)
+        if isinstance(structure, Tying):
+            engine: Any = structure.engine(schema, structure.name_schema(release.schema))
+            release = structure.tables(release)
+        else:
+            scopes = markov_scopes(structure, [*release.cliques, *(rule.variables for rule in schema.rules)])
+            engine = build_engine(schema.cardinalities(), scopes, self.inference)
+        self._set_parameters(self._factors(engine, self._maximise(engine, release), schema), schema)
+
+    def _maximise(self, engine: Engine, release: Any) -> Vector:
+        own = [release.marginal(scope) for scope in engine.layout.scopes]
+        shares = [table / release.total for table, _ in own]
+        marginals = engine.layout.flatten(map(project_to_simplex, shares) if self.projection else shares)
+        weight = self.regularization
+        if weight is None:
+            weight = noise_regularization([variance for _, variance in own], release.total)
+        potentials, converged = maximise_likelihood(engine, marginals, weight, self.max_iter, self.tolerance)
+        self._warn_unless(converged)
+        return potentials
 
 
 @dataclass(frozen=True)
@@ -114,15 +198,21 @@ def cgm_em(
     """
     path, likelihoods, gaps = [start], [], []
     before = engine.calibrate(start)
-    for number in range(iterations + 1):
+    for iteration in range(iterations + 1):
         theta = path[-1]
-        result = _counts(engine, theta, before, noise, total, e_step, max_inner)
+        if e_step == "nlbp":
+            tolerance = TOLERANCE * max(1.0, noise.loss(total * before.marginals)) / theta.size
+            result = NLBP(engine, max_iter=max_inner, tolerance=tolerance).run(theta, noise, total)
+        else:
+            result = counts_by_dual(engine, theta, noise, total, TOLERANCE, max_inner)
         after = engine.calibrate(result.potentials)
+        # theta . n + H(n) + log p(y | n) - N A(theta), where H(n) = N A(phi) - phi . n for n = N mu(phi).
         gained = total * (after.log_partition - before.log_partition)
-        likelihoods.append(_likelihood(engine, theta, result, noise, gained))
+        moved = np.where(np.isfinite(theta), result.potentials - theta, 0.0) * engine.repeats
+        likelihoods.append(float(gained - moved @ result.counts - noise.loss(result.counts)))
         if result.gap > NEGLIGIBLE * theta.size or not after.converged:
             gaps.append(result.gap)
-        if number < iterations:
+        if iteration < iterations:
             path.append(result.potentials if m_step is None else m_step(result.counts))
             before = after if m_step is None else engine.calibrate(path[-1])
     if gaps:
@@ -138,33 +228,6 @@ def cgm_em(
     return Path(path, likelihoods)
 
 
-def _counts(
-    engine: Engine,
-    theta: Vector,
-    calibration: Calibration,
-    noise: LaplaceNoise | GaussianNoise,
-    total: float,
-    e_step: str,
-    max_inner: int,
-) -> CollectiveMarginals:
-    """Find the counts behind the noisy counts; `calibration` is that of theta."""
-    if e_step == "nlbp":
-        tolerance = TOLERANCE * max(1.0, noise.loss(total * calibration.marginals)) / theta.size
-        return NLBP(engine, max_iter=max_inner, tolerance=tolerance).run(theta, noise, total)
-    return counts_by_dual(engine, theta, noise, total, TOLERANCE, max_inner)
-
-
-def _likelihood(
-    engine: Engine, theta: Vector, found: CollectiveMarginals, noise: LaplaceNoise | GaussianNoise, gained: float
-) -> float:
-    """Compute theta . n + H(n) + log p(y | n) - N A(theta), where H(n) = N A(phi) - phi . n for n = N mu(phi).
-
-    `gained` is N A(phi) - N A(theta).
-    """
-    moved = np.where(np.isfinite(theta), found.potentials - theta, 0.0) * engine.repeats
-    return float(gained - moved @ found.counts - noise.loss(found.counts))
-
-
 @dataclass(eq=False, repr=False)
 class CGMEM(NaiveMLE):
     """CGM-EM with non-linear belief propagation (NLBP) or the exact dual, as published by Bernstein et al. (2017).
@@ -177,26 +240,10 @@ class CGMEM(NaiveMLE):
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
-    mechanism : {"auto", "laplace", "gaussian"}
-        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged as one block if units have one row.
-    regularization : float, optional
-        Weight of the squared norm of the log-potentials, per record; by default a third of the noise scale divided by
-        the number of records. The paper does not say how it chose the weight.
-    projection : bool
-        Project each noisy marginal onto the simplex (Duchi et al. 2008). Without it the objective may have no maximum;
-        the paper shows the effect.
-    max_iter : int
-        Largest number of iterations.
-    tolerance : float
-        Largest gradient component at which to stop.
+    epsilon, neighbours, delta, state_names, mechanism
+        See :class:`~pgmpy_dp.AutoMLE`.
+    regularization, projection, max_iter, tolerance
+        See :class:`NaiveMLE`.
     iterations : int
         Number of EM iterations.
     e_step : {"dual", "nlbp"}
@@ -217,13 +264,8 @@ class CGMEM(NaiveMLE):
     history_ : list of float
         Approximate log-likelihood of the noisy tables for each entry of `path_`, in nats, up to a constant. It does
         not decrease on a junction tree.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    release_ : NoisyMarginals
-        The release that was measured or given.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
+    guarantee_, release_, parameters_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Notes
     -----
@@ -278,9 +320,15 @@ class CGMEM(NaiveMLE):
             return
         scopes, schema = families(structure), self._schema(structure, release)
         engine = build_engine(schema.cardinalities(), scopes, self.inference)
-        with np.errstate(divide="ignore"):
-            start = engine.layout.flatten(np.log(table) for table in read_joint(release, scopes, None))
-        logs = self._iterate(engine, release, start, lambda counts: _log_cpds(engine.layout, counts))
+
+        def logs_of(tables: Iterable[Vector]) -> Vector:
+            with np.errstate(divide="ignore"):
+                return engine.layout.flatten(np.log(table) for table in tables)
+
+        def m_step(counts: Vector) -> Vector:
+            return logs_of(map(conditional, engine.layout.split(counts)))
+
+        logs = self._iterate(engine, release, logs_of(read_joint(release, scopes, None)), m_step)
         tables = zip(scopes, engine.layout.split(np.exp(logs)), strict=True)
         self._set_parameters([tabular_cpd(scope, table, schema.states) for scope, table in tables], schema)
 
@@ -316,12 +364,6 @@ def tables_noise(layout: Layout, release: NoisyMarginals | MeanTables) -> Laplac
         observed.append(np.transpose(release.tables[clique], [clique.index(variable) for variable in scope]))
         variances.append(release.variances[clique])
     return law_of(release)(layout.flatten(observed).astype(np.float64), layout.per_cell(variances))
-
-
-def _log_cpds(layout: Layout, counts: Vector) -> Vector:
-    """Return the logarithms of the CPDs for counts of families, the child's axis first."""
-    with np.errstate(divide="ignore"):
-        return layout.flatten(np.log(conditional(table)) for table in layout.split(counts))
 
 
 def log_weight(tables: Mapping[Clique, Vector]) -> float:

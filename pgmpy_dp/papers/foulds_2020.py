@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -194,24 +194,16 @@ def naive(sigma: float, delta: float, steps: int, rate: float, sampling: str) ->
     return steps * _amplified(analytic(sigma, delta / (steps * rate)), rate)
 
 
-def strong(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Compute epsilon by strong composition of analytically calibrated steps."""
-    return _strong(analytic, sigma, delta, steps, rate)
-
-
-def paper(sigma: float, delta: float, steps: int, rate: float, sampling: str) -> float:
-    """Compute epsilon by strong composition of classically calibrated steps."""
-    return _strong(_classical, sigma, delta, steps, rate)
-
-
-ACCOUNTANTS: dict[str, Accountant] = {
-    "tight": tight,
-    "moments": moments,
-    "theorem 9": theorem_9,
-    "strong": strong,
-    "naive": naive,
-    "paper": paper,
-}
+def strong(
+    sigma: float, delta: float, steps: int, rate: float, sampling: str, one: Callable[[float, float], float]
+) -> float:
+    """Compute epsilon by strong composition of steps, calibrated one by one."""
+    # A hundredth of delta is spent on the steps, as in the paper's experiments.
+    amplified = _amplified(one(sigma, delta / (100.0 * steps * rate)), rate)
+    if amplified > 700.0:
+        return math.inf
+    spread = math.sqrt(2.0 * steps * math.log(1.0 / (0.99 * delta)))
+    return spread * amplified + steps * amplified * math.expm1(amplified)
 
 
 def analytic(sigma: float, delta: float) -> float:
@@ -221,17 +213,14 @@ def analytic(sigma: float, delta: float) -> float:
     return float(get_epsilon_gaussian(sigma, delta)) if delta < 1.0 else 0.0
 
 
-def _classical(sigma: float, delta: float) -> float:
-    return math.sqrt(2.0 * math.log(1.25 / delta)) / sigma
-
-
-def _strong(one: Callable[[float, float], float], sigma: float, delta: float, steps: int, rate: float) -> float:
-    # A hundredth of delta is spent on the steps, as in the paper's experiments.
-    amplified = _amplified(one(sigma, delta / (100.0 * steps * rate)), rate)
-    if amplified > 700.0:
-        return math.inf
-    spread = math.sqrt(2.0 * steps * math.log(1.0 / (0.99 * delta)))
-    return spread * amplified + steps * amplified * math.expm1(amplified)
+ACCOUNTANTS: dict[str, Accountant] = {
+    "tight": tight,
+    "moments": moments,
+    "theorem 9": theorem_9,
+    "strong": partial(strong, one=analytic),
+    "naive": naive,
+    "paper": partial(strong, one=lambda sigma, delta: math.sqrt(2.0 * math.log(1.25 / delta)) / sigma),
+}
 
 
 def _amplified(epsilon: float, rate: float) -> float:

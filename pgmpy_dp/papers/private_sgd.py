@@ -15,7 +15,7 @@ from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.estimators.iterated import Iterated, Learner
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.fitting.readings.undirected import Tying
-from pgmpy_dp.inference import Layout, build_engine
+from pgmpy_dp.inference import build_engine
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import INFERENCE
 from pgmpy_dp.observed.factors import markov_scopes, require_joined
@@ -32,24 +32,8 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
 
     Parameters
     ----------
-    epsilon : float, optional
-        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
-        `noise_multiplier` is charged.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        In (0, 1), since the noise is Gaussian.
-    steps : int
-        Number of noisy sums.
-    sampling_rate : float
-        Probability that a record is in a step's sample.
-    batch_size : int, optional
-        Size of a sample, instead of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
-        allows.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
+    epsilon, neighbours, delta, steps, sampling_rate, batch_size, noise_multiplier, state_names
+        See :class:`~pgmpy_dp.PrivateVB`.
     statistic : {"gradient", "features"}
         "gradient": each record's gradient, its indicators minus the network's marginals, is clipped and summed, as in
         the paper. "features": only the indicators are summed, since the marginals are public. Their norm is the same
@@ -68,14 +52,8 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    parameters_ : list of TabularCPD or DiscreteFactor
-        CPDs in the order of the model's nodes, or factors with partition function 1.
-    state_names_ : dict of variable to list
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
+    guarantee_, parameters_, state_names_, noise_multiplier_, n_steps_
+        See :class:`~pgmpy_dp.PrivateVB`.
 
     Notes
     -----
@@ -150,12 +128,25 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
         typical = math.sqrt(len(layout.scopes))
         clip = typical if self.clip_norm is None or self.statistic == "features" else self.clip_norm
 
+        shape = [layout.cardinalities[variable] for variable in variables]
+        cliques = [[variables.index(variable) for variable in scope] for scope in layout.scopes]
+
+        def gradient(sums: NoisySums, marginals: Vector) -> Vector:
+            """Compute the noisy gradient of the mean log-likelihood of a record."""
+            if self.statistic == "gradient":
+                public = sums.batch_size if self.total is None else sums.sampling_rate * self.total
+                centre = np.minimum(marginals, 1.0)  # rounding in calibration may raise a probability above 1
+                return sums.noisy_tables(cliques, shape, clip, centre) / max(float(public or 1.0), 1.0)
+            tables = sums.noisy_tables(cliques, shape, clip)
+            # Every table sums to the sample's size, with a noise variance proportional to its number of cells.
+            seen = np.add.reduceat(tables, layout.offsets[:-1])
+            return tables / max(float(np.average(seen, weights=1.0 / np.diff(layout.offsets))), 1.0) - marginals
+
         def steps(sums: NoisySums) -> Iterator[Vector]:
-            gradient = _Gradient(sums, layout, variables, clip, self.statistic, self.total)
             potentials, halfway = np.zeros(layout.size), math.ceil(sums.steps / 2)
             tail = potentials
             for number in range(sums.steps):
-                slope = gradient(engine.calibrate(potentials).marginals)
+                slope = gradient(sums, engine.calibrate(potentials).marginals)
                 potentials = potentials + rate * (slope if tied is None else tied.expand(tied.sum(slope)))
                 late = number >= sums.steps / 2
                 tail = tail + (potentials - tail) / (number - halfway + 1) if late else potentials
@@ -167,34 +158,3 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
             self._is_fitted = True
 
         return Learner(layout.size, steps, finish, variables)
-
-
-class _Gradient:
-    """Noisy gradient of the mean log-likelihood of a record, from the network's marginals."""
-
-    def __init__(
-        self,
-        plan: NoisySums,
-        layout: Layout,
-        variables: Sequence[str],
-        clip: float,
-        statistic: str,
-        total: float | None,
-    ) -> None:
-        self.plan, self.layout, self.clip, self.statistic = plan, layout, clip, statistic
-        column = {variable: number for number, variable in enumerate(variables)}
-        self.cliques = [[column[variable] for variable in scope] for scope in layout.scopes]
-        self.shape = [layout.cardinalities[variable] for variable in variables]
-        public = plan.sampling_rate * total if total is not None else plan.batch_size
-        self.size = 1.0 if public is None else max(float(public), 1.0)
-
-    def __call__(self, marginals: Vector) -> Vector:
-        if self.statistic == "gradient":
-            centre = np.minimum(marginals, 1.0)  # rounding in calibration may raise a probability above 1
-            return self.plan.noisy_tables(self.cliques, self.shape, self.clip, centre) / self.size
-        tables = self.plan.noisy_tables(self.cliques, self.shape, self.clip)
-        # Every table sums to the sample's size, with a noise variance proportional to its number of cells.
-        cells = np.diff(self.layout.offsets)
-        sums = np.add.reduceat(tables, self.layout.offsets[:-1])
-        size = max(float(np.average(sums, weights=1.0 / cells)), 1.0)
-        return tables / size - marginals

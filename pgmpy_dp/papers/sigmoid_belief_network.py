@@ -44,25 +44,10 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
     Parameters
     ----------
-    epsilon : float, optional
-        Total privacy loss of all steps, charged as one block before the first. With None, the cost of
-        `noise_multiplier` is charged.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        In (0, 1), since the noise is Gaussian.
-    steps : int
-        Number of noisy sums.
-    sampling_rate : float
-        Probability that a record is in a step's sample.
-    batch_size : int, optional
-        Size of a sample, instead of the rate, for neighbours "replace_one".
-    noise_multiplier : float, optional
-        Standard deviation of the noise divided by the sensitivity of a sum; by default the smallest that epsilon
-        allows.
+    epsilon, neighbours, delta, steps, sampling_rate, batch_size, noise_multiplier
+        See :class:`~pgmpy_dp.PrivateVB`.
     budget : PrivacyBudget, optional
-        For raw records, the ledger that every fit is charged to, including fits of copies, such as those made by
-        `GridSearchCV`. Without it, each fit has its own budget.
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`.
     n_components : int
         Number of hidden variables.
     clip_norm : float, optional
@@ -79,14 +64,8 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         Weights: row k is the contribution of hidden variable k to the log-odds of the observed variables.
     intercept_ : ndarray of shape (n_features,)
     hidden_intercept_ : ndarray of shape (n_components,)
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Defined if the features have names.
+    guarantee_, noise_multiplier_, n_steps_, n_features_in_, feature_names_in_
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`.
 
     Notes
     -----

@@ -18,8 +18,7 @@ from pgmpy_dp.data.mechanisms.contrasts import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
 from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.papers.posterior_sampling import ExponentialMAP, PosteriorSampler
-from pgmpy_dp.papers.private_bayesian import PrivateBayesianEstimator
+from pgmpy_dp.papers.private_bayesian import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, rounded_down
@@ -75,10 +74,7 @@ def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> lis
 
 
 def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[list[float], float]:
-    """Find the ranges of the nodes' rows and the printed power epsilon / (2 |I| log(1 / w)), from the same bound.
-
-    The power is the same for both neighbour relations.
-    """
+    """Find the ranges of the nodes' rows and the printed power epsilon / (2 |I| log(1 / w)) for both relations."""
     ranges, _ = posterior.tempering(states, floor, epsilon, "replace_one")
     bound = -len(states) * math.log(floor)
     return ranges, float(epsilon) / (2 * bound) * (1 - 2 * RESERVE)

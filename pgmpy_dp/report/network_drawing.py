@@ -171,8 +171,12 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
 
 def _rows(graph: nx.DiGraph) -> dict[str, int]:
     """Give nodes their rows: a layer that is wider than a page takes several, those without children first."""
+    above = {node: number for number, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
+    for node in reversed(list(nx.topological_sort(graph))):
+        if graph.out_degree(node) > graph.in_degree(node):  # what has more children than parents moves down to them
+            above[node] = min(above[child] for child in graph.successors(node)) - 1
     layers: dict[int, list[str]] = {}
-    for node, layer in sorted(_layers(graph).items()):
+    for node, layer in sorted(above.items()):
         layers.setdefault(layer, []).append(node)
     row: dict[str, int] = {}
     below = 0
@@ -182,15 +186,6 @@ def _rows(graph: nx.DiGraph) -> dict[str, int]:
         row |= {node: below + position * needed // len(nodes) for position, node in enumerate(nodes)}
         below += needed
     return row
-
-
-def _layers(graph: nx.DiGraph) -> dict[str, int]:
-    """Put nodes into layers from the top; what has more children than parents moves down to its children."""
-    layer = {node: number for number, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
-    for node in reversed(list(nx.topological_sort(graph))):
-        if graph.out_degree(node) > graph.in_degree(node):
-            layer[node] = min(layer[child] for child in graph.successors(node)) - 1
-    return layer
 
 
 def _oriented(graph: nx.Graph) -> nx.DiGraph:

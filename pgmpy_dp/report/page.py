@@ -20,7 +20,6 @@ from pgmpy_dp._files import replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
-from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
@@ -180,7 +179,12 @@ def render_report(
     limit = len(tables) if len(tables) <= 2 * MAX_TABLES else MAX_TABLES
     drawing = _drawing(release, network) if mixture is None else None
     fitted = {} if network is None else _fitted_marginals(release, network)
-    check, untested = (None, "") if network is None or mixture is not None else _check(release, network)
+    check, untested = None, ""
+    if network is not None and mixture is None:
+        try:
+            check = check_network(network, [release])
+        except ValueError as error:  # it is too large
+            untested = " ".join(str(error).split()).rstrip(".")
     return (
         environment()
         .get_template("page.html.j2")
@@ -210,20 +214,6 @@ def render_report(
     )
 
 
-def _points(deviation: float) -> str:
-    """Say a standard deviation of shares in percentage points."""
-    text = rounded(deviation, 2)
-    return f"± {text} point{'' if text == '1' else 's'}, one standard deviation of the noise"
-
-
-def _check(release: NoisyMarginals, network: Network) -> tuple[FitCheck | None, str]:
-    """Test the network against the release, or return why that is impossible."""
-    try:
-        return check_network(network, [release]), ""
-    except ValueError as error:  # it is too large
-        return None, " ".join(str(error).split()).rstrip(".")
-
-
 def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | None) -> dict[str, Any]:
     states = release.schema.states[marginal.variable]
     level, rows = marginal.level, []
@@ -238,10 +228,11 @@ def _rows(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | Non
         model = None if fitted is None else float(fitted[number])
         own = marginal.level_of(number)
         rows.append({"state": state, "share": share, "low": low, "high": high, "model": model, "level": own})
+    points = rounded(100.0 * marginal.deviation, 2)
     return {
         "variable": marginal.variable,
         "level": level,
-        "points": _points(100.0 * marginal.deviation),
+        "points": f"± {points} point{'' if points == '1' else 's'}, one standard deviation of the noise",
         "deviation": marginal.deviation,
         "numbers": _numbers(release, marginal, fitted),
         "rows": rows[:MAX_STATES],
@@ -312,7 +303,11 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
                 f"Variable {variable!r} has other states in the network than in the release: report on the release "
                 "that the network was fitted to."
             )
-    model = _with_release(network, release)
+    kind = PrivateMarkovNetwork if isinstance(network, DiscreteMarkovNetwork) else PrivateBayesianNetwork
+    model: PrivateNetwork = network if isinstance(network, PrivateNetwork) else kind.of(network)
+    if getattr(model, "release_", None) is None and release.guarantee.mechanism != "none":  # these are no exact counts
+        model = kind.of(network)
+        model.attach_release(release)
     results = {}
     with warnings.catch_warnings(), suppress(TreeTooLargeError):  # the page says itself whether the test of fit fails
         warnings.simplefilter("ignore")
@@ -322,13 +317,3 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
                 positions = [texts.index(str(state)) for state in release.schema.states[variable]]
                 results[variable] = model.marginal([variable])[positions]
     return results
-
-
-def _with_release(network: Network, release: NoisyMarginals) -> PrivateNetwork:
-    """Return a network that answers by the release, unless it has its own or these are exact counts."""
-    kind = PrivateMarkovNetwork if isinstance(network, DiscreteMarkovNetwork) else PrivateBayesianNetwork
-    model: PrivateNetwork = network if isinstance(network, PrivateNetwork) else kind.of(network)
-    if getattr(model, "release_", None) is None and release.guarantee.mechanism != "none":
-        model = kind.of(network)
-        model.attach_release(release)
-    return model

@@ -32,11 +32,7 @@ class Knowledge:
 
     @classmethod
     def of(cls, expert: Any, variables: Sequence[str], max_indegree: int) -> Knowledge:
-        """Read pgmpy's `ExpertKnowledge` without changing it; None allows all edges.
-
-        Raises TypeError if it is something else; SchemaError if it names an unknown variable; ValueError if the
-        required edges form a cycle, are forbidden, or give a variable too many parents.
-        """
+        """Read pgmpy's `ExpertKnowledge` without changing it, and refuse contradictions; None allows all edges."""
         position = {variable: number for number, variable in enumerate(variables)}
         allowed = ~np.eye(len(variables), dtype=bool)
         if expert is None:

@@ -35,10 +35,7 @@ from pgmpy_dp.structure.climbing import Knowledge, Parents, climb, reachable
 
 @dataclass(frozen=True)
 class Round:
-    """Choose edges one after another, and measure the families that they enlarge.
-
-    With a share for families, a climb from the graph follows, and the resulting families are measured.
-    """
+    """Shares to choose edges, to measure the families that they enlarge, and to measure all families after a climb."""
 
     choosing: float
     measuring: float
@@ -180,10 +177,7 @@ class DrawnRecords:
 
 
 class Search:
-    """State of a search: releases, and the parents of every variable.
-
-    Steps are generators: they yield what they ask of the records, are sent the answers, and know nothing else.
-    """
+    """State of a search, whose steps are generators: they yield what they ask of records, and are sent the answers."""
 
     def __init__(self, schema: Schema, knowledge: Knowledge, max_indegree: int) -> None:
         self.schema, self.knowledge, self.max_indegree = schema, knowledge, max_indegree
@@ -202,7 +196,7 @@ class Search:
         """Run all steps, and return the search. The progress bar shows the title; None shows no bar."""
         listed, hidden = steps.listed(len(self.variables)), None if title else True
         self._left = iter(tqdm(listed, title, unit="step", delay=1.0, leave=False, disable=hidden))
-        yield from self.count_singles()
+        yield from self._measure([(variable,) for variable in self.variables], [1.0] * len(self.variables))
         yield from self.add_forest()
         for each in steps.rounds:
             yield from self.add_edges()
@@ -217,15 +211,8 @@ class Search:
         """Return the edges by name, each from parent to child."""
         return [(self.variables[parent], self.variables[node]) for parent, node in self._edges()]
 
-    def count_singles(self) -> Asking[None]:
-        """Count each variable."""
-        yield from self._measure([(variable,) for variable in self.variables], [1.0] * len(self.variables))
-
     def add_forest(self) -> Asking[None]:
-        """Choose a spanning forest of the pairs farthest from independence, in Kruskal's order, and measure it.
-
-        Edges point away from the node of largest degree.
-        """
+        """Choose a spanning forest of the pairs farthest from independence, rooted at large degrees, and measure it."""
         total, alone = self.release.total, [np.maximum(self.release.tables[v,], 1.0) for v in self.variables]
         references = {
             (first, second): total * np.outer(alone[first] / alone[first].sum(), alone[second] / alone[second].sum())
@@ -250,10 +237,7 @@ class Search:
         yield from self._measure(self._larger(self._families()))
 
     def add_edges(self) -> Asking[None]:
-        """Choose pairs whose tables are farthest from the fitted graph, and measure the families that they enlarge.
-
-        A variable gets at most one more parent.
-        """
+        """Choose pairs farthest from the fitted graph, at most one parent a variable, and measure larger families."""
         drawn, total, before = self.drawn(), self.release.total, self.parents
         joined = {frozenset(edge) for edge in self._edges()}
         references = {pair: total * drawn.shares(pair) for pair in self._open_pairs() if frozenset(pair) not in joined}

@@ -30,12 +30,8 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
+    epsilon, neighbours, delta
+        See :class:`~pgmpy_dp.AutoMLE`.
     schema : HouseholdSchema, optional
         Required for tables and for a release; `PrivateHouseholds` have their own.
     components, members : int

@@ -56,14 +56,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon : float, optional
-        Privacy loss of the measurement, for records or a `PrivateDataset`. Leave it out to fit a release.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
-    delta : float
-        0 for Laplace noise, in (0, 1) for Gaussian noise.
-    state_names : mapping of variable to states, or Schema
-        Declared states; needed for raw records.
+    epsilon, neighbours, delta, state_names
+        See :class:`~pgmpy_dp.AutoMLE`.
     components : int
         Number of components of each member; reduced to a quarter if that predicts the thinned release better.
     members : int

@@ -154,7 +154,8 @@ def plan_accuracy(
     residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
     reached = np.sqrt((errors @ (1.0 / optimum)) / limits) * np.array(wanted)
     tables = [named[part] for part in parts if part]
-    precisions = _independent(_precisions(tables, sets, sizes), errors, limits)
+    entries = _matrix(tables, sets, lambda table, part: 1.0 / math.prod(sizes[v] for v in table if v not in part))
+    precisions = _independent(entries.T.tocsr(), errors, limits)
     chosen = tuple(table for table, precision in zip(tables, precisions, strict=True) if precision)
     weights = precisions[precisions > 0]
     scales = weights**-0.5
@@ -195,14 +196,8 @@ def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Ma
     return _matrix(cliques, sets, entry)
 
 
-def _precisions(tables: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Matrix from the precisions of tables to the precision of each set's residuals."""
-    entries = _matrix(tables, sets, lambda table, part: 1.0 / math.prod(sizes[v] for v in table if v not in part))
-    return entries.T.tocsr()
-
-
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
-    """Find the precisions of tables with independent noise, with few different scales; 0 for tables left out."""
+    """Find the precisions of tables, from which `precisions` is to those of sets' residuals; 0 for tables left out."""
     weights = _least_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
     kept = np.flatnonzero(weights > _MIN_SHARE * weights.max())
     steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))

@@ -233,19 +233,13 @@ def allocation_features(
         sensitivity = constant_sensitivities(cards, scopes)
     features = structure_features(network).assign(sensitivity=[sensitivity[scope[0]] for scope in scopes])
     features["weight"] = (features[list(allocation.weights)] + 1).prod(axis=1)
-    errors = [_mean_error(first, scope, table) for scope, table in zip(scopes, rows, strict=True)]
+    errors = []
+    for scope, own in zip(scopes, rows, strict=True):
+        counts = first.marginal(scope[1:])[0] if scope[1:] else np.array(first.total)
+        # Equation (6). Equation (4), the error of theta = C[x, u] / C[u], is this times the noise: C[x, u] cancels.
+        errors.append(float((np.sqrt(1.0 + own**2) / np.maximum(counts, 1.0)).mean()))
     features["dbar"] = np.array(errors) * first.guarantee.sampling_rate
     return features
-
-
-def _mean_error(first: NoisyMarginals, scope: Clique, rows: Vector) -> float:
-    """Compute equation (6), the mean of sqrt(1 + theta^2) / C[u]; counts of the first stage are raised to at least 1.
-
-    Equation (4), the propagated error of theta = C[x, u] / C[u], is this times the noise: C[x, u] cancels.
-    """
-    parents = scope[1:]
-    counts = first.marginal(parents)[0] if parents else np.array(first.total)
-    return float((np.sqrt(1.0 + rows**2) / np.maximum(counts, 1.0)).mean())
 
 
 def structure_features(network: DAG) -> pd.DataFrame:

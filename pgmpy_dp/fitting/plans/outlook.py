@@ -211,10 +211,7 @@ def _predicted(ratio: float, states: Sequence[int]) -> float:
 
 
 def _states_of_pairs(schema: Schema, cliques: Sequence[Clique]) -> tuple[int, ...] | None:
-    """Return the numbers of states of the variables, if every pair that is worth measuring has a table.
-
-    Variables have tables of their own then, apart from a household's second person; most other tables are of them.
-    """
+    """Return the numbers of states of the variables, if every pair that is worth measuring has a table."""
     cliques = [clique for clique in cliques if clique[0] not in schema.details]
     singles = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
     selected = schema.select([variable for variable in schema.variables if variable in singles])

@@ -52,10 +52,7 @@ PLAN_PAIRS = "measure the tables of plan_pairs(schema)"
 def with_details(
     schema: Schema, cliques: Sequence[Clique], weights: Sequence[float]
 ) -> tuple[tuple[Clique, ...], list[float]]:
-    """Add the finer histograms of the binned numbers in some tables, with equal shares of the privacy loss.
-
-    The plan, and the cliques in it, hold what was learned from records for the schema and the cliques.
-    """
+    """Add finer histograms of binned numbers in some tables, with what was learned for the schema and the cliques."""
     measured = {variable for clique in cliques for variable in clique}
     names = [name for name, detail in schema.details.items() if detail.variable in measured]
     whole = _DETAILED / (1.0 - _DETAILED) * sum(weights)
@@ -162,11 +159,7 @@ def pair_shares(cells: Sequence[int]) -> list[float]:
 
 
 def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:
-    """Choose the triples, the smallest first, in whose tables noise would be small beside a number of records.
-
-    At most 500 are chosen, each with its share of the privacy loss, and none if they are less than a fifth of all
-    triples. `deviation` is that of the noise in a single table that has the whole price.
-    """
+    """Choose the smallest triples, whose noise would be small beside the records; none if they are few of all."""
     plain = [variable for variable in schema.variables if variable not in schema.structure.refined]
     if math.comb(len(plain), 3) > _MAX / _WORTH:
         return {}
@@ -205,11 +198,7 @@ def plan_residuals(
     neighbours: str = "add_remove",
     triples: Mapping[Clique, float] = MappingProxyType({}),
 ) -> dict[Clique, float]:
-    """Plan relative noise scales of the residuals of each variable and every pair, and of some triples.
-
-    A pair's residuals cost ``(1 - 1 / n) (1 - 1 / m)`` of what its table costs with the same noise, where the variables
-    have n and m states: a quarter if they have two.
-    """
+    """Plan relative noise scales of the residuals of each variable and every pair, and of some triples."""
     varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
     cliques: list[Clique] = []
     shares: list[float] = []
@@ -247,10 +236,7 @@ def paired(schema: Schema) -> Iterator[Clique]:
 def plan_prediction(
     schema: Schema, target: str, singles: float = SINGLES[False]
 ) -> tuple[tuple[Clique, ...], list[float]]:
-    """Plan to measure all pairs, and the target's triples with two other variables that have few states together.
-
-    Triples show what two variables together say about the target. The choice depends only on the schema.
-    """
+    """Plan to measure all pairs, and the target's triples with two other variables that have few states together."""
     cliques, weights = _pairs(schema, target, singles)
     pairs = set(map(frozenset, cliques))
     triples = [

@@ -162,10 +162,7 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
 
 
 def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -> tuple[float, Clique]:
-    """Add variables to a pair while its table stands for more of the remaining pairs per root of its cells.
-
-    Returns this ratio, and the table.
-    """
+    """Add variables to a pair while this raises the pairs left that its table stands for, per root of its cells."""
     worth, table, pairs, cells = 1.0 / math.sqrt(schema.cells(pair)), pair, 1, schema.cells(pair)
     while True:
         best = worth, table, pairs, cells

@@ -111,7 +111,11 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
     log_rows = problem.rows.normalise(logits)
     informative = observed.only(informative_tables(observed.cliques, families))
     shares = problem.calibrate(log_rows).marginals[tree.layout.places(informative.cliques)]
-    residual = _squared_residual(informative, shares)
+    expected = informative.expected(observed.total * shares)
+    squares = informative.expected_squares(observed.total * shares)
+    sampling = np.maximum(squares - expected**2 / observed.total, 0.0)
+    spread = np.maximum(informative.noise.variance, MIN_VARIANCE) + sampling
+    residual = float(((informative.noise.observed - expected) ** 2 / spread).mean())
     return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, solution.finished)
 
 
@@ -190,15 +194,6 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
         )
 
 
-def _squared_residual(observed: Observed, shares: Vector) -> float:
-    """Average the squared residuals, each in units of the variance of noise and of sampling the records."""
-    total, noise = observed.total, observed.noise
-    expected = observed.expected(total * shares)
-    sampling = np.maximum(observed.expected_squares(total * shares) - expected**2 / total, 0.0)
-    spread = np.maximum(noise.variance, MIN_VARIANCE) + sampling
-    return float(((noise.observed - expected) ** 2 / spread).mean())
-
-
 def _pseudo_counts(families: Layout) -> Vector:
     """Divide one record per row equally among its cells."""
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
@@ -238,11 +233,7 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
 
 
 def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str | None) -> list[Vector]:
-    """Estimate P(node | parents) from a family's own table and that of the parents (Chowdhury et al., Algorithm 1).
-
-    Negative counts are set to zero and rows of the family's table are normalised; times the parents' shares of the
-    records this is the family's marginal. Without consistency the parents' table cancels.
-    """
+    """Estimate P(node | parents) from a family's own table and its parents' (Chowdhury et al. 2020, Algorithm 1)."""
     marginals: dict[Clique, Vector] = {}
     for scope in scopes:
         rows = conditional(np.maximum(release.marginal(scope)[0], 0.0))

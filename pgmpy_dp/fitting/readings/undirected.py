@@ -86,11 +86,6 @@ class _Bound:
         self.spread = np.zeros(self.free.size + 1)
         self.potentials = np.zeros(layout.size)
 
-    def allow_sampling(self, marginals: Vector) -> None:
-        """Let tables that the network cannot fit deviate from it as a sample does: its count adds to the variance."""
-        sampled = self.observations.expected_squares(self.total * self.seen.apply(marginals) * self.outside)
-        self.loss = self.loss.allow(sampled)
-
     def calibrate(self, location: Vector) -> Calibration:
         self.potentials[self.free] = location + self.forbidden
         return self.tree.calibrate(self.potentials)
@@ -190,7 +185,8 @@ def fit_undirected(
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
     location = naive_start(engine, scopes, seen.releases)[bound.free]
     marginals = bound.calibrate(location).marginals
-    bound.allow_sampling(marginals)
+    # Tables that the network cannot fit may deviate from it as a sample does: its count adds to the variance.
+    bound.loss = bound.loss.allow(seen.expected_squares(bound.total * bound.seen.apply(marginals) * bound.outside))
     spread = 1.0 / bound.curvature(marginals)
     point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
     for number in range(_ROUNDS):
@@ -234,14 +230,6 @@ def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
     return sum(math.prod(layout.cardinalities[variable] - 1 for variable in part) for part in closure)
 
 
-@dataclass(frozen=True)
-class LikelihoodFit:
-    """Maximum likelihood log-potentials; converged if marginals are within a thousandth of their targets."""
-
-    potentials: Vector
-    converged: bool
-
-
 def maximise_likelihood(
     engine: Engine,
     marginals: Vector,
@@ -250,8 +238,8 @@ def maximise_likelihood(
     tolerance: float,
     gain: float = 1e-15,
     places: NDArray[np.int64] | None = None,
-) -> LikelihoodFit:
-    """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta, by L-BFGS.
+) -> tuple[Vector, bool]:
+    """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta; say if it converged.
 
     If k cliques share a table, the mean of their marginals counts k times. The regularization, per record, is positive
     if a marginal has zeros, else there is no maximum. Iterations stop at the tolerance, the largest component of the
@@ -279,7 +267,7 @@ def maximise_likelihood(
 
     start = np.zeros(places.size)
     solution = minimise(objective, start, max_iter, slope=tolerance, gain=gain, scale=scale)
-    return LikelihoodFit(spread(solution.point), solution.slope <= _MISSED)
+    return spread(solution.point), solution.slope <= _MISSED
 
 
 def noise_regularization(variances: Sequence[float], total: float) -> float:
@@ -299,8 +287,7 @@ def naive_start(engine: Engine, scopes: Sequence[Clique], releases: Sequence[Rel
     layout = Layout.of(engine.layout.cardinalities, list(measured))
     marginals = layout.flatten(project_to_simplex(table / total) for table, _ in tables)
     weight = noise_regularization([variance for _, variance in tables], total)
-    fit = maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=positions)
-    return fit.potentials
+    return maximise_likelihood(engine, marginals, weight, 200, tolerance=0.0, gain=3e-3 * weight, places=positions)[0]
 
 
 Groups = dict[Clique, tuple[Clique, ...]]

@@ -339,9 +339,9 @@ class LinearObservations:
     @property
     def of_tables(self) -> Self:
         """The observations without those of numbers of records."""
-        return self if (self.owners >= 0).all() else self._take(self.owners >= 0)
-
-    def _take(self, rows: NDArray[np.bool_]) -> Self:
+        rows = self.owners >= 0
+        if rows.all():
+            return self
         matrix = None if self.matrix is None else self.matrix[np.flatnonzero(rows)]
         return replace(self, noise=self.noise.take(rows), owners=self.owners[rows], matrix=matrix)
 

@@ -34,21 +34,11 @@ _FEW_TRIES = 20  # to find a record that obeys all rules beside evidence
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules about variables with numbered states.
+    """Rules about variables with numbered states."""
 
-    Parameters
-    ----------
-    dependent : mapping of variable to (variable, ndarray)
-        Variables that follow from another, their root, with the state for each state of the root.
-    zeros : sequence of (variables, ndarray of bool)
-        Which combinations of states may occur.
-    refined : mapping of variable to (variable, ndarray)
-        Variables that are independent of all else given a coarser one, with its state for each of theirs.
-    """
-
-    dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
-    zeros: Sequence[tuple[Scope, NDArray[np.bool_]]] = ()
-    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)
+    dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)  # a root, states for its
+    zeros: Sequence[tuple[Scope, NDArray[np.bool_]]] = ()  # which combinations of states may occur
+    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)  # a coarser one, its states
 
     def root(self, variable: Variable) -> Variable:
         """Return the variable from which a variable follows, or itself."""
@@ -115,26 +105,7 @@ class _Link:
 
 
 class Boxes:
-    """Boxes of cells of blocks, within which every rule holds.
-
-    Parameters
-    ----------
-    rules : Rules
-    blocks : sequence of tuples of variables
-        Each variable that follows from no other must be in exactly one block.
-    cells : sequence of ndarrays of shape (cells, variables of the block)
-        States of the cells of each block.
-    cardinalities : mapping of variable to int
-
-    Examples
-    --------
-    >>> young, married = np.array([[0], [1]]), np.array([[0], [1]])
-    >>> rules = Rules({}, [(("young", "married"), np.array([[True, True], [True, False]]))])
-    >>> boxes = Boxes(rules, [("young",), ("married",)], [young, married], {"young": 2, "married": 2})
-    >>> drawn = boxes.draw([np.ones(2), np.ones(2)], 50, np.random.default_rng(0))
-    >>> bool((drawn[0][:, 1] & drawn[1][:, 1]).any())
-    False
-    """
+    """Boxes of cells of blocks, within which every rule holds."""
 
     def __init__(
         self,
@@ -178,24 +149,7 @@ class Boxes:
         given: Mapping[int, Whole] | None = None,
         tries: int = _TRIES,
     ) -> list[Cells]:
-        """Draw boxes around records.
-
-        Parameters
-        ----------
-        shares : sequence of ndarrays
-            Probabilities of every block's cells, up to a factor, by which the record's cells are drawn.
-        count : int
-        generator : numpy.random.Generator
-        given : mapping of block to ndarray of int, optional
-            Given cells of the records.
-        tries : int
-            Number of tries. If rules leave little, possible records may not be found; more tries find more.
-
-        Returns
-        -------
-        list of ndarrays of bool, one per block, axes: box, cells of the block
-            Boxes for which no record was found are left out; there may be none.
-        """
+        """Draw boxes of cells by block around records; those for which no record was found are left out."""
         results = [np.tile(possible, (count, 1)) for possible in self.possible]
         kept = np.ones(count, dtype=bool)
         for part in range(min(_ORDERS, count)):
@@ -274,14 +228,6 @@ def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]
     """Return the mixture given evidence, over the same variables.
 
     Raises ValueError if the rules exclude the evidence.
-
-    Examples
-    --------
-    >>> even = np.full((1, 2), 0.5)
-    >>> mixture = Mixture.of({"a": 2, "b": 2}, [("a",), ("b",)], [1.0], [[[1.0, 0.0]], even])
-    >>> rules = Rules(zeros=[(("a", "b"), np.array([[True, True], [True, False]]))])
-    >>> conditioned(mixture, rules, {"a": 1}).marginal(["b"]).tolist()
-    [1.0, 0.0]
     """
     if not evidence:
         return mixture

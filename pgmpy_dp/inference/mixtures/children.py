@@ -16,24 +16,10 @@ Whole = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Child:
-    """Probabilities of a variable's states given its parent's.
-
-    Parameters
-    ----------
-    parent : variable
-    shares : sparse array of shape (states of the parent, states of the child)
-        Rows sum to one; those of states that never occur may be empty.
-
-    Examples
-    --------
-    >>> places = Child.within("region", np.array([0, 1, 0]), np.array([0.25, 1.0, 0.75]), 2)
-    >>> places.shares.toarray()
-    array([[0.25, 0.  , 0.75],
-           [0.  , 1.  , 0.  ]])
-    """
+    """Probabilities of a variable's states given its parent's."""
 
     parent: Variable
-    shares: Any
+    shares: Any  # rows sum to one; those of states that never occur may be empty
 
     @classmethod
     def function(cls, parent: Variable, states: Whole, count: int) -> Child:

@@ -160,18 +160,7 @@ class Mixture:
         return table.transpose([order.index(variable) for variable in asked])
 
     def _factors(self, asked: Scope) -> tuple[list[Vector], list[int], dict[int, Any], list[Variable]]:
-        """Compute what blocks contribute to a joint table: a factor per block, with a row per component.
-
-        Returns
-        -------
-        factors : list of ndarray of shape (components, cells)
-        sizes : list of int
-            Lengths of the axes of their product.
-        late : dict of int to sparse array
-            Axes whose variables have to be converted to their descendants, which have more states, at last.
-        order : list of variables
-            Variables of the product, after that.
-        """
+        """Compute what blocks contribute to a joint table: a factor per block, with a row per component."""
         roots = {self.root(variable) for variable in asked}
         factors, order = list[Vector](), list[Variable]()
         sizes, late = list[int](), dict[int, Any]()

@@ -13,16 +13,6 @@ def even_counts(totals, table, carry, counts):
 
     A component's cells get their expected numbers, rounded up or down so that they sum to the component's total; those
     are rounded up that lag most behind their expectation in the components processed before.
-
-    Parameters
-    ----------
-    totals : ndarray of int64, shape (components,)
-    table : ndarray of shape (components, cells)
-        Probabilities.
-    carry : ndarray of shape (cells,)
-        Initial lag of the cells; changed in place.
-    counts : ndarray of int64, shape (components, cells)
-        Output: the numbers.
     """
     cells = table.shape[1]
     behind = np.empty(cells)
@@ -99,33 +89,9 @@ def _replace(excess, s, a, c, b, e):
 def swap_within_components(records, strata, starts, blocks, owners, excess, price, sweeps, share, generator):
     """Exchange two records' values of a block wherever that brings counts of pairs closer to their expectations.
 
-    Both records belong to one component, so every component's counts within single blocks do not change.
-
-    Parameters
-    ----------
-    records : ndarray of int32, shape (records, variables)
-        Places of the records' states among the states of all variables; sorted by component; changed in place.
-    strata : ndarray of int64, shape (records,)
-        Pairs are counted separately in each stratum.
-    starts : ndarray of int64, shape (components + 1,)
-        Where each component's records begin.
-    blocks : ndarray of int64, shape (blocks, most variables of a block)
-        Variables of the blocks that move, -1 beyond a block's last one.
-    owners : ndarray of int64, shape (variables,)
-        The block of every variable; those in no block that moves have numbers of their own.
-    excess, price : ndarrays of shape (strata, states, states)
-        Records minus expected records of each pair of states, both above and below the diagonal, and the price of the
-        square of that; `excess` is changed in place. The diagonal counts single states.
-    sweeps : int
-        Exchanges tried per record and block.
-    share : float
-        Probability of each of these.
-    generator : numpy.random.Generator
-
-    Returns
-    -------
-    int
-        Number of exchanges.
+    Both records belong to one component, so every component's counts within single blocks do not change. Records are
+    sorted by component and have places of states among those of all variables; `excess`, records minus expected ones of
+    each pair of states by stratum, has `price` for its square. Both change in place; exchanges are counted.
     """
     made = 0
     for _ in range(sweeps):
@@ -207,33 +173,9 @@ def exchange_persons(
 ):
     """Exchange two persons wherever that brings pairs of persons, and links, closer to their expectations.
 
-    Parameters
-    ----------
-    persons : ndarray of int32, shape (persons, variables)
-        Places of their states among the states of all variables, sorted by household; changed in place.
-    owners : ndarray of int64, shape (persons,)
-    starts : ndarray of int64, shape (households + 1,)
-        Where the persons of each household begin.
-    homes : ndarray of int32, shape (households, variables)
-        Places of the households' states among theirs.
-    weights : ndarray, shape (households,)
-        Weight of each ordered pair of persons of a household.
-    alike : ndarray of int64, shape (persons,)
-        Persons, with those of households with equal values in sequence.
-    first, size : ndarrays of int64, shape (persons,)
-        Start in `alike` of the persons of households equal to a person's own, and their number.
-    excess, links : ndarrays of shape (states, states)
-        Weights of pairs of persons, and numbers of persons by a state of their household and one of their own, minus
-        the expected ones; changed in place.
-    price, link_price : ndarrays of the same shapes
-        Price of the squares of these.
-    tries : int
-    generator : numpy.random.Generator
-
-    Returns
-    -------
-    int
-        Number of exchanges.
+    Persons are sorted by household, and those of `alike` by equal households, of which `first` and `size` are the
+    places. `excess` has weights of pairs, and `links` numbers of persons by a state of their household and their own,
+    minus the expected ones, with prices for the squares. Exchanges are counted.
     """
     made, count = 0, persons.shape[0]
     for _ in range(tries):

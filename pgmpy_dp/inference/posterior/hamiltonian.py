@@ -36,15 +36,6 @@ class Concentrations:
     several parents: rows in which a parent has the same state then learn more from each other than from other rows.
     Bases are normal, with a centre and a variance that are drawn too; effects are normal about 0, with a variance for
     each parent's state, so that a rare state may differ from all others.
-
-    Parameters
-    ----------
-    rows : Rows
-
-    Attributes
-    ----------
-    first : ndarray
-        Initial concentrations of all cells.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -97,17 +88,7 @@ class Concentrations:
 
 
 class Scale:
-    """Student t prior as a scale mixture of normal ones, with a scale that is drawn as well.
-
-    Parameters
-    ----------
-    cells : int
-
-    Attributes
-    ----------
-    first : ndarray
-        Initial precisions of the normal distributions.
-    """
+    """Student t prior as a scale mixture of normal ones, with a scale that is drawn as well."""
 
     def __init__(self, cells: int) -> None:
         self.first = np.full(cells, 1 / _FIRST_SCALE)
@@ -149,13 +130,7 @@ class State(NamedTuple):
 
 
 class HiddenRows:
-    """Rows of CPDs with so few records that noise hides them: a posterior may then have a mode at every state.
-
-    Parameters
-    ----------
-    precision : ndarray of shape (number of rows,)
-        Precision of their cells' counts: `LogPosterior.precision_of_rows` at the mode.
-    """
+    """Rows of CPDs with so few records that noise hides them: a posterior may then have a mode at every state."""
 
     def __init__(self, precision: Vector) -> None:
         self._precision, self._share = precision, 1.0
@@ -267,29 +242,8 @@ def sample_posterior(
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length.
-
-    Parameters
-    ----------
-    density : LogPosterior
-        Its prior is updated during the chain.
-    start : ndarray
-    draws : int
-    renew : callable
-        Draws the prior's parameters given the cells' values, with a generator.
-    generator : numpy.random.Generator
-    warm_up, thinning : int
-        Number of trajectories before the first draw, in which the step size is adapted, and between draws.
-    longest : int
-        Largest length of the chain, as a multiple of the requested draws: a power of 2.
-
-    Returns
-    -------
-    points : ndarray of shape (length, density.size)
-        Points of the chain; the length is the number of requested draws, or 2, 4, ... times that.
-    priors : ndarray of shape (length, density.free)
-    poor : str
-        Describes what is still too uncertain; empty if nothing is.
+    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length. Points
+    and priors are returned, and what is still too uncertain.
     """
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
     results: list[tuple[Vector, Vector]] = []
@@ -380,31 +334,7 @@ UNCERTAIN = (0.05, 0.25)
 
 
 def mixing(draws: Vector) -> tuple[Vector, Vector]:
-    """Compare the halves of one chain, and sum its autocorrelations (Vehtari and others 2021, without ranks).
-
-    Parameters
-    ----------
-    draws : ndarray of shape (draws, quantities)
-        In the order of the chain; at least 8 draws.
-
-    Returns
-    -------
-    r_hat, effective : ndarray of shape (quantities,)
-        For a quantity that never changes, R-hat is 1 and all draws are effective.
-
-    Examples
-    --------
-    >>> generator = np.random.default_rng(0)
-    >>> steps = generator.standard_normal((4000, 2))
-    >>> for number in range(1, 4000):
-    ...     steps[number, 1] += 0.8 * steps[number - 1, 1]  # worth a ninth of independent draws
-    >>> r_hat, effective = mixing(steps)
-    >>> [bool(effective[0] > 3000), bool(300 < effective[1] < 600), bool((r_hat < 1.02).all())]
-    [True, True, True]
-    >>> drifting = steps + np.linspace(0, 4, 4000)[:, None]
-    >>> bool((mixing(drifting)[0] > 1.1).all())
-    True
-    """
+    """Compare the halves of one chain, and sum its autocorrelations (Vehtari and others 2021, without ranks)."""
     size = len(draws) // 2
     halves = np.stack([draws[:size], draws[size : 2 * size]])
     centred = halves - halves.mean(axis=1, keepdims=True)
@@ -423,20 +353,7 @@ def mixing(draws: Vector) -> tuple[Vector, Vector]:
 
 
 def uncertain(shares: Vector, error: float, effective_share: float) -> str:
-    """Describe the probability with the most uncertain mean; empty if all are known well enough.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (draws, probabilities)
-    error, effective_share : float
-        A mean is uncertain if it has at least this standard error and fewer than this share of effective draws.
-
-    Examples
-    --------
-    >>> drifting = np.linspace(0.2, 0.6, 200)[:, None]
-    >>> uncertain(drifting, *UNCERTAIN)
-    'has a standard error of 0.11 (R-hat 2.63, 1 effective draws)'
-    """
+    """Describe the probability with the most uncertain mean; empty if all are known well enough."""
     r_hat, effective = mixing(shares)
     errors = np.where(effective < effective_share * len(shares), shares.std(axis=0) / np.sqrt(effective), 0.0)
     worst = int(errors.argmax())

@@ -48,14 +48,7 @@ class Metric:
 
 
 class LogPosterior:
-    """Posterior density, as a Python function.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-    terms : Terms
-        Of `pgmpy_dp.inference.posterior.trajectories`, for that tree.
-    """
+    """Posterior density, as a Python function."""
 
     def __init__(self, tree: JunctionTree, terms: Any) -> None:
         from pgmpy_dp.inference.posterior import trajectories

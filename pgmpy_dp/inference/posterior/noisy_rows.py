@@ -42,19 +42,7 @@ _ROUNDS = 6  # until the means about which it is centred settle
 
 
 class NoisyRows:
-    """Noisy counts of rows whose numbers of records are known.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (cells,)
-        The row of each cell.
-    observed, scale, corner : ndarrays of shape (cells,)
-        Noisy counts, and their noise as `hyperbolic` of its law returns it.
-    totals : ndarray of shape (number of rows,)
-        Records of each row.
-    slopes : ndarray of shape (cells,)
-        What is known otherwise: derivatives of a log-likelihood by the counts.
-    """
+    """Noisy counts of rows whose numbers of records are known."""
 
     def __init__(
         self, rows: NDArray[np.int64], observed: Vector, scale: Vector, corner: Vector, totals: Vector, slopes: Vector
@@ -86,14 +74,7 @@ class NoisyRows:
         return moments
 
     def evidence(self, concentrations: Vector, near: Vector) -> tuple[float, Vector]:
-        """Return the log-likelihood of concentrations, shape (cells,), and its gradient.
-
-        Parameters
-        ----------
-        concentrations : ndarray of shape (cells,)
-        near : ndarray of shape (cells,)
-            Counts near the solution, with the rows' totals: densities are integrated about them and the noisy counts.
-        """
+        """Return the log-likelihood of concentrations, shape (cells,), and its gradient."""
         from scipy.special import digamma, gammaln
 
         level = np.zeros_like(near)
@@ -111,21 +92,7 @@ class NoisyRows:
         return float(value[self._informative].sum()), np.where(self._informative[self._rows], gradient, 0.0)
 
     def means(self, concentrations: Vector, start: Vector, variance: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        """Find the posterior means of all counts.
-
-        Parameters
-        ----------
-        concentrations, start, variance : ndarrays of shape (cells,)
-            Of the priors; counts near the means, as for `evidence`; of the noise.
-
-        Returns
-        -------
-        means, variances : ndarrays of shape (cells,)
-        bends : ndarray of shape (cells,)
-            Curvature by the other counts of the row.
-        tilts : ndarray of shape (cells,)
-            Slopes at which the means were found: the given ones and the row's.
-        """
+        """Find the means and variances of all counts, curvatures by the other counts of the row, and slopes there."""
         shifts, totals = self._shifts.copy(), self.totals[self._rows]
         _, means, *_ = self._moments(concentrations, np.zeros_like(start), start, shifts)
         for _ in range(_ROUNDS):

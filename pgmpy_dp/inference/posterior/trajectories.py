@@ -70,44 +70,20 @@ ROW_SUM = 0.2
 
 
 class Terms(NamedTuple):
-    """Arrays that define a posterior density; a point has the cells' values, the effects, and the total's shift.
-
-    Attributes
-    ----------
-    program, maps, offsets : ndarrays
-        Of the junction tree and its layout.
-    cells : ndarray of int
-        Places of the cells with a potential in the layout.
-    rows : ndarray of int
-        For conditional probabilities, the row of each cell: the potentials are the logarithms of the normalised rows of
-        exp(value). The logarithms of the rows' sums, on which nothing depends, are normal. Empty for free potentials.
-    bends : ndarray
-        With entry z of the point and bend t, a cell's value is t + log softplus(z - t), nearly z below the bend. Where
-        noise hides the cell's count, the point moves with its logarithm, and above the bend with the count itself.
-        Infinity bends nowhere.
-    prior : ndarray
-        Concentrations of Dirichlet rows; for free potentials, precisions of normal distributions.
-    effects : ndarray of int
-        Places in the layout of cells whose potentials are standard normal times `spread`.
-    spread : ndarray
-    places, starts, columns, entries : ndarrays
-        The observed sums A n: the places of the counts n in the layout, and A in compressed rows.
-    observed, scale : ndarrays
-        The noisy sums, and the noise's b or sigma.
-    corner : ndarray
-        Squared radius within which an absolute residual is rounded; -1 marks Gaussian noise.
-    total, total_scale : float
-        Number of records, and its change by one unit of the last coordinate; 0 if the number is known.
-    """
+    """Arrays that define a posterior density; a point has the cells' values, the effects, and the total's shift."""
 
     program: Integers
     maps: NDArray[np.int32]
     offsets: Integers
-    cells: Integers
+    cells: Integers  # places of the cells with a potential in the layout
+    # For conditional probabilities, the row of each cell: potentials are the logarithms of normalised rows of
+    # exp(value), and those of the rows' sums, on which nothing depends, are normal. Empty for free potentials.
     rows: Integers
+    # With entry z of the point and bend t, a cell's value is t + log softplus(z - t), nearly z below the bend: where
+    # noise hides the cell's count, the point moves with its logarithm, and above the bend with the count itself.
     bends: Floats
-    prior: Floats
-    effects: Integers
+    prior: Floats  # concentrations of Dirichlet rows; for free potentials, precisions of normal distributions
+    effects: Integers  # places in the layout of cells whose potentials are standard normal times `spread`
     spread: Floats
     places: Integers
     starts: NDArray[np.int32]
@@ -115,7 +91,7 @@ class Terms(NamedTuple):
     entries: Floats
     observed: Floats
     scale: Floats
-    corner: Floats
+    corner: Floats  # squared radius within which an absolute residual is rounded; -1 marks Gaussian noise
     total: float
     total_scale: float
 
@@ -157,11 +133,6 @@ def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buff
 
     It also writes the exponentials of the values, `masses`; the derivatives of the values by the point, and those of
     their logarithms; the normalised rows, and the logarithms of their sums. `tops` are the bends' exponentials.
-
-    Returns
-    -------
-    bool
-        Whether a cell underflowed.
     """
     free = terms.cells.shape[0]
     unbend(point, terms.bends, masses, slopes, curves)
@@ -311,11 +282,6 @@ def trajectory(terms, point, momentum, gradient, step, steps, unit, stiff, easin
     """Take leapfrog steps; point, momentum and gradient are changed in place.
 
     The inverse mass matrix is S (1 + U diag(easing) U') S, with S = diag(unit) and U the columns of `stiff`, as rows.
-
-    Returns
-    -------
-    value : float
-        Log density at the end; minus infinity if the trajectory left the region where it can be computed.
     """
     velocity, along, columns = np.empty_like(point), np.empty_like(easing), stiff.T.copy()
     _exponentiate_bends(terms, scratch)
@@ -389,31 +355,9 @@ def sweep(
 ):  # fmt: skip
     """Propose a move of each base and effect, of each node's bases together, and of all bases with their centre.
 
-    The logarithm of a cell's concentration is the base of the node's state plus an effect of each parent's state.
-
-    Parameters
-    ----------
-    concentrations : ndarray of shape (cells,)
-    totals : ndarray of shape (rows,)
-        Their sums over each row.
-    logs : ndarray of shape (cells,)
-        Logarithms of the rows' probabilities.
-    bases, effects : ndarrays
-        Changed in place, with concentrations and totals.
-    nodes : ndarray of int, shape (nodes, 7)
-        First cell, first row, number of states, of rows, first base, first parent and number of parents with effects.
-    parents : ndarray of int, shape (parents, 4)
-        Stride of the parent's states among the rows, their number, first effect and first variance.
-    centre, variance : float
-        Parameters of the normal distribution of the bases.
-    variances : ndarray
-        Variance of the effects of each parent's state; their mean is 0.
-    belief : float
-        Prior mean of the centre; its prior standard deviation is 1.
-    lowest, highest : float
-        Range of the concentrations.
-    shifts, uniforms : ndarray of shape (bases.size + nodes.shape[0] + effects.size + 1,)
-        Proposed change and uniform number of each move.
+    The logarithm of a cell's concentration is the base of the node's state plus an effect of each parent's state. A row
+    of `nodes` has its first cell, first row, numbers of states and rows, first base, first parent and number of parents
+    with effects; one of `parents` the stride of its states among the rows, their number, first effect and variance.
     """
     number = 0
     for node in nodes:

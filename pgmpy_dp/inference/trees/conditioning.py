@@ -9,7 +9,7 @@ makes tables larger than those of a junction tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -220,8 +220,7 @@ class Plan:
         self._forbidding = [each for each in others if known and np.isneginf(each[2]).any()]
         self._layout = self._part(joined, [own for own, _, _ in self._own])
         self._near = sorted({variable for _, scope, _ in self._own for variable in scope if variable in known})
-        self._singles = dict[tuple[int, ...], list[Vector]]()
-        self._states = dict[tuple[int, ...], tuple[int, ...]]()
+        self._answers = dict[tuple[Any, ...], Any]()
 
     def joint(self, given: Positions) -> Vector:
         self._require_possible(given)
@@ -229,24 +228,23 @@ class Plan:
         return tree.marginal(_calibrated(tree, self._logs(given)), self._asked)
 
     def singles(self, given: Positions) -> list[Vector]:
-        self._require_possible(given)
-        near = self._near_states(given)
-        if near not in self._singles:
-            _make_room(self._singles)
-            calibration = _calibrated(self._tree, self._logs(given))
-            self._singles[near] = [self._tree.marginal(calibration, [variable]) for variable in self._asked]
-        return self._singles[near]
+        def compute(logs: Vector) -> list[Vector]:
+            calibration = _calibrated(self._tree, logs)
+            return [self._tree.marginal(calibration, [variable]) for variable in self._asked]
+
+        return self._remembered("singles", given, compute)
 
     def most_probable(self, given: Positions) -> tuple[int, ...]:
-        self._require_possible(given)
-        near = self._near_states(given)
-        if near not in self._states:
-            _make_room(self._states)
-            self._states[near] = self._maximisation.most_probable(self._logs(given))
-        return self._states[near]
+        return self._remembered("states", given, lambda logs: self._maximisation.most_probable(logs))
 
-    def _near_states(self, given: Positions) -> tuple[int, ...]:
-        return tuple(given[variable] for variable in self._near)
+    def _remembered(self, kind: str, given: Positions, compute: Callable[[Vector], Any]) -> Any:
+        """Compute an answer once for all evidence that agrees where it matters."""
+        self._require_possible(given)
+        key = kind, *(given[variable] for variable in self._near)
+        if key not in self._answers:
+            _make_room(self._answers)
+            self._answers[key] = compute(self._logs(given))
+        return self._answers[key]
 
     @cached_property
     def _joint_tree(self) -> JunctionTree:

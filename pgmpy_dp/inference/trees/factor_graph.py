@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,11 +71,7 @@ class FactorGraph:
     tolerance: float
     max_iter: int
     edges: tuple[NDArray[np.int64], ...]
-
-    @property
-    def repeats(self) -> float:
-        """Number of cliques that share each table of log-potentials: one."""
-        return 1.0
+    repeats: ClassVar[float] = 1.0  # number of cliques that share each table of log-potentials
 
     @classmethod
     def build(
@@ -138,10 +135,7 @@ class FactorGraph:
         if math.isnan(change):
             raise ValueError("loopy belief propagation found that the log-potentials forbid every configuration")
         np.exp(belief, out=belief)
-        return Calibration(self._bethe(potentials, belief), belief, messages, bool(change <= self.tolerance))
-
-    def _bethe(self, potentials: Vector, belief: Vector) -> float:
-        """Sum energy and entropy over the cliques, minus the variables' entropies that are counted too often."""
+        # Energy and entropy of the cliques, minus the variables' entropies that are counted too often.
         held = belief > 0
         log_partition = float(belief[held] @ potentials[held] - xlogy(belief, belief).sum())
         last: dict[Variable, Vector] = {}
@@ -155,4 +149,4 @@ class FactorGraph:
                 log_partition += (degree[variable] - 1) * float(xlogy(last[variable], last[variable]).sum())
             else:
                 log_partition += math.log(states)
-        return log_partition
+        return Calibration(log_partition, belief, messages, bool(change <= self.tolerance))

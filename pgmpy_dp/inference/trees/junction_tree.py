@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -73,11 +73,7 @@ class JunctionTree:
     program: NDArray[np.int64]
     maps: NDArray[np.int32]
     buffer_size: int
-
-    @property
-    def repeats(self) -> float:
-        """Number of cliques that share each table of log-potentials: one."""
-        return 1.0
+    repeats: ClassVar[float] = 1.0  # number of cliques that share each table of log-potentials
 
     @classmethod
     def build(
@@ -132,22 +128,14 @@ class JunctionTree:
         buffer = np.empty(self.buffer_size)
         buffer[:size] = potentials
         shift, lost = kernel.exponentiate(buffer[:size], self.layout.offsets, buffer)
-        log_partition, _ = kernel.calibrate(self.program, self.maps, buffer, lost)
-        if not math.isfinite(log_partition + shift):
-            return self._calibrate_log(potentials)
-        return Calibration(log_partition + shift, buffer[size : 2 * size].copy(), buffer)
-
-    def _calibrate_log(self, potentials: Vector) -> Calibration:
-        from pgmpy_dp.inference.trees import kernel
-
-        if np.isnan(potentials).any() or np.isposinf(potentials).any():
-            raise ValueError("log-potentials must not be NaN or plus infinity")
-        size = self.layout.size
-        buffer = np.empty(self.buffer_size)
-        buffer[:size] = potentials
-        log_partition = kernel.calibrate_log(self.program, self.maps, buffer)
+        log_partition = kernel.calibrate(self.program, self.maps, buffer, lost)[0] + shift
         if not math.isfinite(log_partition):
-            raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
+            if np.isnan(potentials).any() or np.isposinf(potentials).any():
+                raise ValueError("log-potentials must not be NaN or plus infinity")
+            buffer[:size] = potentials
+            log_partition = kernel.calibrate_log(self.program, self.maps, buffer)
+            if not math.isfinite(log_partition):
+                raise ValueError("the log-potentials forbid every configuration: the partition function is zero")
         return Calibration(log_partition, buffer[size : 2 * size].copy(), buffer)
 
     def covariance_product(self, calibration: Calibration, direction: Vector) -> Vector:
@@ -277,7 +265,7 @@ class _Compiler:
     def _index(self, big: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, int, int]:
         """Return block length, stride within a block, and start of the block map (shared by equal patterns)."""
         cards = [self.cards[number] for number in big]
-        step = dict(zip(small, _strides([self.cards[number] for number in small]), strict=True))
+        step = {number: self._cells(small[axis:]) for axis, number in enumerate(small, 1)}
         strides = [step.get(number, 0) for number in big]
         key = (tuple(cards), tuple(strides))
         if key not in self.map_starts:
@@ -325,13 +313,6 @@ class _Compiler:
                 self._emit(_SUM_OUT, clique.belief, self._factor_table(factor, marginal=True))
         for factor in self.factors_at.get(clique.table.start, []):
             self._emit(_SUM_OUT, clique.table, self._factor_table(factor, marginal=True))
-
-
-def _strides(shape: Sequence[int]) -> list[int]:
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return strides
 
 
 def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float, fits: int = 1) -> nx.Graph:

@@ -17,7 +17,6 @@ from pgmpy_dp._compiled import compiled
 
 # Columns of an instruction.
 OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
-COLUMNS = 9
 
 # Operations.
 ASSIGN = 0  # big = small, spread over the block

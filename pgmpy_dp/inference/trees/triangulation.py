@@ -69,12 +69,7 @@ def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
 
 
 def best_order(graph: Graph, cards: Sequence[int], nodes: Nodes | None = None, fits: int = 1) -> Steps:
-    """Find the elimination order with the fewest cells in its maximal cliques among all that are tried.
-
-    The more fits' evaluations a tree is for, the more orders are worth trying.
-    The random numbers have a fixed seed, so the same graph gives the same order. Results are cached, since a fit, its
-    test and its bounds ask for the same graphs.
-    """
+    """Find the elimination order with the fewest cells of those tried: the more, the more evaluations it is for."""
     some = np.ones(len(cards), dtype=bool) if nodes is None else nodes
     return list(_best_order(np.packbits(graph).tobytes(), some.tobytes(), tuple(cards), fits))
 
@@ -109,16 +104,6 @@ def constrained_order(graph: Graph, cards: Sequence[int], first: Iterable[int]) 
     chosen[list(first)] = True
     steps = Elimination.of(left, cards, WEIGHTED_MIN_FILL, (), chosen).steps()
     return steps + best_order(left, cards, ~chosen)
-
-
-def maximal_cliques(steps: Steps) -> list[frozenset[int]]:
-    """List the cliques of an elimination that no other contains.
-
-    A clique is contained in another if it is what that one leaves behind; it then follows as its parent.
-    """
-    position = {node: index for index, (node, _) in enumerate(steps)}
-    left = {(min(rest, key=position.__getitem__), rest) for node, clique in steps if (rest := clique - {node})}
-    return [clique for node, clique in steps if (node, clique) not in left]
 
 
 def junction_tree(cards: Sequence[int], scopes: Sequence[Sequence[int]], fits: int = 1) -> nx.Graph:

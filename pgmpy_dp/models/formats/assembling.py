@@ -31,11 +31,7 @@ def escaped(text: str, allowed: Callable[[str], bool]) -> str:
 
 
 def identifier(text: str) -> str:
-    """Make a name an identifier: an ASCII letter, then ASCII letters, digits and underscores.
-
-    Other characters are escaped with underscores in place of percent signs. Two names may become equal, which
-    `escaped_schema` refuses.
-    """
+    """Make a name an identifier of ASCII letters, digits and underscores; `escaped_schema` refuses equal ones."""
     plain = escaped(text, lambda c: c.isascii() and (c.isalnum() or c == "_")).replace("%", "_")
     return plain if plain[0].isalpha() else f"x{plain}"
 

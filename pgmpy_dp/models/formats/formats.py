@@ -50,7 +50,11 @@ def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> by
         "guarantee": None,
         **stated(network, guarantee),
         **({} if guarantee is None or guarantee.private else {"promise": str(guarantee)}),
-        **({"tied": _ties_out(tied)} if tied else {}),
+        **(
+            {"tied": [*tied.items()] if isinstance(tied, Mapping) else [[None, group] for group in tied]}
+            if tied
+            else {}
+        ),
         **(_markov_out if markov else _bayesian_out)(network, schema),
     }
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
@@ -64,7 +68,9 @@ def from_json(content: bytes) -> Network:
     require_known(stored["version"], _VERSION)
     network = (_markov_in if stored["format"] == MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
     restore(network, stored)
-    network.tied = _ties_in(stored.get("tied", []))
+    ties = stored.get("tied", [])  # pairs of a name (or null) and cliques, since keys in JSON cannot be tuples
+    named = bool(ties) and ties[0][0] is not None
+    network.tied = {tuple(name): group for name, group in ties} if named else [group for _, group in ties]
     return network
 
 
@@ -95,17 +101,6 @@ def _markov_in(stored: Mapping[str, Any], schema: Schema) -> DiscreteMarkovNetwo
     with np.errstate(over="ignore"):  # refused when the network is assembled
         tables = [np.exp(np.where(np.isnan(table), -math.inf, table)) for table in logs]
     return assembled_markov(schema, [(first, second) for first, second in stored["edges"]], cliques, tables)
-
-
-def _ties_out(tied: Any) -> list[Any]:
-    """List pairs of a name (or null) and cliques, since keys in JSON cannot be tuples."""
-    return [*tied.items()] if isinstance(tied, Mapping) else [[None, group] for group in tied]
-
-
-def _ties_in(pairs: list[Any]) -> Any:
-    if pairs and pairs[0][0] is not None:
-        return {tuple(name): cliques for name, cliques in pairs}
-    return [cliques for _, cliques in pairs]
 
 
 SUFFIXES = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json", SUFFIX)
@@ -186,10 +181,7 @@ def save_network(
 def read_network(
     path: str | os.PathLike[str], filetype: str | None = None
 ) -> Iterator[tuple[Network, tuple[Release, ...]]]:
-    """Read a network of pgmpy's own class, and the releases that its file carries.
-
-    Errors in the file are raised as a ReleaseFormatError that names it.
-    """
+    """Read a network of pgmpy's own class and the releases in its file; a ReleaseFormatError names the file."""
     path = Path(path)
     if path.is_dir():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")

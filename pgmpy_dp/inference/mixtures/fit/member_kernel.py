@@ -73,15 +73,7 @@ def normalise(base, starts, members, logs, tables, states):
 
 @compiled
 def centre(products, alone, starts):
-    """Subtract the means of every pair's rows and columns from the marginals of pairs, and of single states, in place.
-
-    Parameters
-    ----------
-    products : ndarray of shape (states, states)
-    alone : ndarray of shape (states,)
-    starts : ndarray of int, shape (variables + 1,)
-        Where each variable's states begin, and their number.
-    """
+    """Subtract the means of rows and columns from the marginals of pairs, and those of single states, in place."""
     mean = np.empty(products.shape[1], products.dtype)
     for variable in range(starts.shape[0] - 1):
         begin, end = starts[variable], starts[variable + 1]
@@ -114,22 +106,7 @@ def centre(products, alone, starts):
 
 @compiled
 def weigh_residuals(weight, shares, products, alone):
-    """Convert marginals of pairs and of single states to derivatives of half their weighted squared distance.
-
-    Parameters
-    ----------
-    weight, shares : ndarrays of shape (states, states)
-        Weights and targets: pairs of states, twice each, and single states on the diagonal.
-    products : ndarray of shape (states, states)
-        Marginals of pairs; overwritten with the derivatives by them, and zeros on the diagonal.
-    alone : ndarray of shape (states,)
-        Marginals of single states; overwritten with the derivatives by them.
-
-    Returns
-    -------
-    float
-        The loss.
-    """
+    """Convert marginals in place to derivatives of half their weighted squared distance, which is returned."""
     loss, losses = 0.0, np.zeros(weight.shape[1], weight.dtype)
     for i in range(weight.shape[0]):
         products[i, i] = alone[i]
@@ -150,25 +127,10 @@ def weigh_residuals(weight, shares, products, alone):
 def gradient_of_potentials(
     weights, tables, logs, penalty, by_state, by_cell, by_base, starts, members, by_potential, divergences
 ):
-    """Apply the chain rule through the normalisation.
+    """Apply the chain rule through the normalisation, from derivatives by probabilities to those by potentials.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (components,)
-    tables, logs : ndarrays of shape (cells, components)
-        As returned by `normalise`.
-    penalty : float
-        Price of a nat of divergence from the base.
-    by_state : ndarray of shape (states, components)
-        Derivatives of the loss by a component's probabilities of states, without the component's weight.
-    by_cell : ndarray of shape (cells, components)
-        The same by probabilities of cells; overwritten.
-    by_base : ndarray of shape (cells,)
-        The same by the components' mean probabilities of cells; overwritten with the derivatives by the base's logs.
-    by_potential : ndarray of shape (states, components)
-        Output: the derivatives by potentials.
-    divergences : ndarray of shape (components,)
-        Output: the Kullback-Leibler divergences from exp(base).
+    `by_cell`, those by probabilities of cells, is overwritten, and `by_base` with those by the base's logarithms;
+    `divergences` become those from exp(base), each nat of which has the price `penalty`.
     """
     components = tables.shape[1]
     mean, divergence = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
