@@ -59,7 +59,7 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
-        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, Guarantee.of(1.0))
+    >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, {("smoke",): 1.0}, Guarantee.of(1.0))
     >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, {("smoke",): 1.0}, Guarantee.of(1.0))
     >>> both = union({"north": north, "south": south})
     >>> both.tables["site", "smoke"].tolist(), both.marginal(("smoke",))[0].tolist(), both.guarantee.epsilon

@@ -39,24 +39,11 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class CollectiveMarginals:
-    """Clique counts of a collective graphical model.
+    """Clique counts of a collective graphical model."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (layout.size,)
-        n, in records.
-    potentials : ndarray of shape (layout.size,)
-        Log-potentials whose marginals are `counts` / N: theta plus the contribution of the noisy counts.
-    gap : float
-        Upper bound on the distance of the objective from its maximum, in nats; zero only at the maximum. For a factor
-        graph it is not a bound.
-    iterations : int
-    converged : bool
-    """
-
-    counts: Vector
-    potentials: Vector
-    gap: float
+    counts: Vector  # n, in records
+    potentials: Vector  # log-potentials whose marginals are n / N: theta plus the contribution of the noisy counts
+    gap: float  # at least the distance of the objective from its maximum, in nats; not a bound for a factor graph
     iterations: int
     converged: bool
 

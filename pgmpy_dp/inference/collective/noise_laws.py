@@ -24,15 +24,7 @@ _ROUNDING = 1.0
 
 @dataclass(frozen=True, eq=False)
 class _OneLaw:
-    """Independent noise per row: observed = true + noise of mean zero and this variance.
-
-    Attributes
-    ----------
-    observed : ndarray of shape (rows,)
-        In counts.
-    variance : ndarray of shape (rows,)
-        In counts squared. A table has one dimension per axis, and may have one variance.
-    """
+    """Independent noise per row, of mean zero and this variance in counts squared: a table may have one variance."""
 
     observed: Vector
     variance: Any
@@ -175,7 +167,7 @@ class GaussianNoise(_OneLaw):
 
     @staticmethod
     def maximum(level: float) -> float:
-        """Return the number of standard deviations that noise exceeds; see `LaplaceNoise.most`."""
+        """Return the number of standard deviations that noise exceeds; see `LaplaceNoise.maximum`."""
         from scipy.special import ndtri
 
         return float(-ndtri(level))
@@ -187,16 +179,11 @@ class SmoothedLaplaceNoise:
 
     It is quadratic in the residual within the spread and linear beyond: a residual of many scales pulls no harder than
     one of a few. It is concave in the counts.
-
-    Attributes
-    ----------
-    observed, scale, spread : ndarrays of shape (rows,)
-        In counts; `spread` > 0.
     """
 
     observed: Vector
     scale: Vector
-    spread: Vector
+    spread: Vector  # positive
 
     def log_density(self, counts: Vector) -> float:
         """Sum E[log p(observed | n)] over the rows, in nats, without the constant -log(2 scale)."""
