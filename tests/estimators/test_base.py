@@ -125,7 +125,8 @@ def test_copies_and_representations(kind, network, source, options):
     assert "epsilon=0.5" in repr(estimator)
     with pytest.raises(TypeError, match="gamma"):
         kind(epsilon=0.5, gamma=1)
-    documented = re.findall(r"^(\w+(?:, \w+)*) : ", inspect.getdoc(kind).partition("Attributes\n---")[0], re.MULTILINE)
+    parameters = inspect.getdoc(kind).partition("Parameters\n----------")[2].partition("Attributes\n---")[0]
+    documented = re.findall(r"^(\w+(?:, \w+)*)(?: : .*)?$", parameters, re.MULTILINE)
     assert sorted(name for names in documented for name in names.split(", ")) == sorted(copy.get_params())
 
 
