@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,29 @@ def test_links_lead_somewhere(path):
         if heading:
             titles = re.findall(r"(?m)^#+ (.*)$", found.read_text())
             assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
+
+
+def test_names_commands_and_files_of_pages_are_there():
+    """Those of `from_0_3` have a test of their own."""
+    written = {
+        path: path.read_text() for path in [*PAGES, *BESIDE[:2], ROOT / "SECURITY.md"] if path.stem != "from_0_3"
+    }
+    stale = []
+    for path, text in written.items():
+        for name in re.findall(r"`(dp(?:\.\w+)+)(?![.\w])", text):
+            try:
+                attrgetter(name.removeprefix("dp."))(dp)
+            except AttributeError:
+                stale.append((path.name, name))
+        stale += [
+            (path.name, name) for name in re.findall(r"pgmpy-dp ([a-z][\w-]*)", text) if name not in main.commands
+        ]
+        for row in text.splitlines():
+            folder = ROOT
+            for file in re.findall(r"`((?:[a-z_]+/)*test_\w+\.py)`", row):
+                folder = (ROOT / file).parent if "/" in file else folder
+                stale += [] if (folder / Path(file).name).exists() else [(path.name, file)]
+    assert stale == []
 
 
 def test_links_to_elsewhere_are_known():

@@ -443,7 +443,8 @@ def declared(state_names: Mapping[str, Any] | Schema | None, variables: Sequence
     """Return the schema of the model's variables, from a dict of states or a schema, in its order."""
     if state_names is None:
         raise SchemaError(
-            "States must be declared, not read off private records: give state_names={variable: states} or a Schema."
+            "States must be declared, not read off private records: give state_names={variable: states} or a Schema, "
+            "such as Schema.from_model(network) of a network that has them."
         )
     schema = state_names if isinstance(state_names, Schema) else Schema(state_names)
     require_variables(schema, variables, "state_names")
