@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,7 +30,7 @@ from pgmpy_dp.models.questions import Question, Rows, listed_names, numbers_of_s
 from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered, numbers_in
 from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
-from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.checks import shown, whole_number
 
 if TYPE_CHECKING:
     from pgmpy.factors.discrete import DiscreteFactor
@@ -294,6 +294,10 @@ class Model(ABC):
         SchemaError, TypeError, ValueError
             As `expectation`; if a level is not between 0 and 1.
         """
+        if isinstance(levels, str) or not isinstance(levels, Iterable):
+            raise TypeError(
+                f"levels is {shown(levels)}; it must be a list such as [0.1, 0.5, 0.9]. Name variables by variables=."
+            )
         for level in levels:
             check_interval(level, "level")
         rows = {}
@@ -363,7 +367,7 @@ class Model(ABC):
             raise TypeError(f"predict takes {min(options)!r} only with an algorithm of pgmpy that uses it.")
         rows = self._rows(data)
         if stochastic:
-            return rows.completed(rows.drawn(self._fitted.distribution, np.random.default_rng(seed)))
+            return rows.completed(rows.drawn(self._fitted.distribution, seeded(seed)))
         return rows.completed(rows.most_probable(self._fitted.distribution))
 
     def predict_probability(self, data: pd.DataFrame) -> pd.DataFrame:
@@ -488,7 +492,7 @@ class Model(ABC):
         schema, numbers, rows = fitted.schema, fitted.read_as(numbers), self._rows(data)
         if n_samples is not None and n_samples != len(data):
             raise ValueError(f"partial_samples has {len(data)} records for {n_samples}: leave n_samples out.")
-        generator = np.random.default_rng(seed)
+        generator = seeded(seed)
         codes = dict(zip(rows.variables, rows.drawn(fitted.distribution, generator).T, strict=True))
         shown = [variable for variable in self._shown() if variable in codes]
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
@@ -515,7 +519,7 @@ class Model(ABC):
         if predicting is not None:
             schema.require([(predicting,)])
         fitted.warn_of_misfit()
-        generator = np.random.default_rng(seed)
+        generator = seeded(seed)
         with question.possible():
             codes, others = fitted.distribution.given(question.places).sample(count, generator, predicting)
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
@@ -598,6 +602,11 @@ class Model(ABC):
         question = Question.of(fitted.schema, variables, evidence, fitted.declared)
         fitted.warn_of_misfit()
         return fitted, question
+
+
+def seeded(seed: int | None) -> np.random.Generator:
+    """Return the generator of a seed."""
+    return np.random.default_rng(None if seed is None else whole_number("seed", seed, 0))
 
 
 def _marginal(fitted: Fitted, question: Question) -> Vector:

@@ -43,9 +43,7 @@ class Rows:
     @classmethod
     def of(cls, data: pd.DataFrame, schema: Schema, declared: Sequence[Schema], predicted: Sequence[str]) -> Self:
         """Read a frame, with cells as in evidence."""
-        require_public(data)
-        if not isinstance(data, pd.DataFrame):
-            raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(data).__name__}.")
+        _require_frame(data)
         if not data.columns.is_unique:
             raise SchemaError(f"Column {data.columns[data.columns.duplicated()][0]!r} occurs twice in the records.")
         known = checked_records(schema, data, declared)
@@ -185,9 +183,9 @@ def impossible(given: Mapping[str, Any]) -> ValueError:
 
 
 def listed_names(variables: Sequence[str]) -> Sequence[str]:
-    """Return variables; TypeError if they are one text, whose letters would be taken for names."""
-    if isinstance(variables, str):
-        raise TypeError(f"Name the variables in a list: [{variables!r}].")
+    """Return variables; TypeError if they are no list, such as one text, whose letters would be taken for names."""
+    if isinstance(variables, str) or not isinstance(variables, Iterable):
+        raise TypeError(f"Name the variables in a list, such as ['smoke']; got {shown(variables)}.")
     return variables
 
 
@@ -216,6 +214,7 @@ def checked_records(
     schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()
 ) -> dict[str, NDArray[np.intp]]:
     """Convert cells of public records to positions of states, as in `checked_evidence`; missing ones are -1."""
+    _require_frame(records)
     results = {}
     for variable, column in records.items():
         schema.require([(variable,)])  # type: ignore[list-item]
@@ -228,6 +227,13 @@ def checked_records(
                 positions[rows] = reader.states.index(_read(own, str(variable), value))
         results[str(variable)] = np.where(known, _order(schema, own, str(variable))[np.where(known, positions, 0)], -1)
     return results
+
+
+def _require_frame(records: Any) -> None:
+    require_public(records)
+    if not isinstance(records, pd.DataFrame):
+        raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(records).__name__}.")
+    column_names(records)
 
 
 def record_codes(

@@ -12,7 +12,6 @@ import pandas as pd
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
-from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators import AutoMLE, PrivateMLE
 from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
@@ -22,6 +21,7 @@ from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.simulated import WithinBins, numbered
 from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import FIT_KEY, carry_learned
 
 
@@ -213,7 +213,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             partial, options["partial_samples"] = self._positions(options["partial_samples"])
             if twice := set(partial) & {variable for given in fixed.values() for variable in given}:
                 raise SchemaError(f"Variable {min(twice)!r} is in partial_samples and in evidence or do: give it once.")
-        seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
+        seed = int(np.random.default_rng().integers(2**32)) if seed is None else whole_number("seed", seed, 0)
         held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
         promising_nothing._forget()
@@ -231,7 +231,6 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     def _positions(self, records: pd.DataFrame) -> tuple[dict[str, list[Any]], pd.DataFrame]:
         """Convert partial samples to positions of states in the tables, as pgmpy's sampler expects."""
-        require_public(records)
         schema = self._fitted.schema
         codes = checked_records(schema, records, self._fitted.declared)
         if any((own < 0).any() for own in codes.values()):

@@ -49,6 +49,8 @@ class VariableElimination(Elimination):
         network = model.to_bayesian_network() if isinstance(model, PrivateMixtureNetwork) else model
         if not isinstance(network, DiscreteBayesianNetwork | DiscreteMarkovNetwork):
             raise TypeError(f"A Bayesian or Markov network or a mixture is needed, got {type(model).__name__}.")
+        if isinstance(network, PrivateNetwork):
+            _ = network._fitted.schema  # raises if it is not fitted
         super().__init__(network)
 
     def query(

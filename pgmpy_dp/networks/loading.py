@@ -38,6 +38,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     ...     dp.load(f"{folder}/network.json").marginal(["lung"]).round(2).tolist()
     [0.4, 0.6]
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"load reads the file of a model, by its name; got {type(path).__name__}.")
     if os.path.isfile(path):
         form = format_of(path)
         if form == MIXTURE:

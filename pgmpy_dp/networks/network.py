@@ -28,7 +28,7 @@ from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
 from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
 from pgmpy_dp.models.formats.formats import read_network, save_network
-from pgmpy_dp.models.model import Model
+from pgmpy_dp.models.model import Model, seeded
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.networks.farthest_pairs import measure_farthest
@@ -98,7 +98,7 @@ def simulate(
     question = Question.of(schema, None, evidence)
     layout, potentials, _ = log_linear(network, schema.states)
     with question.possible():
-        generator = np.random.default_rng(seed)
+        generator = seeded(seed)
         codes = Conditioning(layout).sample(potentials, question.places, n_samples, generator)
     hidden = () if include_latents else network.latents
     shown = [variable for variable in network.nodes() if variable not in hidden]
@@ -432,7 +432,7 @@ class PrivateNetwork(Model):
         numbers = fitted.read_as(numbers)
         question = Question.of(fitted.schema, None, evidence, fitted.declared)
         fitted.warn_of_misfit()
-        posterior, generator = fitted.posterior, np.random.default_rng(seed)
+        posterior, generator = fitted.posterior, seeded(seed)
         draws, schema = posterior.population, posterior.schema
         if whole > len(draws):
             raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
@@ -445,9 +445,9 @@ class PrivateNetwork(Model):
         for number, position in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
             with question.possible():
                 codes = conditioning.sample(draws[position], given, count, generator)
-            seeded = np.random.default_rng(None if seed is None else [seed + number, 1])
+            within_bins = np.random.default_rng(None if seed is None else [seed + number, 1])
             others = partial(TreeDistribution(posterior.layout, draws[position]).given_others, codes)
-            within = WithinBins(shapes, seeded, schema.states, others, number % DRAWS)
+            within = WithinBins(shapes, within_bins, schema.states, others, number % DRAWS)
             frames.append(numbered(labelled(codes, schema, self._shown()), fitted.declared, numbers, within))
         return frames
 

@@ -85,6 +85,11 @@ def _numbered(frame: Any, place: int, values: ValueNumbers, reader: Reader) -> I
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a frame in memory; TypeError for other objects."""
     if nw.dependencies.is_pandas_dataframe(frame):
+        if frame.columns.nlevels > 1:
+            raise SchemaError(
+                f"The columns have names of {frame.columns.nlevels} levels: flatten them, such as by "
+                "records.columns = ['_'.join(name) for name in records.columns]."
+            )
         return list(frame.columns)
     if nw.dependencies.is_pyarrow_table(frame):
         return list(frame.column_names)

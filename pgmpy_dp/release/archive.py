@@ -289,7 +289,8 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     members = {info.filename: info for info in archive.infolist()}
     if set(members) != {DESCRIPTOR, MEASUREMENTS}:
         raise ReleaseFormatError(
-            f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, each once, nothing else."
+            f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, each once, nothing else. A model "
+            "is read by pgmpy_dp.load, and has its release as release_."
         )
     limits = {DESCRIPTOR: MAX_DESCRIPTOR_BYTES, MEASUREMENTS: MAX_MEASUREMENTS_BYTES}
     for name, info in members.items():

@@ -66,15 +66,17 @@ def check_network(
     allowed.
     """
     releases = [release.as_measured for release in releases]
+    shown = tuple(node for node in network.nodes() if node not in network.latents)
     try:
-        return _checked(network, releases, seed, most_work)
+        return replace(_checked(network, releases, seed, most_work), variables=shown)
     except TreeTooLargeError:
         part = _part(network, releases) if most_work == math.inf else None
         if part is None:
             raise
     every = _measured(releases, list(network.nodes()))
     result = _checked(part, releases, seed, most_work)
-    return replace(result, left_out=len([clique for clique in every if not set(clique) <= set(part.nodes())]))
+    left_out = len([clique for clique in every if not set(clique) <= set(part.nodes())])
+    return replace(result, left_out=left_out, variables=shown)
 
 
 def _measured(releases: Sequence[Release], nodes: Sequence[str]) -> list[Clique]:
@@ -284,4 +286,4 @@ def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int 
 
     generator = np.random.default_rng(seed)
     deviations = _drawn_records(draw, mixture.cardinalities, seen, shares, draws)
-    return fit_test(seen, shares, deviations, seed=seed)
+    return replace(fit_test(seen, shares, deviations, seed=seed), variables=schema.variables)

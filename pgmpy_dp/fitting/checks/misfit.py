@@ -49,6 +49,7 @@ _MIN, _STATED = 1e-9, 1e-6
 # Share of the deviations that parameters must leave; if they leave less, nothing is tested.
 _LEFT = 1e-3
 _SHOWN = 3
+_NAMED = 6  # pairs that are named as measured
 _APART = 1e-10  # regularises near-collinear columns of length 1
 
 Tangents = Callable[[Sequence[Clique]], Vector]
@@ -109,6 +110,8 @@ class FitCheck:
     unlike : tuple of tuples of str
         For a union of releases that the network describes together, the variables in which they differ, and pairs that
         differ although their variables do not. This is no misfit: the network describes all of their records.
+    variables : tuple of str
+        Those of the network; of pairs that are not in `of_pairs` the check knows nothing.
     """
 
     of_tables: tuple[Misfit, ...]
@@ -117,6 +120,7 @@ class FitCheck:
     p_value: float
     left_out: int = 0
     unlike: tuple[Clique, ...] = ()
+    variables: Clique = ()
 
     @property
     def tables(self) -> pd.DataFrame:
@@ -146,6 +150,17 @@ class FitCheck:
         tested.
         """
         return min((effect for effect in self._effects), default=math.nan)
+
+    @property
+    def measured(self) -> str:
+        """Say which pairs of variables were measured together, and of how many others nothing is known."""
+        count, every = len(self.of_pairs), math.comb(len(self.variables), 2)
+        if count >= every:
+            return ""
+        named = (
+            f" ({'; '.join(' with '.join(pair.variables) for pair in self.of_pairs)})" if 0 < count <= _NAMED else ""
+        )
+        return f"{count} of {every} pairs of variables were measured together{named}: of the others it knows nothing"
 
     @property
     def _effects(self) -> list[float]:
@@ -181,12 +196,14 @@ class FitCheck:
 
     def __repr__(self) -> str:
         if math.isnan(self.p_value):
-            return "FitCheck: the parameters absorb all that was measured; only further tables would test the network"
+            absorbed = "the parameters absorb all that was measured; only further tables would test the network"
+            return "\n  ".join([f"FitCheck: {absorbed}", *([self.measured] if self.measured else [])])
         verdict = "the network fails" if self.fails else "the network passes" if self.passes else "nothing is known"
         line = f"FitCheck: {verdict}, {self.probability}, misfit {self.z2:.3g} times the expected"
         parts = [f"of {self.left_out + len(self.of_tables)} tables {self.left_out} were too many to test"]
         apart = [f"the united releases are not alike: {', '.join(' with '.join(names) for names in self.unlike)}"]
-        further = [*(parts if self.left_out else []), *(apart if self.unlike else [])]
+        further = [self.measured] if self.measured else []
+        further += [*(parts if self.left_out else []), *(apart if self.unlike else [])]
         return "\n  ".join([line, *(self.worst() if self.fails else [self.power]), *further])
 
 

@@ -26,7 +26,7 @@ from pgmpy_dp.models.mixtures.mixture_network import (
     total_of,
     write_model,
 )
-from pgmpy_dp.models.model import Model
+from pgmpy_dp.models.model import Model, seeded
 from pgmpy_dp.models.simulated import Numbers, WithinBins, converted
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee
@@ -190,12 +190,12 @@ class PrivateHouseholdNetwork(Model):
         """
         if any(option is not None for option in (evidence, predicting, partial_samples)):
             raise ValueError(
-                "Households and their persons are drawn without evidence, predicting and partial_samples: households "
-                "and persons each draw one table with them."
+                "Households and their persons are drawn together without evidence, predicting and partial_samples; "
+                "each table alone is drawn with them, by network.households.simulate and network.persons.simulate."
             )
         fitted, count = self._fitted, self._count(n_samples)
         numbers = fitted.read_as(numbers)
-        generator, schema = np.random.default_rng(seed), self.schema_
+        generator, schema = seeded(seed), self.schema_
         scale = count / self.total_
         together = [
             (one, schema.another[other], table * scale, deviation * scale)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -266,6 +266,11 @@ class PrivateMixtureNetwork(Model):
         if dict(mixture.cardinalities) != schema.cardinalities():
             raise SchemaError("The mixture is not over the variables and states of the schema.")
         self._fit = FittedMixture(schema, mixture, float(total), guarantee.after(schema.guarantee))
+
+    def _of_graphs(self) -> NoReturn:
+        raise AttributeError("A mixture has no graph and no CPDs: to_bayesian_network() makes a network that has them.")
+
+    nodes = edges = get_cpds = get_factors = check_model = property(_of_graphs)
 
     @classmethod
     def fitted(cls, schema: Schema, fit: MixtureFit, release: MixtureRelease) -> Self:

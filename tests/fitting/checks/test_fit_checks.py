@@ -447,3 +447,23 @@ def test_rows_of_a_unit_may_be_alike():
     check = network.fit(data.measure(cliques, epsilon=400.0, weights=weights)).check_fit()
     assert 0.4 < check.z2 < 2.0
     assert not check.fails
+
+
+def test_a_check_says_of_which_pairs_it_knows_nothing():
+    """Two chains that the network does not join, in records where they depend on each other."""
+    draw = np.random.default_rng(0)
+    columns = {"a": draw.integers(0, 2, 4000)}
+    for name, before in (("b", "a"), ("d", "a"), ("c", "d")):
+        columns[name] = np.where(draw.random(4000) < 0.8, columns[before], 1 - columns[before])
+    schema = dp.Schema({variable: [0, 1] for variable in "abcd"})
+    data = dp.PrivateDataset(pd.DataFrame(columns), schema, dp.PrivacyBudget(4.0), noise=dp.SimulatedNoise(0))
+    network = dp.PrivateBayesianNetwork([("a", "b"), ("c", "d")])
+    check = network.fit(data, estimator=dp.AutoMLE(epsilon=2.0, check=0)).check_fit()
+    assert not check.passes
+    assert check.measured == (
+        "2 of 6 pairs of variables were measured together (b with a; d with c): of the others it knows nothing"
+    )
+    assert check.measured in repr(check)
+    check = network.fit(data, estimator=dp.AutoMLE(epsilon=2.0)).check_fit()
+    assert check.fails
+    assert not check.measured  # all pairs were
