@@ -13,11 +13,12 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 from trials import Bottomless
 
 import pgmpy_dp as dp
 from pgmpy_dp.observed.factors import families
-from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, Pure
+from pgmpy_dp.privacy import PrivacyBudget, Pure
 from pgmpy_dp.privacy.noise import laplace_scale
 from pgmpy_dp.records import gate
 
@@ -42,18 +43,10 @@ def records(rows, columns=("v", "w")):
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"v": "str"} | ({"w": int} if "w" in columns else {}))
 
 
-class Recorder:
-    """Adds nothing, and keeps what it was handed."""
+class Recorder(Noted):
+    """As private noise is asked for."""
 
     private = True
-    keys = staticmethod(OPENDP_NOISE.keys)
-
-    def __init__(self):
-        self.seen = []
-
-    def discrete_laplace(self, counts, scale):
-        self.seen.append((counts.astype(float), scale))
-        return counts
 
 
 def test_each_example_is_complete_and_short():

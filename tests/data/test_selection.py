@@ -36,7 +36,7 @@ class Noted:
         self.seen.append((scores.copy(), scale))
         return 0
 
-    minimum = exponential_mechanism
+    permute_and_flip = exponential_mechanism
     keys = staticmethod(random_keys)
 
 
