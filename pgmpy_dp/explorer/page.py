@@ -215,6 +215,11 @@ def _is_bounded(fitted: Any) -> bool:
     """Return whether the model has draws from which bounds are computed; without a release it has none."""
     try:
         fitted.required_releases()
+        if isinstance(fitted, FittedNetwork) and fitted.is_wide:
+            raise TreeTooLargeError(
+                "The network is too large for a page with bounds, which are drawn question by question: "
+                "fit PairwiseMixture, or explore a part of the network."
+            )
         _ = fitted.uncertainty if isinstance(fitted, FittedNetwork) else fitted.drawn_of(fitted.schema.variables)
     except TreeTooLargeError:
         raise

@@ -65,6 +65,8 @@ FACTORS, SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.
 HIGHER = 0.4
 # Numbers of pairs measured beside the families: the minimum to tell of pairs elsewhere, and the maximum used.
 _FEWEST, _MAX = 3, 100
+# Maximum number of tables of the network's own from which scales of a kind are learned.
+_LEARNED = 200
 _MIN_COUNT, _MIN_KEPT = 0.5, 0.25
 _TINY = 1e-12  # variance that counts as zero
 _MAX_VARIANCE = 4.0  # relative to the count squared; noisier cells are ignored
@@ -170,15 +172,25 @@ class Effect:
 
 
 class Deviations:
-    """Deviations of records from a network, estimated from releases of the records."""
+    """Deviations of records from a network, estimated from releases of the records.
+
+    Of a part of a network, scales are those that the tables of the `whole` tell.
+    """
 
     def __init__(
-        self, schema: Schema, conditioning: Conditioning, networks: Vector, records: float, releases: Sequence[Release]
+        self,
+        schema: Schema,
+        conditioning: Conditioning,
+        networks: Vector,
+        records: float,
+        releases: Sequence[Release],
+        whole: Deviations | None = None,
     ) -> None:
         self.schema, self._conditioning, self._networks = schema, conditioning, networks
         self._records, self._releases = records, tuple(releases)
         self._effects: dict[Clique, Effect] = {}
         self.scopes = list(map(frozenset, conditioning.layout.scopes))
+        self._joined, self._whole = joined_pairs(conditioning.layout.scopes), whole
 
     def tell(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
@@ -239,6 +251,8 @@ class Deviations:
 
     def joins(self, scope: Clique) -> bool:
         """Return whether a table of the network has these variables."""
+        if len(scope) == 2:
+            return frozenset(scope) in self._joined
         return any(own.issuperset(scope) for own in self.scopes)
 
     def _held(self, scope: Clique) -> bool:
@@ -246,8 +260,7 @@ class Deviations:
 
     def weights(self, scope: Clique) -> Vector:
         """Return the probability of each scale of the effects in a measured table."""
-        learned = len(scope) < 3 and (len(scope) == 1 or self.joins(scope) or scope in self._others)
-        return self._kind(scope).measured(self.effect(scope).likelihood, learned)
+        return self._kind(scope).measured(self.effect(scope).likelihood, scope in self._informative)
 
     def _kind(self, scope: Clique) -> Scales:
         return self.single if len(scope) == 1 else self.inside if self.joins(scope) else self.beside
@@ -278,8 +291,9 @@ class Deviations:
     @cached_property
     def _joint(self) -> dict[Clique, Vector]:
         """Compute the network's tables from which scales are learned, by one tree."""
-        ones = [(variable,) for variable in self.schema.variables]
-        layout = Layout.of(self.schema.cardinalities(), [*ones, *self._joined_pairs])
+        if self._whole:
+            return {}
+        layout = Layout.of(self.schema.cardinalities(), [*self._singles, *self._joined_pairs])
         near = layout.tables(self._conditioning.marginals(self._networks, layout.scopes).mean(axis=0))
         each = [self._conditioning.pairs(logs, self._others) for logs in self._networks]
         far = {pair: np.mean([tables[pair] for tables in each], axis=0) for pair in self._others}
@@ -317,6 +331,8 @@ class Deviations:
     @cached_property
     def _others(self) -> Sequence[tuple[str, str]]:
         """List pairs that were measured beside the families, except those chosen for their distance from it."""
+        if self._whole:
+            return self._whole._others
         known = set(self.schema.variables)
         cliques = [
             tuple(v for v in clique if v in known)
@@ -329,23 +345,40 @@ class Deviations:
         pairs = combinations(self.schema.variables, 2)
         return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MAX]
 
+    def _some(self, tables: Sequence[Clique]) -> Sequence[Clique]:
+        known = [table for table in tables if self._held(table)]
+        return known[:: -(-len(known) // _LEARNED) or 1]
+
+    @cached_property
+    def _informative(self) -> frozenset[Clique]:
+        """The tables from which scales are learned."""
+        if self._whole:
+            return self._whole._informative
+        return frozenset(
+            table for kind in (self._singles, self._joined_pairs, self._others) for table in self._some(kind)
+        )
+
+    @property
+    def _singles(self) -> Sequence[Clique]:
+        return [(variable,) for variable in self.schema.variables]
+
     def _learned(self, tables: Sequence[Clique], none: float) -> Scales:
-        return Scales.learned([self.effect(table).likelihood for table in tables if self._held(table)], none)
+        return Scales.learned([self.effect(table).likelihood for table in self._some(tables)], none)
 
     @cached_property
     def single(self) -> Scales:
         """Scales of single variables."""
-        return self._learned([(variable,) for variable in self.schema.variables], self._right)
+        return self._whole.single if self._whole else self._learned(self._singles, self._right)
 
     @cached_property
     def inside(self) -> Scales:
         """Scales of pairs that the network joins, and of larger tables that it could fit."""
-        return self._learned(self._joined_pairs, _FITTING)
+        return self._whole.inside if self._whole else self._learned(self._joined_pairs, _FITTING)
 
     @cached_property
     def beside(self) -> Scales:
         """Scales of other tables, by pairs measured beside the families."""
-        return self._learned(self._others, self._right)
+        return self._whole.beside if self._whole else self._learned(self._others, self._right)
 
     @property
     def _right(self) -> float:

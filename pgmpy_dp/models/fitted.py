@@ -98,6 +98,10 @@ class Fitted(ABC):
             raise ValueError(_NO_RELEASE)
         return self.releases
 
+    def part(self, names: Collection[str]) -> Fitted:
+        """Return the fit of a part that tells all about these variables: the whole, unless it is too wide."""
+        return self
+
     def distribution_of(self, names: Collection[str]) -> Distribution:
         """Return the distribution of which these variables are asked."""
         return self.distribution

@@ -154,6 +154,7 @@ class Model(ABC):
             As `query`.
         """
         fitted, question = self._question(variables, evidence)
+        fitted.warn_of_misfit()
         with question.possible():
             states = fitted.distribution_of(question.names).given(question.places).most_probable(question.asked)
         return {v: fitted.schema.states[v][position] for v, position in zip(question.asked, states, strict=True)}
@@ -597,11 +598,10 @@ class Model(ABC):
         return max(round(self._fitted.total), 1) if n_samples is None else whole_number("n_samples", n_samples, 0)
 
     def _question(self, variables: Sequence[str] | None, evidence: Mapping[str, Any] | None) -> tuple[Fitted, Question]:
-        """Check a question; warn if the release is known to contradict the model."""
-        fitted = self._fitted
-        question = Question.of(fitted.schema, variables, evidence, fitted.declared)
-        fitted.warn_of_misfit()
-        return fitted, question
+        """Check a question, and find the part of the model that answers it."""
+        whole = self._fitted
+        question = Question.of(whole.schema, variables, evidence, whole.declared)
+        return whole.part(question.names), question
 
 
 def seeded(seed: int | None) -> np.random.Generator:

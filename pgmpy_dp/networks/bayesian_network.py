@@ -170,8 +170,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         schema.require([(node,)])
         check_interval(interval)
         check_target(target)
-        posterior = fitted.posterior
         scope = family(self, node)
+        fitted = fitted.part(scope)
+        posterior = fitted.posterior
         layout, draws = posterior.layout, posterior.draws(target)
         number = layout.scopes.index(scope)
         own = draws[:, layout.offsets[number] : layout.offsets[number + 1]]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
@@ -39,6 +39,9 @@ from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.schema import Schema
 
 _COMPARED = 6  # networks whose mean tables are compared with the release
+WIDE = 2**12
+"""Cells of families beyond which a Bayesian network is tested and drawn in parts, as questions depend on them."""
+_CACHED = 50  # maximum number of parts with their draws
 
 _CHANGED = (
     "The network was changed since it was fitted, or is not fitted yet: it has {}. Fit it again, or give its variables "
@@ -97,6 +100,7 @@ class FittedNetwork(Fitted):
     draws: int = 200
     seed: int = 0
     estimated: PosteriorNetworks | None = None  # those that the estimator drew
+    whole: FittedNetwork | None = None  # of which this is a part, if it is wide
 
     def changed(self, without: Sequence[str] = (), **fields: Any) -> Self:
         """Replace fields, and keep what was computed, but for what is listed."""
@@ -108,7 +112,40 @@ class FittedNetwork(Fitted):
 
     def drawn(self, draws: int, seed: int) -> Self:
         """Replace the draws from which bounds are computed."""
-        return self.changed(("posterior", "uncertainty"), draws=draws, seed=seed, estimated=None)
+        return self.changed(("posterior", "uncertainty", "_parts"), draws=draws, seed=seed, estimated=None)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether questions are answered by parts of the network."""
+        return self.distribution.families and self.distribution.layout.size > WIDE and self.whole is None
+
+    def part(self, names: Collection[str]) -> FittedNetwork:
+        """Return the fit of these variables and their ancestors, if the network is wide.
+
+        All others sum out to one. What was measured of them with the part's variables is summed, and tells of these.
+        """
+        if not self.is_wide:
+            return self
+        key = frozenset(self.distribution.ancestral(names).layout.cardinalities)
+        if key not in self._parts:
+            part = type(self.network)()
+            part.add_nodes_from(v for v in self.network.nodes() if v in key)
+            part.add_edges_from(edge for edge in self.network.edges() if key.issuperset(edge))
+            part.add_cpds(*(self.network.get_cpds(v) for v in part.nodes()))
+            estimated = None if self.estimated is None else self.estimated.part(key)
+            if len(self._parts) == _CACHED:
+                self._parts.pop(next(iter(self._parts)))
+            self._parts[key] = replace(self, network=part, estimated=estimated, whole=self)
+        return self._parts[key]
+
+    @cached_property
+    def _parts(self) -> dict[frozenset[str], FittedNetwork]:
+        return {}
+
+    @property
+    def was_tested(self) -> bool:
+        """Whether the test of fit was run, or that of a part."""
+        return any(fitted.check is not None for fitted in (self, *self._parts.values()))
 
     @property
     def measured(self) -> list[Release]:
@@ -118,6 +155,8 @@ class FittedNetwork(Fitted):
     @cached_property
     def schema(self) -> Schema:
         network = self.network
+        if self.whole is not None:
+            return self.whole.schema.select(network.nodes())
         if not self.contents.tables or not self.contents.neighbours:
             raise ValueError("The network is not fitted yet: call fit first.")
         _require_tables_of(network)
@@ -144,7 +183,7 @@ class FittedNetwork(Fitted):
     @cached_property
     def uncertainty(self) -> Uncertainty:
         """The draws, with the deviations of the records from them."""
-        return Uncertainty.of(self.posterior, self.measured)
+        return Uncertainty.of(self.posterior, self.measured, self._learned)
 
     @property
     def check(self) -> FitCheck | None:
@@ -156,7 +195,7 @@ class FittedNetwork(Fitted):
     @cached_property
     def possible_check(self) -> FitCheck | None:
         """The test of fit; None if it is impossible, since tables are too large or do not cover the network."""
-        return self.quick_check or self._tested(math.inf)
+        return vars(self).get("quick_check") or self._tested(math.inf)
 
     @cached_property
     def quick_check(self) -> FitCheck | None:
@@ -187,11 +226,20 @@ class FittedNetwork(Fitted):
     @cached_property
     def correction(self) -> Deviations | None:
         """The release's deviations from the network, by which answers are corrected, if the test of fit fails."""
-        if self.possible_check is None or not self.possible_check.fails:
-            return None
+        return self.compared if self.possible_check is not None and self.possible_check.fails else None
+
+    @cached_property
+    def compared(self) -> Deviations:
+        """The release's deviations from the network itself."""
         schema = agreed_schema(self.measured, list(self.schema.variables))
         layout, logs, _ = log_linear(self.network, schema.states)
-        return Deviations(schema, Conditioning(layout), logs[None], agreed_total(self.measured)[0], self.measured)
+        total = agreed_total(self.measured)[0]
+        return Deviations(schema, Conditioning(layout), logs[None], total, self.measured, self._learned)
+
+    @property
+    def _learned(self) -> Deviations | None:
+        """Those of the whole network, whose tables tell the scales of deviations in its parts."""
+        return None if self.whole is None else self.whole.compared
 
     def marginal(self, question: Question) -> Vector:
         asked, answer = question.asked, super().marginal(question)
@@ -278,7 +326,7 @@ class Uncertainty:
     deviations: Mapping[str, Deviations]
 
     @classmethod
-    def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release]) -> Self:
+    def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release], whole: Deviations | None) -> Self:
         """Compare the releases that the networks were drawn from with the mean tables of some of them.
 
         The population's networks are those of the records, up to sampling, unless parts borrowed from each other.
@@ -287,7 +335,8 @@ class Uncertainty:
         records = float(np.mean(posterior.totals))
 
         def compared(target: str) -> Deviations:
-            return Deviations(posterior.schema, conditioning, posterior.draws(target)[::step], records, releases)
+            networks = posterior.draws(target)[::step]
+            return Deviations(posterior.schema, conditioning, networks, records, releases, whole)
 
         of_records = compared("records")
         population = compared("population") if posterior.borrowed else of_records

@@ -232,6 +232,9 @@ class PrivateNetwork(Model):
     def draws_(self) -> PosteriorNetworks:
         """Return networks drawn from their posterior given the release: 200, unless `sample_draws` was called.
 
+        Bounds of a Bayesian network with more than 4,096 parameters are computed from draws of the part that a question
+        depends on, the variables of the question and their ancestors, and the test of fit is that of this part.
+
         Bounds are equal-tailed quantiles of the networks' answers, shifted and widened by the deviation of the release
         from the network; see `pgmpy_dp.models.deviations`. For variables that were measured together this
         deviation is known. Otherwise it is estimated from pairs of variables that were measured beside the network's
@@ -267,7 +270,7 @@ class PrivateNetwork(Model):
     @property
     def fit_checked_(self) -> bool:
         """Whether the test of `check_fit` was run; queries run it themselves if it is cheap."""
-        return self._fitted.check is not None
+        return self._fitted.was_tested
 
     def measure_misfit(
         self, data: PrivateDataset, epsilon: float | Fraction, *, delta: float = 0.0, pairs: int = 3

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -157,15 +158,25 @@ def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> l
     """Leave out tables that only test: not within a family, minimal around it, or alone to cover some of it."""
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
-    kept = {own for own in sets if any(own <= part for part in parts)}
+    sets_of, parts_of = _by_variable(sets), _by_variable(parts)
+    kept = {own for own in sets for part in parts_of[next(iter(own), None)] if own <= part}
     for part in parts:
-        holders = {own for own in sets if len(part) > 1 and part <= own}
+        holders = {own for own in sets_of[next(iter(part))] if len(part) > 1 and part <= own}
         kept |= {own for own in holders if not any(other < own for other in holders)}
     for own in sets:
-        overlaps = [own & part for part in parts if own & part]
-        if any(not any(shared <= other for other in kept) for shared in overlaps):
+        overlaps = {own & part for variable in own for part in parts_of[variable]}
+        if any(kept.isdisjoint(other for other in sets_of[next(iter(o))] if o <= other) for o in overlaps):
             kept.add(own)
     return [clique for clique, own in zip(cliques, sets, strict=True) if own in kept]
+
+
+def _by_variable(sets: Iterable[frozenset[str]]) -> dict[str | None, list[frozenset[str]]]:
+    """Map each variable to the sets that contain it."""
+    found: dict[str | None, list[frozenset[str]]] = defaultdict(list)
+    for own in sets:
+        for variable in own:
+            found[variable].append(own)
+    return found
 
 
 def affordable(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import networkx as nx
 import numpy as np
@@ -25,15 +25,16 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
 # Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.
-_MAX_DRAWS, _FEWEST_DRAWS, _MAX_DRAWN = 1000, 400, 2**22
-# Scoring steps; one suffices unless one of the releases says next to nothing beside another.
+_MAX_DRAWS, _FEWEST_DRAWS, _MAX_DRAWN = 1000, 400, 2**20
+# Maximum number of scoring steps; one suffices for one release, and where none says next to nothing beside another.
 _STEPS = 2
 # Largest number of derivatives of all tables by all parameters.
 _MAX_DERIVATIVES = 2**26
 # Largest junction tree, in cells, of the part of a network that is tested if the whole is too wide.
 _MAX_PART = 2**20
-# Largest tree, in cells, that includes tables which only test (or twice the network's own); others get a tree each.
-_MAX_CELLS = 2**14
+# Largest tree, in cells, that includes tables which only test; or a multiple of the network's own tree. If it is larger
+# with all of them, they get several trees of at most this multiple, if each is alone.
+_MAX_CELLS, _GROWTH = 2**14, 2
 # Records drawn at a time, most records drawn in all, and least number of distinct draws for that.
 _AT_A_TIME, _MAX_RECORDS, _DISTINCT = 2**16, 2**22, 200
 # A drawn record that stands for several changes counts by at most _JUMP standard deviations of the noise; least number
@@ -126,7 +127,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     rows = None if isinstance(network, DiscreteMarkovNetwork) else Rows(layout)
     cards, scopes = layout.cardinalities, layout.scopes
     seen = Observed.of(releases, nodes, partial(first_tests, cards, scopes, maximum=_MAX_DERIVATIVES // layout.size))
-    maximum = max(_MAX_CELLS, 2 * tree_cells(cards, scopes))
+    maximum = max(_MAX_CELLS, _GROWTH * tree_cells(cards, scopes))
     whole = tree_cells(cards, [*scopes, *seen.cliques]) <= maximum
     near = seen if whole else Observed.of(releases, nodes, partial(informative_tables, scopes=scopes))
     tables = dict.fromkeys(near.cliques)
@@ -141,14 +142,17 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
             f"{tree.table_cells:,} cells, more than allowed"
         )
     # The null distribution assumes small steps of the parameters, which may be far off if a release was attached later.
-    for _ in range(_STEPS):
+    for _ in releases[:_STEPS]:
         at = _Calibrated.of(tree, layout, logs, rows)
-        logs = logs + scoring_step(near, at.shares(near.cliques), at.tangents)
+        step = scoring_step(near, at.shares(near.cliques), at.tangents)
+        logs = logs.copy()
+        logs[at.free] += step
         logs = logs if rows is None else rows.normalise(logs)
     at = _Calibrated.of(tree, layout, logs, rows)
-    holders = {
-        clique: _Calibrated.of(JunctionTree.build(cards, [*scopes, clique]), layout, logs, rows) for clique in others
-    }
+    holders: dict[Clique, _Calibrated] = {}
+    for group in _grouped(cards, scopes, others, _GROWTH * tree_cells(cards, scopes)):
+        joined = _Calibrated.of(JunctionTree.build(cards, [*scopes, *group]), layout, logs, rows)
+        holders |= dict.fromkeys(group, joined)
 
     def tangents(cliques: Sequence[Clique]) -> Vector:
         if tables.keys() >= set(cliques):
@@ -165,6 +169,18 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     result = fit_test(seen, shares, deviations, tangents, tables.keys(), seed)
     tested = set(map(frozenset, seen.cliques))  # of a union, also the numbers of records of its parts
     return replace(result, left_out=sum(frozenset(clique) not in tested for clique in _measured(releases, nodes)))
+
+
+def _grouped(
+    cards: Mapping[str, int], scopes: Sequence[Clique], tests: Sequence[Clique], maximum: int
+) -> Iterator[Sequence[Clique]]:
+    """Divide tables into groups, each for a tree of at most `maximum` cells with the network's own, or single ones."""
+    if len(tests) < 2 or tree_cells(cards, [*scopes, *tests]) <= maximum:
+        yield from [tests] if tests else []
+        return
+    half = len(tests) // 2
+    yield from _grouped(cards, scopes, tests[:half], maximum)
+    yield from _grouped(cards, scopes, tests[half:], maximum)
 
 
 @dataclass(frozen=True)
@@ -187,27 +203,35 @@ class _Calibrated:
         """Return tables that the tree contains, concatenated."""
         return self.calibration.marginals[self.tree.layout.places(tables)]
 
+    @cached_property
+    def free(self) -> NDArray[np.int64]:
+        """Positions of the parameters: all log-potentials, or all in a row of a CPD except for the largest."""
+        if self.rows is None:
+            return np.arange(self.logs.size)
+        order = np.lexsort((self.logs, self.rows.numbers))  # the last of each row is its largest
+        return np.sort(order[:-1][np.diff(self.rows.numbers[order]) == 0])
+
     def tangents(self, tables: Sequence[Clique]) -> Vector:
-        """Compute derivatives of such tables by the log-potentials; rows of a CPD stay normalised.
+        """Compute derivatives of such tables by the parameters; rows of a CPD stay normalised.
 
         They are covariances of cells: of each cell of the tables with all parameters, or the reverse if that is less
         work.
         """
-        positions, free = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
+        positions, own = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
         direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
-        tangents = np.empty((positions.size, free.size))
-        if positions.size < free.size:
+        tangents = np.empty((positions.size, self.free.size))
+        if positions.size < self.free.size:
             for number, cell in enumerate(positions):
                 direction[cell] = 1.0
-                moved = self.tree.covariance_product(self.calibration, direction)[free]
-                tangents[number] = moved if self.rows is None else moved - masses * self.rows.sums(moved)
+                moved = self.tree.covariance_product(self.calibration, direction)[own]
+                moved = moved if self.rows is None else moved - masses * self.rows.sums(moved)
+                tangents[number] = moved[self.free]
                 direction[cell] = 0.0
             return tangents
-        for number, cell in enumerate(free):
+        for number, cell in enumerate(self.free):
             if self.rows is not None:
-                row = self.rows.numbers == self.rows.numbers[number]
-                direction[free[row]] = -masses[number]
-            direction[cell] += 1.0
+                direction[own[self.rows.numbers == self.rows.numbers[cell]]] = -masses[cell]
+            direction[own[cell]] += 1.0
             tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[positions]
             direction[:] = 0.0
         return tangents

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,8 +47,9 @@ _NEWTON_STEPS, _HALVINGS, _MIN_GAIN = 6, 12, 0.1
 
 # Cells from which on a smaller tree is looked for, and the evaluations of a chain, as a multiple of those of a fit.
 _LARGE, _FITS = 10_000, 100
-# Largest length of a chain that is extended, in the requested draws, times the cells of the tree.
-_MAX_WORK = 600_000
+# Largest length of a chain that is extended, in the requested draws, times the cells of the tree; and the cells from
+# which on it is not even doubled.
+_MAX_WORK, _SINGLE = 600_000, 4_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
@@ -89,6 +90,14 @@ class PosteriorNetworks:
         """Return the draws of the records or of the population."""
         choice("population", "records")("target", target)
         return self.records if target == "records" else self.population
+
+    def part(self, nodes: Collection[str]) -> PosteriorNetworks:
+        """Restrict Bayesian networks to some variables and all of their ancestors."""
+        scopes = [scope for scope in self.layout.scopes if scope[0] in nodes]
+        places, schema = self.layout.places(scopes), self.schema.select([scope[0] for scope in scopes])
+        layout = Layout.of(schema.cardinalities(), scopes)
+        records, population = self.records[:, places], self.population[:, places]
+        return replace(self, layout=layout, schema=schema, records=records, population=population)
 
     def __repr__(self) -> str:
         return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
@@ -173,7 +182,7 @@ def run_chain(
 ) -> Chain:
     """Run a chain of at least this number of draws, and up to `longest` times as many while means are uncertain.
 
-    A large junction tree shortens the chain, but never below twice the number of draws.
+    A large junction tree shortens the chain, but never below the number of draws.
     """
     if not releases:
         raise ValueError("Give at least one release.")
@@ -183,6 +192,7 @@ def run_chain(
     density, start = problem.density(prior.first)
     while longest > 2 and longest * problem.tree.table_cells > _MAX_WORK:
         longest //= 2
+    longest = 1 if longest == 2 and problem.tree.table_cells > _SINGLE else longest
     return Chain(problem, density, *sample_posterior(density, start, draws, prior.renew, generator, longest=longest))
 
 

@@ -75,7 +75,7 @@ class TreeDistribution:
         return np.exp(logs - np.where(maximum > -np.inf, maximum, 0.0))
 
     def log_probability(self, codes: Codes) -> Vector:
-        whole = self._ancestral(codes)
+        whole = self.ancestral(codes)
         partition = 0.0 if self.families else whole._trees.log_partition(whole.logs, {})
         if set(codes) >= set(whole.layout.cardinalities):
             tables = zip(whole.layout.scopes, whole.layout.split(whole.logs), strict=True)
@@ -92,11 +92,11 @@ class TreeDistribution:
         key = tuple(scope), frozenset(self.evidence)
         if key not in self._plans:
             _make_room(self._plans)
-            whole = self._ancestral([*scope, *self.evidence])
+            whole = self.ancestral([*scope, *self.evidence])
             self._plans[key] = Plan(whole.layout, whole.logs, scope, frozenset(self.evidence))
         return self._plans[key]
 
-    def _ancestral(self, names: Iterable[str]) -> TreeDistribution:
+    def ancestral(self, names: Iterable[str]) -> TreeDistribution:
         """Restrict a Bayesian network to these variables and their ancestors, since all others sum out to one."""
         if not self.families:
             return self
