@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from pgmpy_dp.errors import callers_level
-from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, plan_pairs
+from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, paired
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, fit_mixture
@@ -86,8 +86,9 @@ def chances_of_the_same(release: NoisyMarginals) -> dict[str, float]:
 def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
     """Warn about pairs of a schema's variables of which this release has no table."""
     measured, root = joined_pairs(release.cliques), {v: of for v, (of, _) in schema.structure.dependent.items()}
-    pairs = [clique for clique in plan_pairs(schema)[0] if len(clique) == 2]
-    missing = [pair for pair in pairs if not measured & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}]
+    missing = [
+        pair for pair in paired(schema) if not measured & {frozenset(pair), frozenset(root.get(v, v) for v in pair)}
+    ]
     if missing:
         first, second = missing[0]
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""

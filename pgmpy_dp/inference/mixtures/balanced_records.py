@@ -140,7 +140,7 @@ def even_out(
         numbers[number, : len(block)] = [position[variable] for variable in block]
         owners[numbers[number, : len(block)]] = number
     with one_thread():
-        expected = np.stack([len(records) * share * _pair_shares(part) for share, part in parts])
+        expected = np.stack([len(records) * share * pair_shares(part) for share, part in parts])
         counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
     excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
@@ -166,7 +166,7 @@ def _tabulated(mixture: Mixture, target: Variable) -> bool:
     return any(target in block for block in kept) and mixture.cardinalities[target] * states**2 <= _MAX_STATES**2
 
 
-def _pair_shares(mixture: Mixture) -> Vector:
+def pair_shares(mixture: Mixture) -> Vector:
     """Return the probabilities of pairs of states, and on the diagonal those of single states."""
     ends = np.cumsum([0, *mixture.cardinalities.values()])
     span = {v: slice(begin, end) for v, begin, end in zip(mixture.variables, ends[:-1], ends[1:], strict=True)}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records, even_out
 from pgmpy_dp.inference.mixtures.fit.base import denoised_ratios
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.mixture import Mixture, cells_at
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
@@ -198,20 +198,23 @@ def _change_places(
 
 def _expected(now_together: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
     """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `now_together` now."""
-    positions, tables = [], []
-    for one, other, counts, deviation in together:
+    positions, tables, before = [], [], []
+    sizes: dict[tuple[int, int], int] = {}  # each table has two variables of its own
+    for number, (one, other, counts, deviation) in enumerate(together):
         a, b = names.index(one), names.index(other)
         rows, columns = slice(*offsets[a : a + 2]), slice(*offsets[b : b + 2])
         now = now_together[rows, columns]
         alone = np.outer(now.sum(axis=1), now.sum(axis=0)) / max(float(now.sum()), 1.0)
         # Cells that happen to be empty among the drawn pairs need not be.
-        tables.append((NoisyTable((0, 1), counts, deviation), (1 - _BLURRED) * now + _BLURRED * alone))
+        before.append(((1 - _BLURRED) * now + _BLURRED * alone).ravel())
+        sizes |= {(number, axis): states for axis, states in enumerate(now.shape)}
+        tables.append((((number, 0), (number, 1)), counts, deviation))
         positions.append((rows, columns))
     expected = now_together.copy()
-    for (rows, columns), denoised in zip(positions, denoised_ratios(tables), strict=True):
-        if denoised is not None:
-            expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised
-            expected[columns, rows] = expected[rows, columns].T
+    for (variable, _), denoised in denoised_ratios(NoisyTables.of(sizes, tables), np.concatenate(before)).items():
+        rows, columns = positions[variable // 2]
+        expected[rows, columns] = (denoised + denoised.T) / 2 if rows == columns else denoised
+        expected[columns, rows] = expected[rows, columns].T
     return expected
 
 

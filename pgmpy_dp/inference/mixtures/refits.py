@@ -276,9 +276,9 @@ def _draw_and_refit(
         return result
 
     names = list(fit.coarse_cardinalities)
-    tables = [replace(t, counts=counted([names[v] for v in t.variables], t.deviation)) for t in noisy.tables]
+    counts = [counted([names[v] for v in table.variables], table.deviation).ravel() for table in noisy]
     own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
-    simulated = replace(noisy, tables=tuple(tables))
+    simulated = replace(noisy, counts=np.concatenate(counts))
     again = refit(simulated, generator)
     misfit = _misfit(again, names, simulated, total)
     return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total), misfit
@@ -286,7 +286,7 @@ def _draw_and_refit(
 
 def _misfit(mixture: Mixture, names: Sequence[Variable], noisy: NoisyTables, total: float) -> float:
     """Return how far interactions of two variables are from those of the tables, as a mean squared correlation."""
-    pairs = [table for table in noisy.tables if len(table.variables) == 2]
+    pairs = [table for table in noisy if len(table.variables) == 2]
     squares = units = 0.0
     for table in pairs[:: max(len(pairs) // _MAX_PAIRS, 1)]:
         expected = mixture.marginal([names[v] for v in table.variables])

@@ -53,9 +53,7 @@ def pooled(tables: Sequence[Vector], precisions: Sequence[Any]) -> tuple[Vector,
     return np.asarray(mean), whole
 
 
-def thinned(
-    table: NDArray[Any], deviation: float, share: float, generator: np.random.Generator
-) -> tuple[Vector, Vector]:
+def thinned(table: NDArray[Any], deviation: Any, share: float, generator: np.random.Generator) -> tuple[Vector, Vector]:
     """Split a noisy table into two of the same counts, whose noise is independent if it is Gaussian, else uncorrelated.
 
     Normal noise of `share` times the table's deviation is added for one, and subtracted, divided by share^2, for the

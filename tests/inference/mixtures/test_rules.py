@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.children import Child
-from pgmpy_dp.inference.mixtures.fit.base import Shape, Target
+from pgmpy_dp.inference.mixtures.fit.base import Shape, Targets
 from pgmpy_dp.inference.mixtures.fit.ensemble import fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem
 from pgmpy_dp.inference.mixtures.mixture import Mixture
@@ -104,7 +104,10 @@ def test_gradients_pass_through_variables_that_follow_from_others():
     _, joint = ruled_mixture(1)
     names = list(CARDS)
     scopes = [(1,), (1, 3), (2, 3), (0, 3), (0, 4), (1, 4), (0, 3, 4), (3, 4)]
-    targets = [Target(scope, summed(joint, [names[v] for v in scope]), 1.0 + len(scope)) for scope in scopes]
+    targets = [
+        Targets(np.array([scope]), summed(joint, [names[v] for v in scope])[None], np.array([1.0 + len(scope)]))
+        for scope in scopes
+    ]
     log_base = np.log(generator.dirichlet(np.ones(19)))
     problem = MemberProblem(shape, log_base, [None] * 5, targets, dtype=np.float64)
     parameters = problem.start(3, generator)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc, xlogy
 
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTable, NoisyTables
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
@@ -107,22 +107,21 @@ class Shape:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
 
 
-@dataclass(frozen=True)
-class Target:
-    """A table that the mixture's marginal should equal.
+class Targets(NamedTuple):
+    """Tables of one shape that the mixture's marginals should equal.
 
-    Parameters
+    Attributes
     ----------
-    variables : tuple of int
-    shares : ndarray
-        The table's cells, as shares of the records; or their residuals.
-    precision : float
+    variables : ndarray of int, shape (tables, axes)
+    shares : ndarray of shape (tables, states, ...)
+        The tables' cells, as shares of the records; or their residuals.
+    precisions : ndarray of shape (tables,)
         One over the variance of each cell.
     """
 
-    variables: tuple[int, ...]
+    variables: Whole
     shares: Matrix
-    precision: float
+    precisions: Matrix
 
 
 # Grid of ratios between a cell's expected count and that under independence. The distribution of ratios over the cells
@@ -132,6 +131,9 @@ _CELLS, _STRENGTH = 4_000, 10.0
 # Conditions for two variables to join a block: least mutual information in nats, least distance of their table from
 # independence in standard deviations, and most cells of a block of two variables and of more.
 _INFORMATION, _SIGNIFICANCE, _LARGEST, _LARGEST_OF_MORE = 0.03, 4.0, 900, 128
+# Among more pairs than this, chance brings many as far from independence: a pair must be farther than any would be with
+# this probability. Blocks that noise makes bring mixtures no closer, and their cells take most of the time of a fit.
+_MANY_PAIRS, _CHANCE = 1_000, 0.01
 # Expected number of records of a pair below which its cells are left out of a block; this excludes what cannot occur.
 _RARE = 0.3
 _SWEEPS = 30  # of iterative proportional fitting
@@ -195,73 +197,71 @@ def _base(
 
 def chance_of_independence(tables: NoisyTables) -> float:
     """Bound the probability that some pair is as far from independence if all are independent and noise is normal."""
-    smallest = 1.0
-    for pair, table in tables.pairs.items():
-        shares = [tables.singles[variable] for variable in pair]
-        one, other = (tables.single_deviations[variable] for variable in pair)
-        variance = table.deviation**2 + (one * shares[1][None]) ** 2 + (other * shares[0][:, None]) ** 2
-        squares = float(((table.counts - _independent(tables, pair)) ** 2 / variance).sum())
-        smallest = min(smallest, float(chdtrc(table.counts.size, squares)))
-    return smallest * len(tables.pairs)
+    pairs, smallest = tables.pairs, 1.0
+    if pairs is None:
+        return 0.0
+    deviations = np.array(tables.single_deviations)
+    for alike in pairs.alike:
+        one, other = alike.variables.T
+        rows, columns = tables.shares_of(one)[:, :, None], tables.shares_of(other)[:, None]
+        noise, of_rows, of_columns = (
+            own[:, None, None] for own in (pairs.deviations[alike.numbers], deviations[one], deviations[other])
+        )
+        variance = noise**2 + (of_rows * columns) ** 2 + (of_columns * rows) ** 2
+        squares = ((pairs.counts[alike.cells] - tables.independent(alike)) ** 2 / variance).sum(axis=(1, 2))
+        smallest = min(smallest, float(chdtrc(rows.shape[1] * columns.shape[2], squares).min()))
+    return smallest * len(pairs.deviations)
 
 
 def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
     """Estimate the counts of the pairs that may form blocks, by non-parametric empirical Bayes."""
-    candidates = {
-        pair: (table, _independent(tables, pair))
-        for pair, table in tables.pairs.items()
-        if table.counts.size <= _LARGEST
-    }
-    if not candidates:
+    pairs = tables.pairs
+    if pairs is None:
         return {}
-    results = {}
-    for pair, counts in zip(candidates, denoised_ratios(list(candidates.values())), strict=True):
-        if counts is not None and counts.any():  # a table far below zero may have no records in any cell
-            results[pair] = counts
-    return results
+    few = tuple(alike for alike in pairs.alike if math.prod(alike.cells.shape[1:]) <= _LARGEST)
+    if not few:
+        return {}
+    expected = np.zeros_like(pairs.counts)
+    for alike in few:
+        expected[alike.cells] = tables.independent(alike)
+    results = denoised_ratios(replace(pairs, alike=few), expected)
+    # A table far below zero may have no records in any cell.
+    return {(pair[0], pair[1]): counts for pair, counts in results.items() if counts.any()}
 
 
-def denoised_ratios(tables: Sequence[tuple[NoisyTable, Vector]]) -> list[Vector | None]:
+def denoised_ratios(tables: NoisyTables, expected: Vector) -> dict[tuple[int, ...], Vector]:
     """Estimate the ratios of cells to their expectations, by non-parametric empirical Bayes.
 
     Parameters
     ----------
-    tables : sequence of (NoisyTable, ndarray)
-        Each with the expectations of its cells.
+    tables : NoisyTables
+    expected : ndarray of shape (cells of all tables,)
 
     Returns
     -------
-    list of ndarray or None
-        Denoised counts; None if noise alone may explain the difference from the expectation.
+    dict of variables to ndarray
+        Denoised counts of the tables that noise alone may not explain, given their expectations.
     """
-    everywhere = np.concatenate([
-        np.stack([table.counts.ravel(), expected.ravel(), np.full(expected.size, table.deviation)])
-        for table, expected in tables
-    ], axis=1)  # fmt: skip
-    every = -(-everywhere.shape[1] // _CELLS)  # equally spaced cells represent all
+    everywhere = np.sort(np.concatenate([alike.cells.ravel() for alike in tables.alike]))
+    some = everywhere[:: -(-everywhere.size // _CELLS)]  # equally spaced cells represent all
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
-    prior = _mixing(_likelihoods(*everywhere[:, ::every]), prior, 60)
-    results: list[Vector | None] = []
-    for table, expected in tables:
-        if _significance(table, expected) > _SIGNIFICANCE:
-            deviation = np.full(expected.size, table.deviation)
-            likelihoods = _likelihoods(table.counts.ravel(), expected.ravel(), deviation)
+    deviations = tables.of_cells(tables.deviations)
+    prior = _mixing(_likelihoods(tables.counts[some], expected[some], deviations[some]), prior, 60)
+    results: dict[int, tuple[tuple[int, ...], Vector]] = {}
+    for numbers, variables, cells in tables.alike:
+        errors = ((tables.counts[cells] - expected[cells]) / deviations[cells]).reshape(len(cells), -1)
+        size = errors.shape[1]
+        squares = (errors**2).sum(axis=1)
+        significant = (squares - size) / math.sqrt(2 * size) > _SIGNIFICANCE
+        if len(tables.deviations) > _MANY_PAIRS:
+            significant &= chdtrc(size, squares) * len(tables.deviations) < _CHANCE
+        for position in np.flatnonzero(significant):
+            own = cells[position]
+            likelihoods = _likelihoods(*(values[own.ravel()] for values in (tables.counts, expected, deviations)))
             joint = likelihoods * _mixing(likelihoods, prior, 40)
             ratios = joint @ _RATIOS / joint.sum(axis=1)
-            results.append(expected * ratios.reshape(expected.shape))
-        else:
-            results.append(None)
-    return results
-
-
-def _independent(tables: NoisyTables, pair: tuple[int, int]) -> Vector:
-    """Return the expected counts of a pair if its variables are independent."""
-    return np.asarray(tables.total * np.outer(*(tables.singles[variable] for variable in pair)))
-
-
-def _squares(table: NoisyTable, expected: Vector) -> float:
-    """Return the sum of squared residuals of the counts, in units of the noise variance."""
-    return float((((table.counts - expected) / table.deviation) ** 2).sum())
+            results[int(numbers[position])] = tuple(variables[position].tolist()), expected[own] * ratios.reshape(own.shape)
+    return {variables: counts for _, (variables, counts) in sorted(results.items())}
 
 
 def _likelihoods(counts: Vector, expected: Vector, deviation: Vector) -> Vector:
@@ -278,11 +278,6 @@ def _mixing(likelihoods: Vector, prior: Vector, iterations: int) -> Vector:
         counts = result * ((1 / (likelihoods @ result)) @ likelihoods) + _STRENGTH * prior
         result = counts / counts.sum()
     return result
-
-
-def _significance(table: NoisyTable, expected: Vector) -> float:
-    """Return the distance of the table from independence, in standard deviations due to noise alone."""
-    return (_squares(table, expected) - expected.size) / float(np.sqrt(2 * expected.size))
 
 
 def _information(counts: Vector) -> float:

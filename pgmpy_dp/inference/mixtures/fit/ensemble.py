@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import cores, one_thread
+from pgmpy_dp.inference.mixtures.balanced_records import pair_shares
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.children import Child
-from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Target, among_alike, among_neighbours, start_from
+from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Targets, among_alike, among_neighbours, start_from
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts, shrunk
 from pgmpy_dp.inference.mixtures.mixture import Mixture
@@ -307,9 +308,13 @@ class _Start:
     def problem(self, observed: NoisyTables) -> MemberProblem:
         """Return the loss of one member for noisy counts, which are converted to shares of the records."""
         targets = [
-            Target(table.variables, observed.compared(table.counts / self.total), (self.total / table.deviation) ** 2)
-            for table in observed.tables
-            if table.variables
+            Targets(
+                alike.variables,
+                observed.compared(observed.counts[alike.cells] / self.total, 1),
+                (self.total / observed.deviations[alike.numbers]) ** 2,
+            )
+            for alike in observed.alike
+            if alike.variables.size
         ]
         smoothing = [None] * len(self.cardinalities)
         return MemberProblem(self.shape, self.log_base, smoothing, targets, self.boxes, observed.residuals)
@@ -324,19 +329,21 @@ class _Start:
         """Shrink the mean of fitted products by the noise that its variables have; return degrees of freedom too."""
         shape, mean, freedom = self.shape, np.mean([tables @ weights for weights, tables in found], axis=0), 0.0
         rows = {block: shape.of_block(number) for number, block in enumerate(shape.blocks)}
-        squares = {block[0]: float((mean[own] ** 2).sum()) for block, own in rows.items() if len(block) == 1}
+        squares = 1 / np.array(shape.cardinalities)
+        for block, own in rows.items():
+            if len(block) == 1:
+                squares[block[0]] = (mean[own] ** 2).sum()
+        # A table tells as much of a variable as if the others were known, and independent of it.
+        precisions = np.zeros(len(squares))
+        for numbers, variables, _ in noisy.alike:
+            for axis in range(variables.shape[1]):
+                others = squares[np.delete(variables, axis, axis=1)].prod(axis=1)
+                np.add.at(precisions, variables[:, axis], others / noisy.deviations[numbers] ** 2)
         shares = mean.copy()
         for block, own in rows.items():
             deviation = 0.0
             if len(block) == 1 and self.boxes is None:
-                # A table tells as much of a variable as if the others were known, and independent of it.
-                precisions = [
-                    math.prod(squares.get(v, 1 / shape.cardinalities[v]) for v in table.variables if v != block[0])
-                    / table.deviation**2
-                    for table in noisy.tables
-                    if block[0] in table.variables
-                ]
-                deviation = sum(precisions) ** -0.5 / self.total
+                deviation = precisions[block[0]] ** -0.5 / self.total
             shares[own], free = shrunk(mean[own], deviation)
             freedom += free
         return [(weights, shares[:, None]) for weights, _ in found], freedom
@@ -457,9 +464,18 @@ def _choose(
 def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
     """Return the sum of squared residuals of noisy tables, in units of their noise."""
     names, misfit = mixture.variables, 0.0
-    for table in noisy.tables:
-        expected = noisy.total * mixture.marginal([names[variable] for variable in table.variables])
-        misfit += float((noisy.compared(expected - table.counts) ** 2).sum()) / table.deviation**2
+    starts = np.cumsum([0, *mixture.cardinalities.values()])
+    shares = None if mixture.children else pair_shares(mixture)
+    for numbers, variables, cells in noisy.alike:
+        if shares is not None and variables.shape[1] in (1, 2):
+            one, other = (
+                starts[variables[:, axis], None] + np.arange(cells.shape[axis + 1]) for axis in (0, cells.ndim - 2)
+            )
+            marginals = shares[one, one] if variables.shape[1] == 1 else shares[one[:, :, None], other[:, None]]
+        else:
+            marginals = np.stack([mixture.marginal([names[variable] for variable in own]) for own in variables])
+        residuals = noisy.compared(noisy.total * marginals - noisy.counts[cells], 1)
+        misfit += float((residuals.reshape(len(cells), -1) ** 2).sum(axis=1) @ noisy.deviations[numbers] ** -2.0)
     return misfit
 
 

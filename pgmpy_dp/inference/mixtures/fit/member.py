@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from pgmpy_dp.inference.mixtures.boxes import Boxes
-from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Target, Whole
+from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Targets, Whole
 from pgmpy_dp.inference.tables.table import centred
 
 Parameters = tuple[Matrix, Matrix, Matrix, Matrix]
@@ -26,6 +27,9 @@ _BASE_STEP = 0.2  # step length of the base, as a share of the others
 # Number of triples with a variable, per state of it and square of a hundred states in all, from which on they are
 # fitted by slices, whose work grows with that square.
 _SLICED = 2
+# States of the variables with which a step compares all others: of more, steps take turns. So neither the work of a
+# step nor the memory for its products grows with the square of all states.
+_COMPARED = 400
 _SUMMED = 4  # most states of a variable from whose slices pairs are summed: all are held at once
 _FORBIDDEN = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
@@ -129,12 +133,39 @@ class _Slices:
     shares: list[Matrix]
 
 
+class _Target(NamedTuple):
+    """One table that the mixture's marginal should equal, with its precision relative to the largest."""
+
+    variables: tuple[int, ...]
+    shares: Matrix
+    weight: float
+
+
 class _Point(NamedTuple):
     """Values computed from a mixture's parameters; see `MemberProblem.tables`."""
 
     weights: Matrix
     tables: Matrix
     states: Matrix
+
+
+class _Strip(NamedTuple):
+    """Pairs of all variables with some.
+
+    Attributes
+    ----------
+    rows : slice
+        Places of the latter's states among all.
+    starts : ndarray of int
+        Where each one's states begin among these, and their number.
+    weight, shares : ndarrays of shape (all states, states)
+        Weights and targets: pairs of states, and single states where both are the same.
+    """
+
+    rows: slice
+    starts: Whole
+    weight: Matrix
+    shares: Matrix
 
 
 class _Slopes(NamedTuple):
@@ -158,7 +189,7 @@ class MemberProblem:
         Logs of the tables towards which components are regularised, block by block.
     smoothing : sequence of ndarrays or None, one per variable
         Matrices that convert a component's coefficients of a variable to log-potentials.
-    targets : sequence of Target
+    targets : sequence of Targets
         Pairs in different blocks are fitted together by one matrix product, many triples with one variable by a product
         for each of its states, and a block's two variables with others by one more; others one by one. Tables that join
         a variable with one that follows from another of its block are dropped: the block's own table says more.
@@ -175,7 +206,7 @@ class MemberProblem:
         shape: Shape,
         log_base: Matrix,
         smoothing: Sequence[Matrix | None],
-        targets: Sequence[Target],
+        targets: Sequence[Targets],
         boxes: Boxes | None = None,
         residuals: bool = False,
         dtype: Any = np.float32,
@@ -183,21 +214,39 @@ class MemberProblem:
         self.shape, self.dtype, self.boxes, self._residuals = shape, dtype, boxes, residuals
         self.log_base = np.asarray(log_base, dtype)
         self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
-        self.precision = max(target.precision for target in targets)
+        self.precision = max(float(alike.precisions.max()) for alike in targets)
         states = int(shape.states[-1])
         self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
         within: list[tuple[_Part, Matrix, float]] = []
         self._wide: list[tuple[list[_Part], Matrix, float]] = []
         beside: dict[tuple[int, ...], list[tuple[int, Matrix, float]]] = {}
-        triples, others = self._sliced(targets)
-        for target in self._fill_pairs(others):
-            self._add(target, target.precision / self.precision, within, beside)
+        triples, others = self._sliced(self._fill_pairs(targets))
+        for target in others:
+            self._add(target, within, beside)
         self._within = self._within_of(within)
         self._beside = [self._beside_of(own, tables) for own, tables in beside.items()]
         self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
         # Summed over a variable's states, the marginals of pairs with each of them are those of pairs.
         self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
         self._slices = [slices for slices in self._slices if slices is not self._summing]
+        self._singles = self._weight.diagonal().copy(), self._shares.diagonal().copy()
+        self._strips = self._split(self._weight, self._shares)
+        del self._weight, self._shares
+
+    def _split(self, weight: Matrix, shares: Matrix) -> list[_Strip]:
+        """Divide the pairs into strips, unless sums over slices need them all at once."""
+        starts = self.shape.states
+        count = 1 if self._summing else -(-int(starts[-1]) // _COMPARED)
+        ends = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)))
+        return [
+            _Strip(
+                rows := slice(int(starts[first]), int(starts[last])),
+                starts[first : last + 1] - starts[first],
+                np.ascontiguousarray(weight[:, rows]),
+                np.ascontiguousarray(shares[:, rows]),
+            )
+            for first, last in pairwise(ends.tolist())
+        ]
 
     def adapted(self, log_base: Matrix, smoothing: Sequence[Matrix | None]) -> MemberProblem:
         """Return the same loss with another base and smoothing."""
@@ -206,18 +255,18 @@ class MemberProblem:
         result._smoothing = [None if matrix is None else np.asarray(matrix, self.dtype) for matrix in smoothing]
         return result
 
-    def _sliced(self, targets: Sequence[Target]) -> tuple[dict[int, list[Target]], list[Target]]:
+    def _sliced(self, targets: Iterable[_Target]) -> tuple[dict[int, list[_Target]], list[_Target]]:
         """Group triples of different blocks by variables that have many per state; return all other targets too."""
         shape = self.shape
-        triples: list[Target] = []
-        others: list[Target] = []
+        triples: list[_Target] = []
+        others: list[_Target] = []
         for target in targets:
             three = len(target.variables) == 3
             apart = three and len({shape.places[variable][0] for variable in target.variables}) == 3
             (triples if apart else others).append(target)
         counts = Counter(variable for target in triples for variable in target.variables)
         many = {variable: counts[variable] / shape.cardinalities[variable] for variable in counts}
-        under: dict[int, list[Target]] = {}
+        under: dict[int, list[_Target]] = {}
         for target in triples:
             under.setdefault(max(target.variables, key=lambda variable: (many[variable], variable)), []).append(target)
         minimum = _SLICED * (shape.states[-1] / 100) ** 2
@@ -225,26 +274,32 @@ class MemberProblem:
             others += under.pop(variable)
         return under, others
 
-    def _fill_pairs(self, targets: Sequence[Target]) -> list[Target]:
+    def _fill_pairs(self, targets: Sequence[Targets]) -> list[_Target]:
         """Write the pairs in different blocks, of which there may be half a million, and return all other targets."""
-        blocks, starts, others = [block for block, _ in self.shape.places], self.shape.states.tolist(), list[Target]()
-        for target in targets:
-            if len(target.variables) == 2 and blocks[target.variables[0]] != blocks[target.variables[1]]:
-                a, b = target.variables
-                position = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
-                self._weight[position], self._shares[position] = target.precision / self.precision, target.shares
-            else:
-                others.append(target)
+        blocks, others = np.array([block for block, _ in self.shape.places]), list[_Target]()
+        for variables, shares, precisions in targets:
+            weights = precisions / self.precision
+            apart = np.zeros(len(shares), bool)
+            if variables.shape[1] == 2:
+                apart = blocks[variables[:, 0]] != blocks[variables[:, 1]]
+                rows, columns = (
+                    self.shape.states[own[apart], None] + np.arange(states)
+                    for own, states in zip(variables.T, shares.shape[1:], strict=True)
+                )
+                position = rows[:, :, None], columns[:, None]
+                self._weight[position], self._shares[position] = weights[apart, None, None], shares[apart]
+            for number in np.flatnonzero(~apart):
+                others.append(_Target(tuple(variables[number].tolist()), shares[number], float(weights[number])))
         self._weight += self._weight.T
         self._shares += self._shares.T
-        return others
+        return sorted(others, key=lambda target: target.variables)
 
-    def _slices_of(self, variable: int, triples: Sequence[Target]) -> _Slices:
+    def _slices_of(self, variable: int, triples: Sequence[_Target]) -> _Slices:
         states, cardinality = int(self.shape.states[-1]), self.shape.cardinalities[variable]
         weight, *shares = np.zeros((1 + cardinality, states, states), self.dtype)
         for target in triples:
             a, b = (self.shape.of_variable(other) for other in target.variables if other != variable)
-            weight[a, b] = weight[b, a] = target.precision / self.precision
+            weight[a, b] = weight[b, a] = target.weight
             cells = np.moveaxis(np.asarray(target.shares, self.dtype), target.variables.index(variable), 0)
             for own, table in zip(shares, cells, strict=True):
                 own[a, b], own[b, a] = table, table.T
@@ -275,13 +330,12 @@ class MemberProblem:
 
     def _add(
         self,
-        target: Target,
-        weight: float,
+        target: _Target,
         within: list[tuple[_Part, Matrix, float]],
         beside: dict[tuple[int, ...], list[tuple[int, Matrix, float]]],
     ) -> None:
         """Add a target to the product that fits it; tables of a block with one variable are collected in `beside`."""
-        shape, variables = self.shape, target.variables
+        shape, (variables, _, weight) = self.shape, target
         blocks = sorted({shape.places[variable][0] for variable in variables})
         shares = np.asarray(target.shares, self.dtype)
         if len(variables) == 1:
@@ -360,8 +414,10 @@ class MemberProblem:
 
     # BLAS may raise the flag of invalid values for a single component, although all results are finite.
     @np.errstate(invalid="ignore")
-    def gradient(self, parameters: Parameters, penalty: float) -> tuple[float, Gradient]:
+    def gradient(self, parameters: Parameters, penalty: float, turn: int | None = None) -> tuple[float, Gradient]:
         """Compute the loss and its derivatives by all parameters except the bars.
+
+        With a `turn`, which counts steps, pairs of one strip stand for all.
 
         The base's derivatives exclude its direct effect on the loss, through the penalty: the base should follow the
         targets, not the components.
@@ -372,19 +428,27 @@ class MemberProblem:
         weights, tables, logs, states = self.tables(parameters)
         at = _Point(weights, tables, states)
         joint = list(self._products(self._summing, at)) if self._summing else []
-        weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states.T
-        alone = states @ weights
+        alone, loss = states @ weights, 0.0
         if self._residuals:
-            kernel.centre(weighted, alone, shape.states)
-        loss = kernel.weigh_residuals(self._weight, self._shares, weighted, alone)
-        by = _Slopes(alone @ states, np.zeros_like(states), np.zeros_like(tables))
+            kernel.centre_states(alone, shape.states)
+        slope_alone = self._singles[0] * (alone - self._singles[1])
+        by = _Slopes(slope_alone @ states, np.zeros_like(states), np.zeros_like(tables))
         by_weight, by_state, by_cell = by
-        if self._summing:
-            loss += self._add_slices(self._summing, joint, weighted, at, by)
-        else:
-            by_state += weighted @ states
+        strips = self._strips if turn is None else [self._strips[turn % len(self._strips)]]
+        for strip in strips:
+            weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states[strip.rows].T
+            if self._residuals:
+                kernel.centre(weighted, shape.states, strip.starts)
+            loss += kernel.weigh_residuals(strip.weight, strip.shares, weighted, alone, strip.rows.start)
+            if self._summing:
+                loss += self._add_slices(self._summing, joint, weighted, at, by)
+            else:
+                by_state += weighted @ states[strip.rows]
+        if len(strips) < len(self._strips):
+            by_state *= dtype(len(self._strips) / len(strips))
+        if not self._summing:
             by_weight += (states * by_state).sum(axis=0) / 2
-        by_state += alone[:, None]
+        by_state += slope_alone[:, None]
         within = self._within
         marginals = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
         residual = within.compared(marginals) - within.shares
@@ -437,10 +501,9 @@ class MemberProblem:
             mean = np.sum(products, axis=0) / self.dtype(len(products))
             for product in products:
                 product -= mean
-                kernel.centre(product, nothing, self.shape.states)
+                kernel.centre(product, self.shape.states, self.shape.states)
         for own, shares, product in zip(at.states[position], slices.shares, products, strict=True):
-            nothing[:] = 0.0
-            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing)
+            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing, 0)
             if of_pairs is not None:
                 product += of_pairs
             slope = product @ at.states
@@ -522,7 +585,7 @@ def fit_member(
     squares = [np.zeros_like(values) for values in parameters[:3]]
     first, second = (problem.dtype(decay) for decay in _DECAYS)
     for step in range(1, steps + 1):
-        _, gradient = problem.gradient(parameters, penalty)
+        _, gradient = problem.gradient(parameters, penalty, step)
         length = _STEP * min(1.0, 2 * (1 - step / steps) + 0.02)
         for number, slope in enumerate(gradient):
             adam_step(

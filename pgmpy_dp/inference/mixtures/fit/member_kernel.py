@@ -72,52 +72,66 @@ def normalise(base, starts, members, logs, tables, states):
 
 
 @compiled
-def centre(products, alone, starts):
-    """Subtract the means of rows and columns from the marginals of pairs, and those of single states, in place."""
+def centre_states(alone, starts):
+    """Subtract the mean of every variable's states, which begin at `starts`, from the marginals of single states."""
+    for variable in range(starts.shape[0] - 1):
+        single = 0.0
+        for i in range(starts[variable], starts[variable + 1]):
+            single += alone[i]
+        for i in range(starts[variable], starts[variable + 1]):
+            alone[i] -= single / (starts[variable + 1] - starts[variable])
+
+
+@compiled
+def centre(products, starts, others):
+    """Subtract the means of rows and columns from the marginals of pairs, in place; `others` are those of columns."""
     mean = np.empty(products.shape[1], products.dtype)
     for variable in range(starts.shape[0] - 1):
         begin, end = starts[variable], starts[variable + 1]
         mean[:] = 0.0
-        single = 0.0
         for i in range(begin, end):
-            single += alone[i]
             for j in range(mean.shape[0]):
                 mean[j] += products[i, j]
         states = end - begin
-        for other in range(starts.shape[0] - 1):  # rows less their means have columns less their means
+        for other in range(others.shape[0] - 1):  # rows less their means have columns less their means
             total = 0.0
-            for j in range(starts[other], starts[other + 1]):
+            for j in range(others[other], others[other + 1]):
                 mean[j] /= states
                 total += mean[j]
-            total /= starts[other + 1] - starts[other]
-            for j in range(starts[other], starts[other + 1]):
+            total /= others[other + 1] - others[other]
+            for j in range(others[other], others[other + 1]):
                 mean[j] -= total
         for i in range(begin, end):
-            alone[i] -= single / states
             product = products[i]
-            for other in range(starts.shape[0] - 1):
+            for other in range(others.shape[0] - 1):
                 total = 0.0
-                for j in range(starts[other], starts[other + 1]):
+                for j in range(others[other], others[other + 1]):
                     total += product[j]
-                total /= starts[other + 1] - starts[other]
-                for j in range(starts[other], starts[other + 1]):
+                total /= others[other + 1] - others[other]
+                for j in range(others[other], others[other + 1]):
                     product[j] -= mean[j] + total
 
 
 @compiled
-def weigh_residuals(weight, shares, products, alone):
-    """Convert marginals in place to derivatives of half their weighted squared distance, which is returned."""
+def weigh_residuals(weight, shares, products, alone, first):
+    """Convert marginals in place to derivatives of half their weighted squared distance, which is returned.
+
+    Columns are some of the states, the first of which is the `first` of all; single states are those that are both.
+    """
     loss, losses = 0.0, np.zeros(weight.shape[1], weight.dtype)
     for i in range(weight.shape[0]):
-        products[i, i] = alone[i]
+        same = i - first
+        alike = 0 <= same < weight.shape[1]
         product, price, share = products[i], weight[i], shares[i]
+        if alike:
+            product[same] = alone[i]
         for j in range(weight.shape[1]):
             residual = product[j] - share[j]
             product[j] = price[j] * residual
             losses[j] += product[j] * residual
-        loss += products[i, i] * (alone[i] - shares[i, i]) / 4  # the diagonal is counted once
-        alone[i] = products[i, i]
-        products[i, i] = 0
+        if alike:
+            loss += product[same] * (alone[i] - share[same]) / 4  # single states are counted once
+            product[same] = 0
     for j in range(weight.shape[1]):
         loss += losses[j] / 4
     return loss

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,11 +24,10 @@ _MIN = 1e-6  # least share of a state
 _POSITIVE = 0.05  # share of a state, in units of the uniform one, up to which its estimate counts as zero
 
 
-@dataclass(frozen=True)
-class NoisyTable:
+class NoisyTable(NamedTuple):
     """Counts of a few variables, with independent noise of mean zero on every cell.
 
-    Parameters
+    Attributes
     ----------
     variables : tuple of int
         Indices of the table's variables, ascending.
@@ -40,12 +40,23 @@ class NoisyTable:
     counts: Vector
     deviation: float
 
-    def sum_to(self, variables: tuple[int, ...]) -> NoisyTable:
-        """Sum the table to some of its variables; the deviation is that of the sums."""
-        if variables == self.variables:
-            return self
-        summed = self.counts.sum(axis=tuple(i for i, v in enumerate(self.variables) if v not in variables))
-        return NoisyTable(variables, summed, self.deviation * math.sqrt(self.counts.size / max(summed.size, 1)))
+
+class Alike(NamedTuple):
+    """Tables of one shape among others.
+
+    Attributes
+    ----------
+    numbers : ndarray of int, shape (tables,)
+        Their numbers among all tables, ascending.
+    variables : ndarray of int, shape (tables, axes)
+        Their variables, ascending.
+    cells : ndarray of int, shape (tables, states, ...)
+        Where their cells are among those of all tables.
+    """
+
+    numbers: Whole
+    variables: Whole
+    cells: Whole
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,12 @@ class NoisyTables:
     Parameters
     ----------
     cardinalities : tuple of int
-    tables : tuple of NoisyTable
+    alike : tuple of Alike
+        The tables by shape. Their numbers follow the lexicographic order of their variables.
+    counts : ndarray of shape (cells of all tables,)
+        The tables' counts, one table after the other.
+    deviations : ndarray of shape (tables,)
+        Standard deviation of the noise in each table.
     known_total : float, optional
         The number of records, if it is known.
     residuals : bool
@@ -66,7 +82,7 @@ class NoisyTables:
     Examples
     --------
     >>> pairs = NoisyTables.of({"a": 2, "b": 2}, [(("b", "a"), [[3, 0], [1, 6]], 1.0), (("a",), [4, 5], 1.0)])
-    >>> pairs.tables[1].counts
+    >>> list(pairs)[1].counts
     array([[3., 1.],
            [0., 6.]])
     >>> round(pairs.total, 2)
@@ -74,7 +90,9 @@ class NoisyTables:
     """
 
     cardinalities: tuple[int, ...]
-    tables: tuple[NoisyTable, ...]
+    alike: tuple[Alike, ...]
+    counts: Vector
+    deviations: Vector
     known_total: float | None = None
     residuals: bool = False
 
@@ -82,7 +100,7 @@ class NoisyTables:
     def of(
         cls,
         cardinalities: Mapping[Variable, int],
-        tables: Iterable[tuple[Sequence[Variable], ArrayLike, float]],
+        tables: Iterable[Noisy],
         known_total: float | None = None,
         residuals: bool = False,
     ) -> NoisyTables:
@@ -98,48 +116,102 @@ class NoisyTables:
         """
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         sizes = tuple(int(states) for states in cardinalities.values())
-        same: dict[tuple[int, ...], list[NoisyTable]] = {}
+        by_shape: dict[tuple[int, ...], list[tuple[list[int], Vector, float]]] = {}
         for scope, counts, deviation in tables:
-            if (
-                not (scope or residuals)
-                or len(set(scope)) != len(scope)
-                or any(variable not in numbers for variable in scope)
-            ):
+            positions = [numbers.get(variable, -1) for variable in scope]
+            if not (positions or residuals) or -1 in positions or len(set(positions)) != len(positions):
                 raise ValueError(f"table {scope!r} is empty, repeats a variable, or names one without a cardinality")
-            array = np.asarray(counts, dtype=np.float64)
-            shape = tuple(sizes[numbers[variable]] for variable in scope)
+            array, shape = np.asarray(counts, dtype=np.float64), tuple(sizes[place] for place in positions)
             if array.shape != shape:
                 raise ValueError(f"the table of {scope!r} has shape {array.shape}, not {shape}")
-            if not (np.isfinite(array).all() and 0 < deviation < math.inf):
+            if not 0 < deviation < math.inf:
                 raise ValueError(f"the table of {scope!r} needs finite counts and a positive standard deviation")
-            order = sorted(range(len(scope)), key=lambda axis: numbers[scope[axis]])
-            table = NoisyTable(tuple(numbers[scope[axis]] for axis in order), array.transpose(order), float(deviation))
-            same.setdefault(table.variables, []).append(table)
-        seen = {number for variables in same for number in variables}
+            if positions != sorted(positions):
+                order = sorted(range(len(positions)), key=positions.__getitem__)
+                positions, array = [positions[axis] for axis in order], array.transpose(order)
+            by_shape.setdefault(array.shape, []).append((positions, array, deviation))
+        stacks = []
+        for shape, same in by_shape.items():
+            scopes, arrays, deviations = zip(*same, strict=True)
+            stack = _Stack(
+                np.array(scopes, np.intp).reshape(len(same), len(shape)),
+                np.stack(arrays),
+                np.array(deviations, np.float64),
+            )
+            if not np.isfinite(stack.counts).all():
+                bad = next(own for own, array in zip(scopes, arrays, strict=True) if not np.isfinite(array).all())
+                names = tuple(variable for variable, number in numbers.items() if number in bad)
+                raise ValueError(f"the table of {names!r} needs finite counts and a positive standard deviation")
+            stacks.append(stack.pooled(len(sizes)))
+        seen = set(np.concatenate([stack.variables.ravel() for stack in stacks]).tolist()) if stacks else set()
         missing = [variable for variable, number in numbers.items() if number not in seen]
         if not numbers or missing:
             raise ValueError(f"variable {missing[0]!r} is in no table" if missing else "a mixture needs variables")
-        return cls(sizes, tuple(_pool(same[variables]) for variables in sorted(same)), known_total, residuals)
+        return cls._numbered(sizes, stacks, known_total, residuals)
 
-    def compared(self, table: Vector) -> Vector:
-        """Return what the noisy tables show of a table: its residuals if only these were measured."""
-        return centred(table) if self.residuals else table
+    @classmethod
+    def _numbered(
+        cls, cardinalities: tuple[int, ...], stacks: Sequence[_Stack], known_total: float | None, residuals: bool
+    ) -> NoisyTables:
+        """Number tables of several shapes by the lexicographic order of their variables."""
+        count, most = sum(len(stack.counts) for stack in stacks), max(stack.variables.shape[1] for stack in stacks)
+        padded, sizes = np.full((count, most + 1), -1), np.empty(count, np.intp)
+        parts, start = [], 0
+        for stack in stacks:
+            parts.append(slice(start, start + len(stack.counts)))
+            padded[parts[-1], : stack.variables.shape[1]] = stack.variables
+            sizes[parts[-1]] = stack.counts[0].size
+            start = parts[-1].stop
+        order = np.lexsort(padded.T[::-1])
+        positions, starts = np.empty(count, np.intp), np.empty(count, np.intp)
+        positions[order], starts[order] = np.arange(count), np.cumsum(sizes[order]) - sizes[order]
+        counts, deviations, alike = np.empty(int(sizes.sum())), np.empty(count), []
+        for stack, part in zip(stacks, parts, strict=True):
+            sorted_ = np.argsort(positions[part])
+            cells = starts[part][sorted_, None] + np.arange(stack.counts[0].size)
+            counts[cells] = stack.counts.reshape(len(cells), -1)[sorted_]
+            deviations[positions[part]] = stack.deviations
+            cells = cells.reshape(stack.counts.shape)
+            alike.append(Alike(positions[part][sorted_], stack.variables[sorted_], cells))
+        return cls(cardinalities, tuple(alike), counts, deviations, known_total, residuals)
+
+    def __iter__(self) -> Iterator[NoisyTable]:
+        tables: list[Any] = [None] * len(self.deviations)
+        for numbers, variables, cells in self.alike:
+            for number, own, table in zip(numbers.tolist(), variables.tolist(), self.counts[cells], strict=True):
+                tables[number] = NoisyTable(tuple(own), table, float(self.deviations[number]))
+        return iter(tables)
+
+    def compared(self, tables: Vector, first: int = 0) -> Vector:
+        """Return what is shown of tables, whose axes start at `first`: residuals if only these were measured."""
+        return centred(tables, first) if self.residuals else tables
 
     @cached_property
     def total(self) -> float:
         """The number of records, or else the mean of all tables' sums, weighted by precision; at least 1."""
         if self.known_total is not None:
             return max(self.known_total, 1.0)
-        return max(float(self._margins(0)[()].counts), 1.0)
+        return max(float(self._margins(0).counts[0]), 1.0)
 
-    def _margins(self, size: int) -> dict[tuple[int, ...], NoisyTable]:
+    def _margins(self, size: int) -> NoisyTables:
         """Pool the margins of some number of variables; residuals tell of their own variables alone."""
-        results: dict[tuple[int, ...], list[NoisyTable]] = {}
-        for table in self.tables:
-            if not self.residuals or len(table.variables) == size:
-                for variables in itertools.combinations(table.variables, size):
-                    results.setdefault(variables, []).append(table.sum_to(variables))
-        return {variables: _pool(results[variables]) for variables in sorted(results)}
+        by_shape: dict[tuple[int, ...], list[tuple[Whole, _Stack]]] = {}
+        for numbers, variables, cells in self.alike:
+            axes = range(variables.shape[1])
+            if len(axes) < size or (self.residuals and len(axes) != size):
+                continue
+            counts, deviations = self.counts[cells], self.deviations[numbers]
+            for kept in itertools.combinations(axes, size):
+                summed = counts.sum(axis=tuple(axis + 1 for axis in axes if axis not in kept))
+                added = np.sqrt(counts[0].size / max(summed[0].size, 1))
+                stack = _Stack(variables[:, kept], summed, deviations * added)
+                by_shape.setdefault(summed.shape[1:], []).append((numbers, stack))
+        stacks = []
+        for results in by_shape.values():
+            order = np.argsort(np.concatenate([numbers for numbers, _ in results]), kind="stable")
+            whole = _Stack(*(np.concatenate(parts)[order] for parts in zip(*(own for _, own in results), strict=True)))
+            stacks.append(whole.pooled(len(self.cardinalities)))
+        return self._numbered(self.cardinalities, stacks, self.known_total, self.residuals)
 
     @cached_property
     def singles(self) -> tuple[Vector, ...]:
@@ -149,17 +221,21 @@ class NoisyTables:
     @cached_property
     def single_deviations(self) -> tuple[float, ...]:
         """The standard deviation of the noise in the counts of each variable's states."""
-        return tuple(table.deviation for table in self._singles)
+        return tuple(self._singles.deviations.tolist())
 
     @cached_property
-    def _singles(self) -> tuple[NoisyTable, ...]:
-        result = self._margins(1).values()
-        return tuple(self._completed(own, self.total / own.counts.size) if self.residuals else own for own in result)
+    def _singles(self) -> NoisyTables:
+        results = self._margins(1)
+        return results._completed(lambda alike: self.total / alike.cells.shape[1]) if self.residuals else results
 
-    def _completed(self, table: NoisyTable, beyond: Vector | float) -> NoisyTable:
+    def _completed(self, beyond: Callable[[Alike], Any]) -> NoisyTables:
         """Add what margins say to residuals; the deviation is that of the residuals' noise, which is projected."""
-        share = math.prod(1 - 1 / states for states in table.counts.shape)
-        return replace(table, counts=centred(table.counts) + beyond, deviation=table.deviation * math.sqrt(share))
+        counts, deviations = self.counts.copy(), self.deviations.copy()
+        for alike in self.alike:
+            counts[alike.cells] = centred(self.counts[alike.cells], 1) + beyond(alike)
+            share = math.prod(1 - 1 / states for states in alike.cells.shape[1:])
+            deviations[alike.numbers] *= math.sqrt(share)
+        return replace(self, counts=counts, deviations=deviations)
 
     def possible(self, variable: int) -> Vector:
         """Return a variable's shares, all positive: a state that seems to have no record may have one."""
@@ -168,26 +244,71 @@ class NoisyTables:
         return shares
 
     @cached_property
-    def pairs(self) -> Mapping[tuple[int, int], NoisyTable]:
-        """The counts of all pairs in some table, from all tables that contain them."""
-        result = self._margins(2)
-        if self.residuals:
-            result = {pair: self._completed(own, self._from_margins(*pair)) for pair, own in result.items()}
-        return result  # type: ignore[return-value]  # of two variables each
+    def pairs(self) -> NoisyTables | None:
+        """The counts of all pairs in some table, from all tables that contain them; None if there are none."""
+        if all(alike.variables.shape[1] < 2 for alike in self.alike):
+            return None
+        results = self._margins(2)
+        return results._completed(self._from_margins) if self.residuals else results
 
-    def _from_margins(self, one: int, other: int) -> Vector:
-        """Return the counts of a pair that has these margins and no residuals."""
-        rows, columns = self.singles[one][:, None], self.singles[other]
-        return self.total * (rows / columns.size + columns / rows.size - 1 / (rows.size * columns.size))
+    def shares_of(self, variables: Whole) -> Vector:
+        """Stack the shares of the states of several variables, which have as many each."""
+        return np.stack([self.singles[variable] for variable in variables.tolist()])
+
+    def independent(self, pairs: Alike) -> Vector:
+        """Return the expected counts of pairs if their variables are independent."""
+        rows, columns = (self.shares_of(variables) for variables in pairs.variables.T)
+        counts: Vector = self.total * (rows[:, :, None] * columns[:, None])
+        return counts
+
+    def _from_margins(self, pairs: Alike) -> Vector:
+        """Return the counts of pairs that have the margins of single variables and no residuals."""
+        rows, columns = (self.shares_of(variables) for variables in pairs.variables.T)
+        states, others = rows.shape[1], columns.shape[1]
+        counts: Vector = self.total * (rows[:, :, None] / others + columns[:, None] / states - 1 / (states * others))
+        return counts
 
     def thinned(self, share: float, generator: np.random.Generator) -> tuple[NoisyTables, NoisyTables]:
         """Split into two releases of the same counts; see :func:`~pgmpy_dp.inference.tables.table.thinned`."""
-        root, one, other = math.sqrt(1 + share**2), [], []
-        for table in self.tables:
-            halves = thinned(table.counts, table.deviation, share, generator)
-            one.append(replace(table, counts=halves[0], deviation=table.deviation * root))
-            other.append(replace(table, counts=halves[1], deviation=table.deviation * root / share))
-        return replace(self, tables=tuple(one)), replace(self, tables=tuple(other))
+        one, other = thinned(self.counts, self.of_cells(self.deviations), share, generator)
+        root = math.sqrt(1 + share**2)
+        return (
+            replace(self, counts=one, deviations=self.deviations * root),
+            replace(self, counts=other, deviations=self.deviations * root / share),
+        )
+
+    def of_cells(self, numbers: Vector) -> Vector:
+        """Repeat a number of each table for every cell of it."""
+        results = np.empty_like(self.counts)
+        for alike in self.alike:
+            results[alike.cells.reshape(len(alike.numbers), -1)] = numbers[alike.numbers, None]
+        return results
+
+
+class _Stack(NamedTuple):
+    """Noisy tables of one shape: the variables, counts and deviation of each."""
+
+    variables: Whole
+    counts: Vector
+    deviations: Vector
+
+    def pooled(self, variables: int) -> _Stack:
+        """Return the means of tables of the same variables, of which there are so many, weighted by precision."""
+        names = np.zeros(len(self.counts), np.intp)
+        for column in self.variables.T:
+            names = np.unique(names * variables + column, return_inverse=True)[1]
+        _, first, positions, times = np.unique(names, return_index=True, return_inverse=True, return_counts=True)
+        if len(times) == len(names):
+            return self
+        weights = self.deviations**-2
+        precisions, size = np.bincount(positions, weights), self.counts[0].size
+        cells = positions[:, None] * size + np.arange(size)
+        weighted = self.counts.reshape(len(names), size) * weights[:, None]
+        sums = np.bincount(cells.ravel(), weighted.ravel()).reshape(len(times), *self.counts.shape[1:])
+        shape = (-1,) + (1,) * (self.counts.ndim - 1)
+        once, several = (times == 1).reshape(shape), precisions.reshape(shape)
+        deviations = np.where(times == 1, self.deviations[first], precisions**-0.5)
+        return _Stack(self.variables[first], np.where(once, self.counts[first], sums / several), deviations)
 
 
 def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table: Noisy) -> Noisy:
@@ -261,14 +382,6 @@ def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
     signal = float(((shares - 1 / shares.size) ** 2).sum())
     left = signal / (signal + free * deviation**2) if signal else 0.0
     return 1 / shares.size + left * (shares - 1 / shares.size), float(free * left)
-
-
-def _pool(tables: Sequence[NoisyTable]) -> NoisyTable:
-    """Return the mean of tables of the same variables, weighted by precision."""
-    if len(tables) == 1:
-        return tables[0]
-    counts, precision = pooled([table.counts for table in tables], [table.deviation**-2 for table in tables])
-    return NoisyTable(tables[0].variables, counts, float(precision**-0.5))
 
 
 def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) -> Noisy:

@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from pgmpy_dp.inference.mixtures.fit import ensemble
-from pgmpy_dp.inference.mixtures.fit.base import Shape, Target, start_from
+from pgmpy_dp.inference.mixtures.fit.base import Shape, Targets, start_from
 from pgmpy_dp.inference.mixtures.fit.ensemble import disagreement, fit_mixture
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, fit_member
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, shrunk
@@ -42,7 +42,7 @@ def tables_of(joint, size, total=1.0, deviation=1.0, generator=None):
     return found
 
 
-def every_kind_of_target(blocks, kept, residuals=False):
+def every_kind_of_target(blocks, kept, residuals=False, dtype=np.float64):
     """A problem with targets within a block and across two and three; cells of blocks beyond `kept` are missing."""
     generator = np.random.default_rng(0)
     cells = tuple(np.argwhere(np.ones([list(CARDS.values())[variable] for variable in block])) for block in blocks)
@@ -51,11 +51,12 @@ def every_kind_of_target(blocks, kept, residuals=False):
     joint = chain()
     margins = {axes: joint.sum(axis=tuple(axis for axis in range(4) if axis not in axes)) for axes in MEASURED}
     targets = [
-        Target(axes, centred(margin) if residuals else margin, 1.0 + len(axes)) for axes, margin in margins.items()
+        Targets(np.array([axes]), (centred(margin) if residuals else margin)[None], np.array([1.0 + len(axes)]))
+        for axes, margin in margins.items()
     ]
     log_base = np.log(generator.dirichlet(np.ones(int(shape.starts[-1]))))
     smoothing = [None, generator.random((3, 3)), None, generator.random((4, 4))]
-    return MemberProblem(shape, log_base, smoothing, targets, residuals=residuals, dtype=np.float64)
+    return MemberProblem(shape, log_base, smoothing, targets, residuals=residuals, dtype=dtype)
 
 
 def gradient_error(problem, number, penalty):
@@ -90,6 +91,23 @@ def test_smoothing_that_is_not_transposed_on_the_way_back_is_found():
     right = problem._smooth
     problem._smooth = lambda matrix, transposed: right(matrix, False)
     assert gradient_error(problem, 0, penalty=0.3) > 1e-2
+
+
+@pytest.mark.parametrize("residuals", [False, True])
+def test_strips_in_turn_stand_for_all_pairs(residuals, monkeypatch):
+    """By turns, the derivatives by states are on average those of one strip of all pairs."""
+    blocks = ((1, 2), (0,), (3,))
+    whole = every_kind_of_target(blocks, 5, residuals)
+    monkeypatch.setattr("pgmpy_dp.inference.mixtures.fit.member._COMPARED", 4)
+    strips = every_kind_of_target(blocks, 5, residuals)
+    assert len(whole._strips) == 1 < len(strips._strips)
+    parameters = whole.start(3, np.random.default_rng(1))
+    loss, wanted = whole.gradient(parameters, 0.3)
+    assert strips.gradient(parameters, 0.3)[0] == pytest.approx(loss)
+    turns = [strips.gradient(parameters, 0.3, turn)[1] for turn in range(len(strips._strips))]
+    for all_pairs, *of_turns in zip(wanted, strips.gradient(parameters, 0.3)[1], *turns, strict=True):
+        np.testing.assert_allclose(of_turns[0], all_pairs, atol=1e-12)
+        np.testing.assert_allclose(np.mean(of_turns[1:], axis=0), all_pairs, atol=1e-12)
 
 
 @pytest.mark.parametrize("sliced", [0.1, 1000])
@@ -135,7 +153,7 @@ def test_residuals_and_the_number_of_records_make_the_tables():
     for number, (_, table, _) in enumerate(tables_of(joint, 1)):
         np.testing.assert_allclose(noisy.singles[number], table / 1000)
         assert noisy.single_deviations[number] == pytest.approx(math.sqrt(1 - 1 / table.size))
-    for (_, table, _), found in zip(tables_of(joint, 2), noisy.pairs.values(), strict=True):
+    for (_, table, _), found in zip(tables_of(joint, 2), noisy.pairs, strict=True):
         np.testing.assert_allclose(found.counts, table)
         assert found.deviation == pytest.approx(2 * math.sqrt(math.prod(1 - 1 / states for states in table.shape)))
     even = Mixture.of(
@@ -149,7 +167,7 @@ def test_residuals_and_the_number_of_records_make_the_tables():
 def test_thinned_halves_have_the_noise_they_say_and_independent():
     table = np.zeros((100, 100))
     noisy = NoisyTables.of({"a": 100, "b": 100}, [(("a", "b"), np.random.default_rng(0).normal(table, 3.0), 3.0)])
-    halves = [half.tables[0] for half in noisy.thinned(0.5, np.random.default_rng(1))]
+    halves = [next(iter(half)) for half in noisy.thinned(0.5, np.random.default_rng(1))]
     for half in halves:
         assert half.counts.std() == pytest.approx(half.deviation, rel=0.03)
     assert np.corrcoef(halves[0].counts.ravel(), halves[1].counts.ravel())[0, 1] == pytest.approx(0.0, abs=0.04)
@@ -222,11 +240,7 @@ def test_a_joint_table_comes_back_from_its_marginals(size):
 
 def test_a_penalty_that_forbids_dependence_leaves_the_product_that_fits_best():
     """The base follows the targets whatever the penalty: many components then agree with the only one."""
-    problem = every_kind_of_target(((0,), (1,), (2,), (3,)), kept=5)
-    problem.dtype, losses = np.float32, []
-    for name in ("log_base", "_weight", "_shares"):
-        setattr(problem, name, getattr(problem, name).astype(np.float32))
-    problem._smoothing = [None if own is None else own.astype(np.float32) for own in problem._smoothing]
+    problem, losses = every_kind_of_target(((0,), (1,), (2,), (3,)), kept=5, dtype=np.float32), []
     for penalty, components in ((100.0, 8), (0.0, 1)):
         found = fit_member(problem, penalty, components, 400, np.random.default_rng(0))
         losses.append(problem.gradient(found, 0.0)[0])
