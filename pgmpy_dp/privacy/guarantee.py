@@ -511,6 +511,11 @@ class Learned(tuple):  # type: ignore[type-arg]
 def _search(value: Any, found: dict[Guarantee, None]) -> None:
     if value is None or isinstance(value, (str, bytes, int, float, Fraction)):
         return
+    if type(value) in (tuple, list):  # of cliques, there may be a million, whose names are not looked at one by one
+        for each in value:
+            if type(each) is not str:
+                _search(each, found)
+        return
     held, attributes = getattr(value, "__dict__", {}), getattr(value, "attrs", None)
     fitted = held.get("guarantee_") or getattr(held.get(FIT_KEY), "guarantee", None)
     named = attributes.get(GRAPH_KEY) if isinstance(attributes, Mapping) else None

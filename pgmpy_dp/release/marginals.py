@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +23,6 @@ from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
     cliques_containing,
-    frozen_array,
     warn_of_other_records,
 )
 from pgmpy_dp.schema import Clique, Schema
@@ -84,10 +83,11 @@ class IndependentTables:
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
         """List the tables that contain no other variables, each with the standard deviation of its noise."""
+        wanted = set(variables)
         return [
             (clique, np.asarray(table, dtype=np.float64), math.sqrt(self.variances[clique]))
             for clique, table in self.tables.items()
-            if set(clique) <= set(variables)
+            if wanted.issuperset(clique)
         ]
 
     def _summed_variance(self, measured: Clique, clique: Clique) -> float:
@@ -157,7 +157,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         cliques = tuple(sorted(self.schema.require(list(given)), key=lambda clique: clique[0] in names))
         if set(self.scales) != set(cliques):
             raise ValueError("NoisyMarginals: tables and scales must have the same cliques.")
-        tables = {c: _checked_table(self.schema, c, given[c], guarantee.weighted) for c in cliques}
+        tables = _checked_tables(self.schema, {clique: given[clique] for clique in cliques}, guarantee.weighted)
         scales = {clique: checked_number(f"scale of {clique}", self.scales[clique]) for clique in cliques}
         exact = guarantee.mechanism == "none"
         for clique, scale in scales.items():
@@ -211,7 +211,9 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         """
         if self.public_total is not None:
             return float(max(self.public_total, 1))
-        sums = np.array([table.sum(dtype=np.float64) for table in self.measured.values()])
+        tables = self.measured.values()
+        starts = np.cumsum([0, *(table.size for table in tables)])[:-1]
+        sums = np.add.reduceat(np.concatenate([table.ravel() for table in tables], dtype=np.float64), starts)
         return float(max(np.average(sums, weights=1.0 / self._sum_variances()), 1.0))
 
     @property
@@ -273,13 +275,19 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         schema = self.schema.join(other.schema)
         tables, scales = dict(self.measured), dict(self.scales)
         own = {frozenset(clique): clique for clique in tables}
+        both: dict[tuple[Any, ...], dict[Clique, NDArray[Any]]] = {}  # tables of one shape are averaged at once
         for clique, table in other.measured.items():
-            mine = own.setdefault(frozenset(clique), clique)
+            mine, scale = own.setdefault(frozenset(clique), clique), other.scales[clique]
             if mine in tables:
-                its, both = margin(clique, table, mine), (scales[mine], other.scales[clique])
-                tables[mine], scales[mine] = pooled_counts((tables[mine], its), both, self.law, self._parts)
+                its = table if mine == clique else margin(clique, table, mine)
+                both.setdefault((its.shape, scales[mine], scale), {})[mine] = its
             else:
-                tables[mine], scales[mine] = table, other.scales[clique]
+                tables[mine], scales[mine] = table, scale
+        for (_, *alike), pairs in both.items():
+            stacked = np.stack([tables[clique] for clique in pairs]), np.stack(list(pairs.values()))
+            pooled, scale = pooled_counts(stacked, (alike[0], alike[1]), self.law, self._parts)
+            tables |= zip(pairs, pooled, strict=True)
+            scales |= dict.fromkeys(pairs, scale)
         among = dict(self.chosen_among)
         for clique, candidates in other.chosen_among.items():
             mine = own[frozenset(clique)]
@@ -447,25 +455,34 @@ def _stated_cliques(schema: Schema, stated: Any) -> list[Clique]:
     ]
 
 
-def _checked_table(schema: Schema, clique: Clique, table: Any, weighted: bool) -> NDArray[Any]:
-    array = np.asarray(table)
-    if array.dtype.kind not in ("f" if weighted else "iu"):
-        wanted = "floats" if weighted else "integers"
-        raise ValueError(f"NoisyMarginals: the table of {clique} must hold {wanted}, got dtype {array.dtype}.")
-    if array.shape != tuple(map(schema.cardinality, clique)):
-        raise ValueError(
-            f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
-        )
-    if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
-        raise ValueError(f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers.")
+def _checked_tables(schema: Schema, given: Mapping[Clique, Any], weighted: bool) -> dict[Clique, NDArray[Any]]:
+    """Check tables, and return read-only ones, which are parts of one array."""
+    wanted, kinds = ("floats", "f") if weighted else ("integers", "iu")
+    flat, starts = [], [0]
+    for clique, table in given.items():
+        array = np.asarray(table)
+        if array.dtype.kind not in kinds:
+            raise ValueError(f"NoisyMarginals: the table of {clique} must hold {wanted}, got dtype {array.dtype}.")
+        if array.shape != tuple(map(schema.cardinality, clique)):
+            raise ValueError(
+                f"NoisyMarginals: the table of {clique} needs shape {schema.shape(clique)}, got {array.shape}."
+            )
+        if array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any():
+            raise ValueError(f"NoisyMarginals: a value of the table of {clique} does not fit 64-bit signed integers.")
+        flat.append(array.ravel())
+        starts.append(starts[-1] + array.size)
+    values = np.concatenate(flat, dtype=np.float64 if weighted else np.int64, casting="unsafe")
     if weighted:
         with np.errstate(invalid="ignore", over="ignore"):
-            fits = (np.abs(array) < 2.0**43) & (array * UNIT_WEIGHT == np.rint(array * UNIT_WEIGHT))
+            fits = (np.abs(values) < 2.0**43) & (values * UNIT_WEIGHT == np.rint(values * UNIT_WEIGHT))
         if not fits.all():
+            clique = list(given)[np.searchsorted(starts, np.argmin(fits), side="right") - 1]
             raise ValueError(
                 f"NoisyMarginals: the table of {clique} must hold integer multiples of 2**-20, less than 2**43 in size."
             )
-    return frozen_array(array, np.float64 if weighted else np.int64)
+    values.setflags(write=False)
+    tables = zip(given.items(), pairwise(starts), strict=True)
+    return {clique: values[start:end].reshape(np.shape(table)) for (clique, table), (start, end) in tables}
 
 
 def _loss(guarantee: Guarantee, scales: Iterable[float]) -> float:

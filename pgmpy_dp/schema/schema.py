@@ -335,8 +335,9 @@ class Schema:
         """
         if isinstance(variable, str) and variable in self.details:
             return self.details[variable].places.size
-        require_known(variable, self.states)
-        return len(self.states[variable])
+        states = self.states
+        require_known(variable, states)
+        return len(states[variable])
 
     def cardinalities(self) -> dict[str, int]:
         """Return the number of states of every variable that has states.
@@ -361,7 +362,7 @@ class Schema:
 
     def cells(self, clique: Iterable[str]) -> int:
         """Return the number of cells of a clique's table."""
-        return math.prod(self.shape(clique))
+        return math.prod(map(self.cardinality, clique))
 
     def require(self, cliques: Iterable[Iterable[str]]) -> tuple[Clique, ...]:
         """Check cliques against the schema, and return them as tuples.
@@ -391,6 +392,7 @@ class Schema:
         if not given:
             raise SchemaError("No cliques given: name at least one, such as [('smoke', 'lung')].")
         checked: dict[frozenset[str], Clique] = {}
+        states = self.states
         for clique in given:
             if isinstance(clique, str):
                 raise SchemaError(f"A clique is a tuple of variables, got the string {clique!r}: write ({clique!r},).")
@@ -398,6 +400,8 @@ class Schema:
             if not members:
                 raise SchemaError("No variable is named: name at least one, such as ('smoke', 'lung').")
             for variable in members:
+                if isinstance(variable, str) and variable in states:
+                    continue
                 if isinstance(variable, str) and variable in self.bounds:
                     raise SchemaError(
                         f"Variable {variable!r} is a number with bounds and has no states to count: declare Bins for "
@@ -409,7 +413,7 @@ class Schema:
                             f"The finer histogram {variable!r} has a table of its own, and is in no other."
                         )
                     continue
-                require_known(variable, self.states)
+                require_known(variable, states)
             key = frozenset(members)
             if len(key) < len(members):
                 twice = next(v for v in members if members.count(v) > 1)

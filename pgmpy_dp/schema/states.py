@@ -30,6 +30,8 @@ def listed(values: Any, what: str, expected: str = "a list") -> list[Any]:
 
 def is_listable(values: Any) -> bool:
     # Sets have no order. The edge views of networkx are sets and mappings by type, but are ordered.
+    if isinstance(values, (list, tuple)):
+        return True
     if isinstance(values, (str, bytes, dict, set, frozenset)):
         return False
     return isinstance(values, Iterable) and not (isinstance(values, np.ndarray) and values.ndim == 0)

@@ -21,8 +21,7 @@ import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
@@ -129,7 +128,8 @@ class TablesInSteps(Generic[Result]):
             return CountedTables(asked.cliques, loss, weights=asked.weights)
         squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
         whole = math.fsum(asked.weights)
-        parts = [with_discrete_noise(loss * weight / whole, squared) for weight in asked.weights]
+        part = {weight: with_discrete_noise(loss * weight / whole, squared) for weight in set(asked.weights)}
+        parts = [part[weight] for weight in asked.weights]
         return CountedTables(asked.cliques, delta=self.delta, weights=parts, rho=math.fsum(parts))
 
     def _answered(
@@ -177,11 +177,15 @@ class StagedTables:
         return TablesInSteps([Step(share) for share, _ in self.stages], self.epsilon, self.delta, asking, self.label)
 
     def _run(self, rows: int) -> Asking[NoisyMarginals]:
-        releases: list[NoisyMarginals] = []
+        units: float | None = None
+        joined: NoisyMarginals | None = None
         for _, asked in self.stages:
-            shares = asked(_least_total(releases[0]) / rows, reduce(add, releases)) if releases else asked(None, None)
-            releases.append((yield Measure(tuple(shares), list(shares.values()))))
-        return reduce(add, releases)
+            shares = asked(units, joined)
+            release: NoisyMarginals = yield Measure(tuple(shares), list(shares.values()))
+            units = _least_total(release) / rows if joined is None else units
+            joined = release if joined is None else joined + release
+        assert joined is not None
+        return joined
 
     def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all stages; refuse tables that could not be measured."""

@@ -104,7 +104,7 @@ class CountedTables:
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(scales))
         add = noise.discrete_laplace if quote.cost.mechanism == "laplace" else noise.discrete_gaussian
-        tables: dict[Clique, Any] = perturbed(exact, scales, add, at_once=noise.private)
+        tables: dict[Clique, Any] = perturbed(exact, scales, add)
         if quote.guarantee.weighted:  # parts become units, or records of the largest weight; exact for a power of 2
             tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
             scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
@@ -112,14 +112,9 @@ class CountedTables:
 
 
 def perturbed(
-    exact: Mapping[Clique, Counts], scales: Scales, add: Callable[[Counts, float], Counts], at_once: bool
+    exact: Mapping[Clique, Counts], scales: Scales, add: Callable[[Counts, float], Counts]
 ) -> dict[Clique, Counts]:
-    """Add independent noise to every cell: by one call for all cells of one scale, or table by table.
-
-    Simulated noise is drawn table by table, so that a seed means the same whatever else is measured.
-    """
-    if not at_once:
-        return {clique: add(np.ravel(table), scales[clique]).reshape(table.shape) for clique, table in exact.items()}
+    """Add independent noise to every cell, by one call for all cells of one scale."""
     sizes = [table.size for table in exact.values()]
     each = np.repeat([scales[clique] for clique in exact], sizes)
     noisy = added(np.concatenate([np.ravel(table) for table in exact.values()]), each, add)

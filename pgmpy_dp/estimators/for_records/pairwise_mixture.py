@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
@@ -237,21 +239,22 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         own = [variable for variable in schema.variables if variable not in schema.structure.refined]
         before: dict[Clique, float] = {(variable,): first / len(own) for variable in own}
 
-        def planned(drowned: bool) -> dict[Clique, float]:
+        @cache
+        def planned(drowned: bool) -> Mapping[Clique, float]:
             """Return all shares, less those of the first stage."""
             if target is None:
                 cliques, weights = plan_triples(schema, SINGLES[drowned], triples)
             else:
                 cliques, weights = plan_prediction(schema, target, SINGLES[drowned])
-            shares = zip(cliques, (weight / sum(weights) for weight in weights), strict=True)
-            return {
-                clique: share - before.get(clique, 0.0) for clique, share in shares if share > before.get(clique, 0.0)
-            }
+            whole = sum(weights)
+            shares = {clique: weight / whole for clique, weight in zip(cliques, weights, strict=True)}
+            left = {clique: share - before.get(clique, 0.0) for clique, share in shares.items()}
+            return MappingProxyType({clique: share for clique, share in left.items() if share > 0.0})
 
-        def probed(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
+        def probed(units: float | None, release: NoisyMarginals | None) -> Mapping[Clique, float]:
             return planned(bool(self._drowned(public, units if declared is None else declared, release)))
 
-        def rest(units: float | None, release: NoisyMarginals | None) -> dict[Clique, float]:
+        def rest(units: float | None, release: NoisyMarginals | None) -> Mapping[Clique, float]:
             result = self._drowned(public, units if declared is None else declared, release)
             if result is None and release is not None:
                 result = not pairs_depend(release)

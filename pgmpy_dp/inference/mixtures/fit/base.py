@@ -260,7 +260,10 @@ def denoised_ratios(tables: NoisyTables, expected: Vector) -> dict[tuple[int, ..
             likelihoods = _likelihoods(*(values[own.ravel()] for values in (tables.counts, expected, deviations)))
             joint = likelihoods * _mixing(likelihoods, prior, 40)
             ratios = joint @ _RATIOS / joint.sum(axis=1)
-            results[int(numbers[position])] = tuple(variables[position].tolist()), expected[own] * ratios.reshape(own.shape)
+            results[int(numbers[position])] = (
+                tuple(variables[position].tolist()),
+                expected[own] * ratios.reshape(own.shape),
+            )
     return {variables: counts for _, (variables, counts) in sorted(results.items())}
 
 
