@@ -208,6 +208,7 @@ def stored_member(name: str) -> zipfile.ZipInfo:
 
 def _measurement_blocks(release: Archived) -> Iterator[bytes]:
     yield (_DRAWS if release.drawn else _COUNTS).header
+    rows: list[str] = []
     for number, (values, variances) in enumerate(release.measurements()):
         for start in range(0, values.size, _BLOCK_ROWS):
             block = slice(start, start + _BLOCK_ROWS)
@@ -215,8 +216,11 @@ def _measurement_blocks(release: Archived) -> Iterator[bytes]:
                 [f",{variance!r}" for variance in variances[block].tolist()] if variances is not None else repeat("")
             )
             pairs = zip(values[block].tolist(), noise, strict=False)
-            rows = [f"{number},{cell},{value!r}{variance}\n" for cell, (value, variance) in enumerate(pairs, start)]
-            yield "".join(rows).encode("ascii")
+            rows += [f"{number},{cell},{value!r}{variance}\n" for cell, (value, variance) in enumerate(pairs, start)]
+            if len(rows) >= _BLOCK_ROWS:
+                yield "".join(rows).encode("ascii")
+                rows.clear()
+    yield "".join(rows).encode("ascii")
 
 
 def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:

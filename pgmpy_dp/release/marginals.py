@@ -382,9 +382,10 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         """State the tables one by one, or where there are very many, those of one shape and scale together."""
         position = places(self.schema)
 
+        states = {variable: self.schema.cardinality(variable) for variable in position}
+
         def kind(clique: Clique) -> tuple[list[int], float, int | None]:
-            shape = [self.schema.cardinality(variable) for variable in clique]
-            return shape, self.scales[clique], self.chosen_among.get(clique)
+            return [states[variable] for variable in clique], self.scales[clique], self.chosen_among.get(clique)
 
         for (shape, scale, among), alike in groupby(self.scales, kind):
             stated = {"shape": shape, "scale": scale} | ({} if among is None else {"chosen_among": among})
@@ -397,7 +398,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         """Return the arrays of numbers in the file, flat, with the variances of their noise."""
         each, parts = self.variances, self._parts
         return [
-            ((table.ravel() * parts).astype(np.int64), np.broadcast_to(each[clique], table.size))
+            ((table.ravel() * parts).astype(np.int64), np.full(table.size, each[clique]))
             for clique, table in self.measured.items()
         ]
 

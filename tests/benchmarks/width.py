@@ -4,8 +4,9 @@
 
 Columns follow five hidden bits, as records of surveys follow a few traits; epsilon is 1, delta 1e-9, noise simulated.
 Errors are mean total variation distances of 500 pairs of columns, of synthetic records as many as there were, beside
-those of as many records of independent columns, drawn with exact shares. `predict` fills in one and three of fifteen columns of 20,000 rows. `prices`
-plan, price and charge all pairs of 1,000 columns, 500,500 tables, without counting a record, and then measure them.
+those of as many records of independent columns, drawn with exact shares. `predict` fills in one and three of fifteen
+columns of 20,000 rows. `prices` plan, price and charge all pairs of 1,000 columns, 500,500 tables, without counting a
+record, and then measure them.
 """
 
 import os

@@ -78,7 +78,7 @@ def draw_with_components(
         kernel.even_counts(totals, flat, carry - carry.mean(), counts)
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
         # Random order within each component.
-        cells = cells[np.lexsort((generator.random(count), np.repeat(np.arange(totals.size), totals)))]
+        cells = cells[np.argsort(np.repeat(np.arange(totals.size), totals) + generator.random(count))]
         for variable, values in zip(block, np.unravel_index(cells, table.shape[1:]), strict=True):
             records[:, position[variable]] = values
     starts = np.concatenate([[0], ends])
