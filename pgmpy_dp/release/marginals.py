@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, pairwise
+from itertools import chain, combinations, groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -64,8 +64,17 @@ class IndependentTables:
 
     def clique_containing(self, clique: Clique) -> Clique:
         """Return the measured clique from which a clique's table is read: the least noisy that contains it."""
-        holding = cliques_containing(self.tables, clique)
+        holding = cliques_containing(self._by_pair.get(frozenset(clique[:2])) or self.tables, clique)
         return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
+
+    @cached_property
+    def _by_pair(self) -> Mapping[frozenset[str], list[Clique]]:
+        """Measured cliques by each variable and each pair of variables that they contain."""
+        result: dict[frozenset[str], list[Clique]] = {}
+        for clique in self.tables:
+            for pair in chain(combinations(clique, 1), combinations(clique, 2)):
+                result.setdefault(frozenset(pair), []).append(clique)
+        return result
 
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
         """Return the least noisy table of a clique, and the noise variance of its cells."""

@@ -33,6 +33,7 @@ from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import MAX_NODES, Drawing, draw
 from pgmpy_dp.report.tables import (
+    MAX_MAPPED,
     MarginalNoise,
     PairMap,
     clique_noise,
@@ -99,6 +100,7 @@ def _factor(epsilon: float) -> str:
 
 MAX_STATES = 30  # rows shown of a variable's table; the others unfold
 MAX_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
+MAX_UNFOLDED = 1000  # tables that unfold; of more, those of which most is hidden
 MAX_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
 FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
 
@@ -210,6 +212,7 @@ def render_report(
             marginals=[_rows(release, marginal, fitted.get(marginal.variable)) for marginal in marginal_noise(release)],
             deviation=math.sqrt(release.total_variance),
             limit=limit,
+            unfolded=MAX_UNFOLDED,
         )
     )
 
@@ -258,6 +261,8 @@ def _numbers(release: NoisyMarginals, marginal: MarginalNoise, fitted: Vector | 
 
 def _measured_map(release: NoisyMarginals) -> PairMap | None:
     """Map the noise of every measured pair."""
+    if len(release.variables) > MAX_MAPPED:
+        return None
     pairs = {
         tuple(v for v in release.variables if v in pair)
         for clique in release.cliques
@@ -268,6 +273,8 @@ def _measured_map(release: NoisyMarginals) -> PairMap | None:
 
 
 def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None:
+    if network is None and len(release.variables) > MAX_NODES:
+        return None
     if network is None:
         graph = nx.Graph()
         for clique in release.cliques:

@@ -58,8 +58,11 @@ class ReleasedTable(TableNoise):
 
 def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan) -> ReleasedTable | None:
     """Return the noise of a clique's least noisy table; None if no measured clique contains it."""
-    if first_containing([release], clique) is None:
-        return None
+    return None if first_containing([release], clique) is None else _measured_noise(release, clique, cost)
+
+
+def _measured_noise(release: NoisyMarginals, clique: Clique, cost: float) -> ReleasedTable:
+    """Do the same for a clique that some measured one contains."""
     counts, variance = release.marginal(clique)
     deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
     hidden = float(np.mean(np.asarray(counts)[possible] < 2.0 * deviation))
@@ -69,11 +72,11 @@ def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan
 def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
     """List the tables of a release, those of which more is hidden first."""
     result = (
-        clique_noise(release, table.variables, table.cost)
+        _measured_noise(release, table.variables, table.cost)
         for table in Outlook.of_release(release).tables
         if not table.detail
     )
-    return sorted((table for table in result if table is not None), key=attrgetter("hidden"), reverse=True)
+    return sorted(result, key=attrgetter("hidden"), reverse=True)
 
 
 def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
