@@ -109,7 +109,7 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
     for shape, members in alike.items():
         # Index 0 of an axis stands for all records until the counts of the other states are taken off.
         position = [
-            np.array([[0, *range(firsts[c[axis]], firsts[c[axis]] + r - 1)] for c in members])
+            np.insert(np.array([firsts[clique[axis]] for clique in members])[:, None] + np.arange(r - 1), 0, 0, axis=1)
             for axis, r in enumerate(shape)
         ]
         one, *other = position

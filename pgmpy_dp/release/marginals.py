@@ -270,7 +270,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         >>> print((first + second).guarantee)
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
-        if self == other:
+        if self.scales == other.scales and self == other:
             raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
         guarantee = self.guarantee | other.guarantee
         sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1

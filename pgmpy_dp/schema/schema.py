@@ -333,11 +333,14 @@ class Schema:
         >>> Schema({"smoke": ["yes", "no"]}).cardinality("smoke")
         2
         """
-        if isinstance(variable, str) and variable in self.details:
-            return self.details[variable].places.size
-        states = self.states
-        require_known(variable, states)
-        return len(states[variable])
+        sizes = self._sizes
+        if not isinstance(variable, str) or variable not in sizes:
+            require_known(variable, self.states)
+        return sizes[variable]
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return self.cardinalities() | {name: detail.places.size for name, detail in self.details.items()}
 
     def cardinalities(self) -> dict[str, int]:
         """Return the number of states of every variable that has states.
@@ -393,7 +396,13 @@ class Schema:
             raise SchemaError("No cliques given: name at least one, such as [('smoke', 'lung')].")
         checked: dict[frozenset[str], Clique] = {}
         states = self.states
+        known = frozenset(states)
         for clique in given:
+            if type(clique) is tuple and set(map(type, clique)) == {str}:  # there may be a million
+                key = frozenset(clique)
+                if len(key) == len(clique) and key <= known and key not in checked:
+                    checked[key] = clique
+                    continue
             if isinstance(clique, str):
                 raise SchemaError(f"A clique is a tuple of variables, got the string {clique!r}: write ({clique!r},).")
             members = listed(clique, "What is asked for", "a tuple of variables, such as ('smoke', 'lung')")
