@@ -181,7 +181,7 @@ def fit_by_pgmpy(kind):
     from pgmpy.parameter_estimator import DiscreteMLE
 
     network = kind([("a", "b")])
-    with pytest.warns(UserWarning, match="NOT PRIVATE: DiscreteMLE promises nothing") as caught:
+    with pytest.warns(UserWarning, match="NOT PRIVATE: DiscreteMLE gives no privacy guarantee") as caught:
         network.fit(pd.DataFrame({"a": ["x", "y"] * 5, "b": ["u", "v", "v", "v", "u"] * 2}), estimator=DiscreteMLE())
     assert len([each for each in caught if "NOT PRIVATE" in str(each.message)]) == 1
     return network
