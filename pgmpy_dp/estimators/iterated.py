@@ -74,16 +74,12 @@ class Iterated(PrivateEstimator):
 
 @dataclass(frozen=True)
 class Learner:
-    """The steps of an estimator: an iterator over the learned state after each, which `finish` turns into attributes.
+    """The steps of an estimator: an iterator over what is learned after each, which `finish` turns into attributes."""
 
-    `width` is the number of entries of a step's sum, or the shape of its moments, and `variables` are the columns of
-    the records that the steps read, in order.
-    """
-
-    width: int | tuple[int, int, int]
+    width: int | tuple[int, int, int]  # the number of entries of a step's sum, or the shape of its moments
     steps: Callable[[NoisySums], Iterator[Any]]
     finish: Callable[[Any], None]
-    variables: tuple[str, ...] | None = None
+    variables: tuple[str, ...] | None = None  # the columns of the records that the steps read, in order
 
 
 def learning_rate(delay: float, forgetting: float) -> Callable[[int], float]:
@@ -115,19 +111,17 @@ def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Le
 class ConjugateExponential(Protocol):
     """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
 
-    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ in nothing else. It
-    has public natural parameters to start from, the norm to which the statistics of a record are clipped, and whether
-    these are at least 0, which lowers the sensitivity to replacing a record.
+    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ in nothing else.
     """
 
     @property
-    def start(self) -> Vector: ...
+    def start(self) -> Vector: ...  # public natural parameters
 
     @property
-    def bound(self) -> float: ...
+    def bound(self) -> float: ...  # the norm to which the statistics of a record are clipped
 
     @property
-    def non_negative(self) -> bool: ...
+    def non_negative(self) -> bool: ...  # statistics at least 0, which lowers the sensitivity to replacing a record
 
     def statistic(self, natural: Vector) -> Callable[[Any], Any]:
         """Return the function of records to their expected statistics, to the last bit each of its own record alone."""

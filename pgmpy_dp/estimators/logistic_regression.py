@@ -275,7 +275,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
 
     The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
     :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
-    `pgmpy_dp.estimators.polya_gamma` for the posterior. Probabilities are averages over the posterior (MacKay 1992).
+    `pgmpy_dp.estimators.logistic_regression` for the posterior. Probabilities are averages over the posterior (MacKay
+    1992).
 
     Examples
     --------

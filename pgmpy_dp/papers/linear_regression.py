@@ -61,7 +61,7 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
 
     Notes
     -----
-    An instance of :class:`~pgmpy_dp.estimators.conjugate.ConjugateExponential` (Foulds, Park, Chaudhuri and Welling
+    An instance of :class:`~pgmpy_dp.estimators.iterated.ConjugateExponential` (Foulds, Park, Chaudhuri and Welling
     2020) without latent variables, so that its expected statistics are the records' own. With scaled features x and
     target y, and z = (x, 1, y), the sum S of z z' over the records holds everything: the prior on coefficients and
     residual precision is normal-Gamma, and its natural parameters plus S are those of the posterior. Without noise,

@@ -153,8 +153,6 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
                 yield tail
 
         def finish(potentials: Vector) -> None:
-            self.parameters_ = self._factors(engine, potentials, schema)
-            self.state_names_ = schema.state_names
-            self._is_fitted = True
+            self._set_parameters(self._factors(engine, potentials, schema), schema)
 
         return Learner(layout.size, steps, finish, variables)

@@ -77,7 +77,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     A step releases the sums over records of (v_j - 1/2) (h, 1), of (h, 1), and, for every j, of the expected
     Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
     :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
-    :mod:`pgmpy_dp.estimators.polya_gamma` for the posterior of the weights given the sums.
+    :mod:`pgmpy_dp.estimators.logistic_regression` for the posterior of the weights given the sums.
 
     Hidden variables are exchangeable: the public start determines their order.
 

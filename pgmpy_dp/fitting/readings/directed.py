@@ -33,17 +33,16 @@ _ROUNDS, _TOLERANCE = 2, 1e-9
 
 @dataclass(frozen=True)
 class DirectedFit:
-    """Fitted CPDs, and the penalised expected log-likelihood in nats, up to a constant.
+    """Fitted CPDs, and how well they explain the observations.
 
-    `squared_residual` is the mean squared residual of the observations of families, in units of the variance of noise
-    and sampling: below 1 if the network is right, NaN for loopy propagation, whose own errors are larger. `finished` is
-    False if the last round ran out of iterations while it still improved.
+    The squared residual is in units of the variance of noise and sampling: below 1 if the network is right, NaN for
+    loopy propagation, whose own errors are larger.
     """
 
     tables: Mapping[Clique, Vector]
-    objective: float
-    squared_residual: float
-    finished: bool
+    objective: float  # the penalised expected log-likelihood in nats, up to a constant
+    squared_residual: float  # the mean over the observations of families
+    finished: bool  # False if the last round ran out of iterations while it still improved
 
 
 class Problem:

@@ -51,15 +51,11 @@ _ROUND_ITERATIONS = 15
 
 @dataclass(frozen=True)
 class UndirectedFit:
-    """Fitted log-potentials in the engine's layout (zero for measured tables without any), and the objective in nats.
+    """A fitted network; those of loopy propagation are finished after few rounds by design."""
 
-    For loopy propagation the objective is the gap of the last E-step; loopy fits are finished after few rounds by
-    design.
-    """
-
-    potentials: Vector
+    potentials: Vector  # logarithms in the engine's layout, zero for measured tables without any
     prior_scale: float
-    objective: float
+    objective: float  # in nats; for loopy propagation the gap of the last E-step
     finished: bool
 
 
@@ -297,12 +293,11 @@ Groups = dict[Clique, tuple[Clique, ...]]
 class Tying:
     """Groups of cliques of a network that share parameters, by the names under which their tables are measured.
 
-    Every clique with log-potentials is in exactly one group; a group of one usually has its own name. If groups are
-    `pooled`, each is measured by name, as one table of all its cliques; otherwise the cliques are measured.
+    Every clique with log-potentials is in exactly one group; a group of one usually has its own name.
     """
 
     groups: Groups
-    pooled: bool
+    pooled: bool  # whether each group is measured by name, as one table of all its cliques; else the cliques are
     nodes: tuple[str, ...]
 
     @classmethod
