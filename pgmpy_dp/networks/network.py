@@ -507,8 +507,8 @@ class PrivateNetwork(Model):
         guarantee = getattr(estimator, "guarantee_", NO_GUARANTEE)
         if guarantee is NO_GUARANTEE:
             warnings.warn(
-                f"NOT PRIVATE: {type(estimator).__name__} gives no privacy guarantee, and the network may tell "
-                "all of them. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
+                f"NOT PRIVATE: {type(estimator).__name__} gives no privacy guarantee, and the network may reveal "
+                "the records it was fitted to. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
                 stacklevel=callers_level(),
             )
         release = getattr(estimator, "release_", None)
