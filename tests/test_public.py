@@ -75,6 +75,8 @@ def members(kind: type) -> dict[str, str]:
             function = getattr(value, "__func__", value)
             if inspect.isfunction(function):
                 found[name] = signature(function)
+            elif isinstance(value, property) and value.fget.__annotations__.get("return") == "NoReturn":
+                found.pop(name, None)  # it refuses, with advice
             elif isinstance(value, property) or hasattr(value, "func"):
                 found[name] = ""
     kept = sorted(name for name in found if not name.startswith("_") and name not in BETWEEN_ROOMS.split())

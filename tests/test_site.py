@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PAGES = ["index", "start", "estimators", "from_pgmpy", "benchmarks", "papers", "guides/officer", "guides/publish"]
-PAGES += ["api/estimators", "api/generated/pgmpy_dp.PrivateBayesianNetwork", "project/CHANGELOG"]
+PAGES += ["api/estimators", "api/generated/pgmpy_dp.PrivateBayesianNetwork", "project/CHANGELOG", "from_0_3"]
 PAGES += ["tutorials/1_a_private_network_in_five_minutes"]
 WIDER = """
 const inner = document.documentElement.clientWidth;
