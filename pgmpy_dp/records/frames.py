@@ -87,8 +87,7 @@ def column_names(frame: Any) -> list[Any]:
     if nw.dependencies.is_pandas_dataframe(frame):
         if frame.columns.nlevels > 1:
             raise SchemaError(
-                f"The columns have names of {frame.columns.nlevels} levels: flatten them, such as by "
-                "records.columns = ['_'.join(name) for name in records.columns]."
+                f"The columns have names of {frame.columns.nlevels} levels: flatten them, so that each has one name."
             )
         return list(frame.columns)
     if nw.dependencies.is_pyarrow_table(frame):

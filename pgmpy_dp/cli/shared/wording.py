@@ -40,6 +40,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"use CsvFile\(path, delimiter=\.\.\., strip=True\)", "add --delimiter or --strip"),
     (r", as dp\.agree finds it|, such as by pyarrow\.parquet\.\w+\(.*?\)|: \S*to_bayesian_network\(\).*formats", ""),
     (r"read others into a frame", "convert it"),
+    (r", such as Schema\.from_model\(network\) of a network that has them", ""),
     (r"plan_measurements\(\.\.\., check=(\S+?)\)", r"pgmpy-dp release --check \1"),
     (r"tables of plan_pairs\(schema\)", "tables that pgmpy-dp plan --pairs writes"),
     (r"use measure\(\)", "use pgmpy-dp release"),
