@@ -59,27 +59,31 @@ class Plan:
 
     @property
     def schema(self) -> Schema:
-        """The schema of the records."""
-        return self.public.schema
+        """The schema of the tables: that of the records, with groups of states where these are foreseen."""
+        return self._foreseen()[0]
 
     @property
     def noise(self) -> dict[Clique, float]:
         """Standard deviation of the noise in a cell of each table, in records; of later stages, as foreseen."""
-        if isinstance(self.mechanism, Residuals):
-            return self.quote.terms.deviations(self.schema)
+        return self._foreseen()[1]
+
+    def _foreseen(self) -> tuple[Schema, dict[Clique, float]]:
+        schema = self.public.schema
         if isinstance(self.mechanism, StagedTables):
-            return self.mechanism.deviations(self.quote, self.public, self.records)
-        return deviations(self.quote) if isinstance(self.mechanism, CountedTables) else {}
+            return self.mechanism.foreseen(self.quote, self.public, self.records)
+        if isinstance(self.mechanism, Residuals):
+            return schema, self.quote.terms.deviations(schema)
+        return schema, deviations(self.quote) if isinstance(self.mechanism, CountedTables) else {}
 
     @property
     def outlook(self) -> Outlook:
         """Predicted accuracy for the guessed number of records."""
         if self.records is None:
             raise ValueError("The number of records may be private: give plan a guess of it, such as records=8000.")
-        noise = self.noise
+        schema, noise = self._foreseen()
         if not noise:
             raise ValueError("This plan has no noisy tables, and so no outlook.")
-        return Outlook.of(self.schema, noise, self.records, self.guarantee)
+        return Outlook.of(schema, noise, self.records, self.guarantee)
 
 
 class Estimator:

@@ -80,15 +80,19 @@ def _box(box: Box, number: int) -> str:
 def _strongest(model: Any, schema: Schema) -> nx.Graph:
     """Join the pairs of largest mutual information: a spanning tree, and the strongest of the others."""
     whole: nx.Graph = nx.Graph()
-    whole.add_nodes_from(schema.variables)
-    for pair in combinations(schema.variables, 2):
-        if schema.cells(pair) <= _MAX_CELLS:
-            strength = mutual_information(model.marginal(pair))
+    coarser = {
+        finer: groups for finer, (groups, _) in schema.structure.refined.items() if groups in schema.structure.hidden
+    }
+    whole.add_nodes_from(variable for variable in schema.variables if variable not in schema.structure.hidden)
+    for pair in combinations(whole.nodes, 2):
+        asked = [coarser.get(variable, variable) for variable in pair]  # which tell of others all that states do
+        if schema.cells(asked) <= _MAX_CELLS:
+            strength = mutual_information(model.marginal(asked))
             if strength > _MIN:
                 whole.add_edge(*pair, weight=strength)
     graph = nx.maximum_spanning_tree(whole)
     others = sorted((edge for edge in whole.edges(data="weight") if not graph.has_edge(*edge[:2])), key=lambda e: -e[2])
-    room = int(_MAX_EDGES * len(schema.variables)) - graph.number_of_edges()
+    room = int(_MAX_EDGES * len(whole)) - graph.number_of_edges()
     graph.add_edges_from((one, other) for one, other, _ in others[: max(room, 0)])
     return graph
 
@@ -197,6 +201,7 @@ def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any
                 "allowed": packed.add(schema.possible(rule.variables), np.uint8),
             }
             for rule in schema.rules
+            if shown.issuperset(rule.variables)
         ],
         "total": None,
     }
@@ -259,6 +264,13 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
         body = _paragraph(f"Everything on this page follows from that release. Formally: {guarantee}.")
         body = (promised(guarantee) if guarantee.private else "") + body
         promise = _details("What is promised about privacy", body)
+    if groups := getattr(model, "groups_", None):
+        states = model._fitted.schema.cardinalities()
+        each = "; ".join(f"{name} has {states[name]:,} states in {number:,} groups" for name, number in groups.items())
+        body = _paragraph(
+            f"{each}. A state depends on other variables as its group does, and evidence on it counts so."
+        )
+        notices.append(_details("Variables of many states depend on others by groups of states.", body))
     misfit = _misfit(model) if bounded else None
     if misfit:
         body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")

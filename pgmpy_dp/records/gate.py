@@ -44,6 +44,9 @@ class Records(Protocol):
         Axes are in clique order, states in schema order.
         """
 
+    def under(self, schema: Schema) -> Records:
+        """Return the same records under a schema that has groups of their states as further, coarser variables."""
+
     def value_counts(self, variable: str) -> ValueCounts:
         """Count the rows of each value of a variable that has no public states.
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
-from pgmpy_dp.records.columns import Codes
+from pgmpy_dp.records.columns import Codes, read_columns, with_derived
 from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_numbers, require_summable
@@ -63,13 +63,15 @@ class HouseholdRecords:
     persons: Mapping[str, Codes]
     owners: Places  # the household of each person, ascending
     size: int
+    measured: Schema  # of both tables and of another person, and of groups of their states
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count households in each cell of each clique, in parts of their weight, each clique in the smallest view."""
-        require_numbers((), self.schema.measured, cliques)
+        require_numbers((), self.measured, cliques)
         views: list[list[Clique]] = [[], [], []]
         for clique in cliques:
-            paired, alone = (any(v in names for v in clique) for names in (self.schema.another, self.persons))
+            own = read_columns(self.measured, clique)
+            paired, alone = (any(v in names for v in own) for names in (self.schema.another, self.persons))
             views[2 if paired else int(alone)].append(clique)
         tables: dict[Clique, Counts] = {}
         for view, asked in zip((self._once, self._by_person, self._by_pair), views, strict=True):
@@ -77,12 +79,17 @@ class HouseholdRecords:
                 tables |= view(asked)
         return {clique: tables[clique] for clique in cliques}
 
+    def under(self, schema: Schema) -> HouseholdRecords:
+        """Return the same households under a schema with groups of their states."""
+        return replace(self, measured=schema)
+
     def value_counts(self, variable: str) -> ValueCounts:
         """Raise, since a household's persons share its weight and are not counted by rows."""
         raise no_values(variable)
 
     def _once(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        counted = count_all(self.households, self.schema.measured, cliques)
+        used = dict.fromkeys(variable for clique in cliques for variable in clique)
+        counted = count_all(with_derived(self.households, self.measured, used), self.measured, cliques)
         return {clique: table * UNIT_WEIGHT for clique, table in counted.items()}
 
     def _by_person(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
@@ -106,16 +113,17 @@ class HouseholdRecords:
         self, cliques: Sequence[Clique], first: Places, second: Places, weights: Places
     ) -> dict[Clique, Counts]:
         codes: dict[str, Codes] = {}
-        for variable in dict.fromkeys(variable for clique in cliques for variable in clique):
+        used = dict.fromkeys(variable for clique in cliques for variable in clique)
+        for variable in read_columns(self.measured, used):
             if variable in self.households:
                 codes[variable] = self.households[variable][self.owners[first]]
             elif variable in self.persons:
                 codes[variable] = self.persons[variable][first]
             else:
-                nobody = self.schema.measured.cardinality(variable) - 1
+                nobody = self.measured.cardinality(variable) - 1
                 own = self.persons[self.schema.another[variable]].astype(np.min_scalar_type(nobody))
                 codes[variable] = np.where(first == second, own.dtype.type(nobody), own[second])
-        return count_all(codes, self.schema.measured, cliques, weights)
+        return count_all(with_derived(codes, self.measured, used), self.measured, cliques, weights)
 
 
 def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit: Unit) -> HouseholdRecords:
@@ -129,7 +137,7 @@ def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit
     sizes = np.bincount(owners[rows])
     homes[schema.size] = (sizes - 1).astype(np.min_scalar_type(schema.max_persons))
     kept = {variable: column[rows] for variable, column in people.items()}
-    return HouseholdRecords(schema, homes, kept, owners[rows], sizes.size)
+    return HouseholdRecords(schema, homes, kept, owners[rows], sizes.size, schema.measured)
 
 
 def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str, Codes], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
-from pgmpy_dp.records.columns import Codes, settled
+from pgmpy_dp.records.columns import Codes, settled, with_derived
 from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts, ValueNumbers
@@ -168,7 +168,7 @@ def require_countable(schema: Schema, clique: Clique) -> None:
     if cells > MAX_CELLS:
         raise SchemaError(
             f"The table of clique {clique} has {cells} cells, more than the {MAX_CELLS} that are counted: "
-            "measure smaller cliques or declare fewer states."
+            "measure smaller cliques, declare fewer states, or measure the coarser variable of a Hierarchy."
         )
 
 
@@ -220,6 +220,11 @@ class EncodedRecords:
         require_numbers(self.codes, self.schema, cliques)
         return count_all(self.codes, self.schema, cliques, self.weights)
 
+    def under(self, schema: Schema) -> EncodedRecords:
+        """Return the same records under a schema with groups of their states, found record by record."""
+        known = [variable for variable, (finer, _) in schema.structure.derived.items() if finer in self.codes]
+        return replace(self, codes={**self.codes, **with_derived(self.codes, schema, known)}, schema=schema)
+
     def value_counts(self, variable: str) -> ValueCounts:
         """Count the rows of each value of a variable without public states; SchemaError if values were not read."""
         if variable not in self.values:
@@ -261,6 +266,22 @@ class CountedRecords:
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """See :class:`EncodedRecords`; the cliques must be contained in counted ones."""
         return {clique: self._margin(clique) for clique in cliques}
+
+    def under(self, schema: Schema) -> CountedRecords:
+        """Add to tables of states those of their groups."""
+        counted = {variable for clique in self.tables for variable in clique}
+        tables = dict(self.tables)
+        for clique, table in self.tables.items():
+            names, summed = list(clique), table
+            for coarser, (finer, groups) in schema.structure.derived.items():
+                if finer in names and coarser not in counted:
+                    axis = names.index(finer)
+                    names[axis] = coarser
+                    sums = np.zeros((schema.cardinality(coarser), *np.delete(summed.shape, axis)), dtype=np.int64)
+                    np.add.at(sums, groups, np.moveaxis(summed, axis, 0))
+                    summed = np.moveaxis(sums, 0, axis)
+            tables[tuple(names)] = summed
+        return replace(self, tables=tables)
 
     def value_counts(self, variable: str) -> ValueCounts:
         """Raise, since tables have no values."""

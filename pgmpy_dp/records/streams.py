@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -245,6 +245,10 @@ class StreamedRecords:
         result, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
         self._require_same(result)
         return tables
+
+    def under(self, schema: Schema) -> StreamedRecords:
+        """Return the same records under a schema with groups of their states, which each scan finds anew."""
+        return replace(self, schema=schema)
 
     def value_counts(self, variable: str) -> ValueCounts:
         """Count the rows of each undeclared value of a variable, with the errors of `counts`."""

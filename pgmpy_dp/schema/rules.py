@@ -270,7 +270,8 @@ class Hierarchy(Dependency):
     states : mapping of state to state
         The state of the coarser variable for every state of the finer one, as for :class:`Dependency`.
     column : bool
-        Whether files of records, and so synthetic ones, have a column for the coarser variable.
+        Whether files of records, and so synthetic ones, have a column for the coarser variable. Mixtures draw and
+        predict it only then; they answer questions about it either way.
     found : Guarantee, optional
         What finding the groups in records cost, as by `merge_rare_states`. By default they are declared.
 
@@ -321,6 +322,7 @@ class Structure:
     dependent: Mapping[str, tuple[str, NDArray[np.intp]]]
     zeros: tuple[tuple[tuple[str, ...], NDArray[np.bool_]], ...]
     refined: Mapping[str, tuple[str, NDArray[np.intp]]]
+    hidden: frozenset[str]
 
     @property
     def derived(self) -> dict[str, tuple[str, NDArray[np.intp]]]:
@@ -361,7 +363,8 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
             zeros.append(((fine_root,), rule.codes(states)[fine] == coarse))
         else:
             zeros.append((rule.variables, rule.allowed(states)))
-    return Structure(MappingProxyType(dependent), tuple(zeros), MappingProxyType(refined))
+    hidden = frozenset(rule.coarser for rule in rules if isinstance(rule, Hierarchy) and not rule.column)
+    return Structure(MappingProxyType(dependent), tuple(zeros), MappingProxyType(refined), hidden)
 
 
 def possible_states(

@@ -316,14 +316,18 @@ class Schema:
         """The variables whose states have an order: bins, and at least three ascending numbers or dates.
 
         Dates are months, days, weeks or quarters, such as ``"2024-01"``, ``"2024-01-31"``, ``"2024-W05"`` and
-        ``"2024-Q1"``, all written alike.
+        ``"2024-Q1"``, all written alike. Coarser variables of hierarchies that group such states in order have one too.
 
         Examples
         --------
         >>> Schema({"month": ["2024-01", "2024-02", "2024-03"], "visit": [1, 2, 3], "smoke": ["yes", "no"]}).ordered
         ['month', 'visit']
         """
-        return [variable.name for variable in self.fields if variable.ordered]
+        own = {variable.name: variable for variable in self.fields if variable.ordered}
+        for coarser, (finer, codes) in self.structure.derived.items():
+            if finer in own and (np.diff(codes[: len(own[finer].values)]) >= 0).all():
+                own.setdefault(coarser, own[finer])
+        return [variable for variable in self.states if variable in own]
 
     def cardinality(self, variable: str) -> int:
         """Return the number of states of a variable.

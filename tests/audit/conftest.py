@@ -164,9 +164,9 @@ def twice(data, epsilon, wanted=more_in_the_first_table):
     """Two tables measured twice; the first answer decides which has more of the second stage's loss."""
 
     def second(units, first):
-        return dict(zip(TWO, (4.0, 1.0) if first is None or wanted(first) else (1.0, 4.0), strict=True))
+        return Measure(TWO, (4.0, 1.0) if first is None or wanted(first) else (1.0, 4.0))
 
-    return data.release(StagedTables([(0.4, lambda *_: dict.fromkeys(TWO, 1.0)), (0.6, second)], epsilon, DELTA))
+    return data.release(StagedTables([(0.4, lambda *_: Measure(TWO, (1.0, 1.0))), (0.6, second)], epsilon, DELTA))
 
 
 # Without X the second table is a little farther from its reference than the first; with it, it is nearer.

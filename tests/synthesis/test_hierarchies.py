@@ -14,6 +14,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.children import Child
+from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import children_within, coarse_table, fine_counts
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.records import open_records
@@ -142,6 +143,18 @@ def test_shares_are_those_of_counts_without_negative_ones():
     np.testing.assert_allclose(shares[:3], [(57 + 1 / 3) / 100, (42 + 1 / 3) / 100, 1 / 300])
     assert shares[3:].sum() == pytest.approx(1)
     assert (shares > 0).all()
+
+
+def test_denoised_shares_are_nearer_and_clear_counts_stay():
+    groups, truth = np.repeat([0, 1], [3, 60]), np.append([600.0, 300.0, 0.0], np.repeat([30.0, 2.0], 30))
+    counts = truth + np.append([0.0, 0.0, -3.0], 4.0 * np.random.default_rng(0).standard_normal(60))
+    noisy, denoised = (
+        within({"f": ("r", groups)}, {"f": (counts, 4.0)}, {"r": np.array([900.0, 960.0])})["f"].shares.sum(axis=0)
+        for within in (children_within, denoised_within)
+    )
+    np.testing.assert_allclose(denoised[:3], [2 / 3, 1 / 3, 0.0], atol=0.005)
+    assert abs(denoised - truth / 960)[3:].sum() < 0.8 * abs(noisy - truth / 960)[3:].sum()
+    assert (denoised > 0).all()
 
 
 def test_tables_of_finer_variables_are_read_either_way():

@@ -102,7 +102,8 @@ def synthesize(
     files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
     weight, in a column of that name, and the weights add up to the estimated total. Single variables
     are measured first, and where noise would drown the pairs of so many records as they tell, the rest is spent on them
-    too. With --records, triples are measured where noise would be small.
+    too. With --records, triples are measured where noise would be small. Pairs with a variable of more than 100 states
+    are measured over groups of these if noise would drown them; the output says how many.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8
@@ -121,7 +122,7 @@ def synthesize(
         planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
         plan = planned.plan(spending.public(schema))
         priced = not isinstance(plan.mechanism, Residuals)
-        return spending.planned(*foreseen(plan.quote, schema, records, spending.error, plan.noise, priced))
+        return spending.planned(*foreseen(plan.quote, plan.schema, records, spending.error, plan.noise, priced))
     dataset = spending.dataset(data, schema)
     stage("Measuring pairs, and fitting a mixture")
     estimator = PairwiseMixture(epsilon, delta, stages=number, target=target, records=records, measure=measure).fit(
@@ -138,11 +139,14 @@ def synthesize(
         cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     remarks = [*delta_cautions(spending.delta), *cautions]
-    result = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "cautions": remarks}
+    groups = network.groups_
+    result = {**promised(network.guarantee_), "files": list(map(str, files)), "rows": len(drawn), "groups": groups}
+    result["cautions"] = remarks
     lines = [
         network.guarantee_.sentence(),
         f"{len(drawn)} synthetic records of {len(schema.variables)} variables written to {out}.",
         *(f"Written to {path}." for path in files[1:]),
+        *(f"Pairs with {name!r} are of {number} groups of its states." for name, number in groups.items()),
         *cautions,
     ]
     return spending.paid(result, lines)

@@ -104,6 +104,10 @@ class PrivateRecords:
     unit: Unit | None
     weights: Weights | None = None
 
+    def under(self, schema: Schema | None) -> PrivateRecords:
+        """Return the same records with the groups of their states that a schema declares; without one, unchanged."""
+        return self if schema is None else replace(self, source=self.source.under(schema))
+
     def counts(self, cliques: Iterable[Clique]) -> Mapping[Clique, Counts]:
         """Count the records in every cell of the cliques."""
         return self.source.counts(tuple(cliques))

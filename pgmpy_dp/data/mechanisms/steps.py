@@ -13,6 +13,10 @@ the guarantee of the whole, which the releases of one sequence share. Each step 
 Stages are such steps, which all measure: their losses are fixed with the price, and only how tables divide the loss of
 a stage follows from earlier answers. The first stage may tell the number of records, and a later one spend its loss on
 pairs or on single variables, whichever that number suggests.
+
+Tables of a step may be of states in groups that earlier answers suggest, as the coarser variables of a schema. Given
+these answers a group is a fixed function of a record's own state. So a record is in one cell of a table of groups as in
+one of a table of states: a unit adds as much to its sum, and the table has the same sensitivity and the same price.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.noise import NoiseSource, table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
 from pgmpy_dp.release import Guarantee, NoisyMarginals
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 Result = TypeVar("Result")
 
@@ -48,10 +52,19 @@ class Step:
 
 @dataclass(frozen=True)
 class Measure:
-    """Ask for noisy tables, whose weights divide the loss of a step; the answer is a release, or None for no tables."""
+    """Ask for noisy tables, whose weights divide the loss of a step; the answer is a release, or None for no tables.
+
+    A schema, if one is given, is that of the records with groups of states as further, coarser variables.
+    """
 
     cliques: Sequence[Clique]
     weights: Sequence[float]
+    schema: Schema | None = None
+
+    @classmethod
+    def of(cls, shares: Mapping[Clique, float], schema: Schema | None = None) -> Measure:
+        """Ask for tables by their shares of the loss."""
+        return cls(tuple(shares), list(shares.values()), schema)
 
 
 @dataclass(frozen=True)
@@ -152,15 +165,15 @@ class TablesInSteps(Generic[Result]):
         elif not asked.cliques:
             return None
         else:
+            public, records = _under(public, asked), records.under(asked.schema)
             mechanism = self.measuring(asked, loss, public)
         quote: Quote[Any] = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
         return mechanism.draw(quote, public, mechanism.read(quote, records), noise)  # type: ignore[arg-type]
 
 
-# What a stage measures, with the tables' shares of its loss: by the number of units as far as it is known (a standard
-# deviation below the estimate of the first stage, of records, over the most that a unit has), and by the release of all
-# stages before.
-Asked = Callable[[float | None, NoisyMarginals | None], Mapping[Clique, float]]
+# What a stage measures: by the number of units as far as it is known (a standard deviation below the estimate of the
+# first stage, of records, over the most that a unit has), and by the release of all stages before.
+Asked = Callable[[float | None, NoisyMarginals | None], Measure]
 
 
 @dataclass(frozen=True)
@@ -180,8 +193,7 @@ class StagedTables:
         units: float | None = None
         joined: NoisyMarginals | None = None
         for _, asked in self.stages:
-            shares = asked(units, joined)
-            release: NoisyMarginals = yield Measure(tuple(shares), list(shares.values()))
+            release: NoisyMarginals = yield asked(units, joined)
             units = _least_total(release) / rows if joined is None else units
             joined = release if joined is None else joined + release
         assert joined is not None
@@ -190,8 +202,8 @@ class StagedTables:
     def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all stages; refuse tables that could not be measured."""
         for _, asked in self.stages:
-            shares = asked(None, None)
-            shared(public, list(shares), shares.values())
+            measure = asked(None, None)
+            shared(_under(public, measure), measure.cliques, measure.weights)
         return self._steps(public).quote(public)
 
     def read(self, quote: Quote[_Terms], records: PrivateRecords) -> PrivateRecords:
@@ -205,15 +217,26 @@ class StagedTables:
         """Draw stage by stage, and pool by precision."""
         return self._steps(public).draw(quote, public, exact, noise)[0]
 
-    def deviations(self, quote: Quote[_Terms], public: PublicRecords, units: float | None) -> dict[Clique, float]:
-        """Foresee the standard deviation of the noise in a cell of each table, for a guess of the number of units."""
+    def foreseen(
+        self, quote: Quote[_Terms], public: PublicRecords, units: float | None
+    ) -> tuple[Schema, dict[Clique, float]]:
+        """Foresee the standard deviation of the noise in each table, and their schema, for a guess of units."""
         precisions: dict[Clique, float] = {}
+        schema = public.schema
         for (_, asked), loss in zip(self.stages, quote.terms.losses, strict=True):
-            shares = asked(units, None)
-            mechanism = self._steps(public).measuring(Measure(tuple(shares), list(shares.values())), loss, public)
-            for clique, deviation in deviations(mechanism.quote(public)).items():
+            measure = asked(units, None)
+            under = _under(public, measure)
+            for clique, deviation in deviations(
+                self._steps(public).measuring(measure, loss, under).quote(under)
+            ).items():
                 precisions[clique] = precisions.get(clique, 0.0) + deviation**-2
-        return {clique: precision**-0.5 for clique, precision in precisions.items()}
+            schema = under.schema
+        return schema, {clique: precision**-0.5 for clique, precision in precisions.items()}
+
+
+def _under(public: PublicRecords, asked: Measure) -> PublicRecords:
+    """Return what is public of the records, with the schema of what is measured."""
+    return public if asked.schema is None else replace(public, schema=asked.schema)
 
 
 def _least_total(release: NoisyMarginals) -> float:

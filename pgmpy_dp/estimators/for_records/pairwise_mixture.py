@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data.mechanisms.contrasts import Residuals
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
+from pgmpy_dp.data.mechanisms.steps import Asked, Measure, StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
+from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
     SINGLES,
@@ -111,6 +112,14 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     variables and those whose states are ascending numbers or dates are ordered. With twelve members or more, if the
     release supports it, states of other variables that are similar in the first third of the members share parameters
     too. If there are several cores, members are fitted in parallel, with the same result.
+
+    A variable of more than 100 states, about which there is no rule, is measured alone with all of them. If noise would
+    drown its pairs, or they are too large to fit, pairs are measured over groups of its states, as if a `Hierarchy`
+    declared them: frequent states alone, and others together with those beside them. The single tables that were paid
+    for decide on the groups, which are variables of the schema under names such as "place in groups", and
+    `network_.groups_` says how many there are. Within its group a state is assumed independent of all else, and has its
+    own noisy share: evidence on it counts as evidence on its group. Declare a `Hierarchy` where states have public
+    groups; to measure pairs over all states, measure `plan_pairs(schema)` and fit the release.
 
     Rules of the schema always hold. A variable that is a function of another is derived from it, and its tables are
     tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
@@ -225,61 +234,89 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, structure: None, public: Any) -> Any:
         """Plan residuals of all pairs; or tables in stages, single variables and then what their total suggests."""
-        schema, declared, target = public.schema, self.records, self.target
-        triples: dict[Clique, float] = {}
-        if declared is not None and self.delta and target is None and self.stages == 1 and public.single_records:
-            triples = clear_triples(schema, declared, table_deviation(self._price(), self.delta, public.neighbours))
+        declared, target = self.records, self.target
         if self._takes_residuals(public):
-            singles = RESIDUAL_SINGLES[self._drowned(public, declared, None)]
-            return Residuals(plan_residuals(schema, singles, public.neighbours, triples), self.delta, self._price())
+            singles = RESIDUAL_SINGLES[self._drowned(public.schema, declared, None, public.neighbours)]
+            triples = self._triples(public.schema, public)
+            scales = plan_residuals(public.schema, singles, public.neighbours, triples)
+            return Residuals(scales, self.delta, self._price())
         if (self._noise == "gaussian") != bool(self.delta):
-            CountedTables([schema.variables[:1]], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
+            first = public.schema.variables[:1]
+            CountedTables([first], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
         first, second = _SHARES[self._noise]
         second = _SCOUTED if self.stages == 2 else second
-        own = [variable for variable in schema.variables if variable not in schema.structure.refined]
+        own = [variable for variable in public.schema.variables if variable not in public.schema.structure.refined]
         before: dict[Clique, float] = {(variable,): first / len(own) for variable in own}
 
         @cache
-        def planned(drowned: bool) -> Mapping[Clique, float]:
+        def planned(schema: Schema, drowned: bool) -> Mapping[Clique, float]:
             """Return all shares, less those of the first stage."""
             if target is None:
-                cliques, weights = plan_triples(schema, SINGLES[drowned], triples)
+                cliques, weights = plan_triples(schema, SINGLES[drowned], self._triples(schema, public))
             else:
-                cliques, weights = plan_prediction(schema, target, SINGLES[drowned])
+                cliques, weights = plan_prediction(schema, _in_pairs(schema, target), SINGLES[drowned])
             whole = sum(weights)
             shares = {clique: weight / whole for clique, weight in zip(cliques, weights, strict=True)}
             left = {clique: share - before.get(clique, 0.0) for clique, share in shares.items()}
             return MappingProxyType({clique: share for clique, share in left.items() if share > 0.0})
 
-        def probed(units: float | None, release: NoisyMarginals | None) -> Mapping[Clique, float]:
-            return planned(bool(self._drowned(public, units if declared is None else declared, release)))
+        def grouped(units: float | None, release: NoisyMarginals | None) -> Schema:
+            """Return the schema with groups of states, which the first stage decides."""
+            schema = public.schema if release is None else release.schema
+            return with_groups(schema, numbers_of_groups(schema, self._noise_of(public.neighbours), units), release)
 
-        def rest(units: float | None, release: NoisyMarginals | None) -> Mapping[Clique, float]:
-            result = self._drowned(public, units if declared is None else declared, release)
-            if result is None and release is not None:
-                result = not pairs_depend(release)
-            shares = planned(bool(result))
-            if self.stages == 2 and not result and release is not None:
+        def probed(units: float | None, release: NoisyMarginals | None) -> Measure:
+            units = units if declared is None else declared
+            schema = grouped(units, release)
+            return Measure.of(planned(schema, bool(self._drowned(schema, units, release, public.neighbours))), schema)
+
+        def rest(units: float | None, release: NoisyMarginals | None) -> Measure:
+            units = units if declared is None else declared
+            schema = grouped(units, release)
+            hidden = self._drowned(schema, units, release, public.neighbours)
+            if hidden is None and release is not None:
+                hidden = not pairs_depend(release)
+            shares = planned(schema, bool(hidden))
+            if self.stages == 2 and not hidden and release is not None:
                 scouts = self._fitted(release, schema.select(schema.variables), min(_SCOUTS, self.members))
+                aim = None if target is None else _in_pairs(schema, target)
                 for with_target in (True, False):
-                    wanted = {pair: d for pair, d in disagreement(scouts).items() if (target in pair) == with_target}
+                    wanted = {pair: d for pair, d in disagreement(scouts).items() if (aim in pair) == with_target}
                     shares = favouring(shares, wanted)
-            return shares
+            return Measure.of(shares, schema)
 
-        stages: list[tuple[float, Asked]] = [(first, lambda *_: before), (second, probed), (1 - first - second, rest)]
+        stages: list[tuple[float, Asked]] = [
+            (first, lambda *_: Measure.of(before)),
+            (second, probed),
+            (1 - first - second, rest),
+        ]
         return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
 
-    def _drowned(self, public: PublicRecords, units: float | None, release: NoisyMarginals | None) -> bool | None:
+    def _triples(self, schema: Schema, public: PublicRecords) -> dict[Clique, float]:
+        """Return the triples that are measured too, and their shares."""
+        plain = self.target is None and self.stages == 1 and public.single_records
+        if self.records is None or not self.delta or not plain:
+            return {}
+        return clear_triples(schema, self.records, table_deviation(self._price(), self.delta, public.neighbours))
+
+    def _noise_of(self, neighbours: str) -> Callable[[float], float]:
+        """Return the standard deviation of the noise in a table as a function of its share of the privacy loss."""
+        if self.delta:
+            whole, power = table_deviation(self._price(), self.delta, neighbours), -0.5
+        else:
+            whole, power = math.sqrt(2.0) * float(table_sensitivity(neighbours, "l1")) / self._price(), -1.0
+        return lambda share: whole * share**power
+
+    def _drowned(
+        self, schema: Schema, units: float | None, release: NoisyMarginals | None, neighbours: str
+    ) -> bool | None:
         """Say whether noise drowns pairs of this number of units, as single variables show; None if pairs must tell."""
         if units is None:
             return False
-        if self.delta:
-            whole, power = table_deviation(self._price(), self.delta, public.neighbours), -0.5
-        else:
-            whole, power = math.sqrt(2.0) * float(table_sensitivity(public.neighbours, "l1")) / self._price(), -1.0
         same = {} if release is None else chances_of_the_same(release)
-        noise = pair_noise(public.schema, max(units, 1.0), lambda share: whole * share**power, same)
-        return drowned(noise, pure=not self.delta)
+        for coarser, (finer, _) in schema.structure.derived.items():  # groups have about equal shares
+            same.setdefault(coarser, max(same.get(finer, 0.0), 1.0 / schema.cardinality(coarser)))
+        return drowned(pair_noise(schema, max(units, 1.0), self._noise_of(neighbours), same), pure=not self.delta)
 
     def _takes_residuals(self, public: PublicRecords) -> bool:
         """Whether to measure residuals in place of tables, by what is public."""
@@ -309,3 +346,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _fitted(self, release: MixtureRelease, schema: Schema, members: int) -> MixtureFit:
         return fit_of_release(release, schema, components=self.components, members=members, steps=self._steps)
+
+
+def _in_pairs(schema: Schema, variable: str) -> str:
+    """Return the variable that stands for one in pairs: a coarser one if there is one."""
+    return schema.structure.refined.get(variable, (variable,))[0]

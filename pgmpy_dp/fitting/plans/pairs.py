@@ -26,7 +26,7 @@ RESIDUAL_SINGLES, _TOTAL = {False: 0.3, None: 0.45, True: 0.97}, 0.05
 _CLEARLY, _HARDLY, _PURELY = 0.135, 0.35, 0.06
 # Power of the number of variables by which a fit averages noise, and of the number of states whose inverse guesses how
 # probable it is that two records are in the same one.
-_AVERAGED, _SAME = -0.45, -0.75
+AVERAGED, _SAME = -0.45, -0.75
 # Mean cost of residuals, relative to tables, up to which they bring mixtures closer, as they do those of RAND (.46) and
 # of most networks of bnlearn (.25 to .53), hardly of fair (.66), and not of the census (.72).
 _MAX_COST = 0.55
@@ -139,7 +139,7 @@ def pair_noise(
     if not planned:
         return None
     ratios = [noise(weight) / (units * chance[one] * chance[other]) for (one, other), weight in planned]
-    return math.fsum(ratios) / len(ratios) * math.pow(len(chance), _AVERAGED)
+    return math.fsum(ratios) / len(ratios) * math.pow(len(chance), AVERAGED)
 
 
 def favouring(shares: Mapping[Clique, float], wanted: Mapping[Any, float]) -> dict[Clique, float]:

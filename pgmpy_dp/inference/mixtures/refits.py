@@ -27,7 +27,7 @@ from tqdm.auto import tqdm
 from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.boxes import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, refined_by, refitting
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, coarse_table, fine_counts
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector, centred
 
@@ -281,7 +281,8 @@ def _draw_and_refit(
     simulated = replace(noisy, counts=np.concatenate(counts))
     again = refit(simulated, generator)
     misfit = _misfit(again, names, simulated, total)
-    return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total), misfit
+    # Records drawn from denoised shares do not show the bias of denoising: the errors of noisy ones stand for it.
+    return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total, children_within), misfit
 
 
 def _misfit(mixture: Mixture, names: Sequence[Variable], noisy: NoisyTables, total: float) -> float:

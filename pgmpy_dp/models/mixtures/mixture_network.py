@@ -185,8 +185,9 @@ class FittedMixture(Fitted):
 
     def drawn_of(self, names: Sequence[str]) -> MixtureDraws:
         """Return the refits; warn if the release does not tell of these variables together."""
-        refits = self.refits
-        warn_of_unmeasured(self.releases[0], self.schema.select(names))
+        refits, refined = self.refits, self.schema.structure.refined
+        of_pairs = list(dict.fromkeys(refined.get(name, (name,))[0] for name in names))
+        warn_of_unmeasured(self.releases[0], self.schema.select(of_pairs))
         return refits
 
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> Prediction:
@@ -307,8 +308,21 @@ class PrivateMixtureNetwork(Model):
         return self._fit.releases[0]
 
     @property
+    def groups_(self) -> dict[str, int]:
+        """Return the number of groups of each variable whose pairs are those of groups of its states.
+
+        A `Hierarchy` declares them, or the fit has made them; see `PairwiseMixture`.
+        """
+        return {
+            finer: self.schema_.cardinality(coarser) for finer, (coarser, _) in self.schema_.structure.refined.items()
+        }
+
+    @property
     def _fitted(self) -> FittedMixture:
         return self._fit
+
+    def _shown(self) -> list[str]:
+        return [variable for variable in self.schema_.variables if variable not in self.schema_.structure.hidden]
 
     @property
     def draws_(self) -> MixtureDraws:

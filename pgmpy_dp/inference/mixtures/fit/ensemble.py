@@ -19,8 +19,9 @@ from pgmpy_dp.inference.mixtures.balanced_records import pair_shares
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
 from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Targets, among_alike, among_neighbours, start_from
+from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts, shrunk
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, coarse_table, fine_counts, shrunk
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
@@ -191,7 +192,8 @@ def fit_mixture(
         uniform, count = start.ensemble(results, noisy, seeds[-1].spawn(1)[0], uniform=True)
         if _misfit(uniform, noisy) < _misfit(mixture, noisy) + 2 * (freedom + _BLANK):
             mixture, covering = uniform, count
-    mixture = refined_by(mixture, cardinalities, rules, fine_counts(rules.refined, given), noisy.total)
+    fine = fine_counts(rules.refined, given)
+    mixture = refined_by(mixture, cardinalities, rules, fine, noisy.total, denoised_within)
     return MixtureFit(
         mixture, noisy.total, members, chosen.penalty, chosen.width, chosen.steps, covering, rules, chosen.alike
     )
@@ -203,10 +205,11 @@ def refined_by(
     rules: Rules,
     fine: Mapping[Variable, tuple[Vector, float]],
     total: float,
+    within: Callable[..., Mapping[Variable, Child]],
 ) -> Mixture:
-    """Add finer variables to a mixture by their noisy counts."""
+    """Add finer variables to a mixture by their noisy counts, from which `within` estimates them."""
     totals = {coarser: total * mixture.marginal((coarser,)) for coarser, _ in rules.refined.values()}
-    return mixture.extended(cardinalities, children_within(rules.refined, fine, totals)) if totals else mixture
+    return mixture.extended(cardinalities, within(rules.refined, fine, totals)) if totals else mixture
 
 
 def refitting(fit: MixtureFit, ordered: Collection[Variable]) -> Callable[[NoisyTables, np.random.Generator], Mixture]:
