@@ -169,6 +169,19 @@ def twice(data, epsilon, wanted=more_in_the_first_table):
     return data.release(StagedTables([(0.4, lambda *_: Measure(TWO, (1.0, 1.0))), (0.6, second)], epsilon, DELTA))
 
 
+def in_groups(data, epsilon):
+    """A table, and then that of groups, whose order the first answer decides."""
+
+    def second(units, first):
+        groups = ["one", "two"] if first is None or first.tables["v",][0] > 2 else ["two", "one"]
+        rule = dp.Hierarchy("w", "w in groups", dict(zip("xy", groups, strict=True)), column=False)
+        schema = data.schema if first is None else first.schema
+        schema = schema.replace(variables={**schema.declared, "w in groups": ["one", "two"]}, rules=[rule])
+        return Measure([("v", "w in groups")], [1.0], schema)
+
+    return data.release(StagedTables([(0.4, lambda *_: Measure([("v",)], [1.0])), (0.6, second)], epsilon, DELTA))
+
+
 # Without X the second table is a little farther from its reference than the first; with it, it is nearer.
 REFERENCES = {("v",): np.zeros(2), ("w",): np.array([12.0, 0.0])}
 
@@ -228,6 +241,7 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "gaussian weighted": (measured(TWO, weights=[3, 1], **GAUSSIAN), LARGE),
     "gaussian block": (measured(TWO, weights=[3, 1], delta=DELTA, mechanism="gaussian_block"), LARGE),
     "stages": (twice, LARGE),
+    "stages of groups": (in_groups, {**LARGE, "times": 0.5}),
     "persons of two rows": (measured(ONE), {"unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"}),
     "persons of weight one": (measured(ONE), {"unit": {"unit": "person"}, "pairs": "persons"}),
     "survey weights": (measured(ONE), {"unit": {"weights": "person", "largest_weight": 50.0}}),
