@@ -87,8 +87,8 @@ def fitted(frame: pd.DataFrame, schema: dp.Schema) -> dp.PrivateMixtureNetwork:
 
 def distances(frame: pd.DataFrame, synthetic: pd.DataFrame, states: int) -> tuple[float, float]:
     """Compare pairs of columns: of the synthetic records, and of records of independent columns."""
-    generator, errors = np.random.default_rng(1), []
-    alone = frame.apply(lambda column: column.to_numpy()[generator.integers(len(frame), size=len(frame))])
+    generator, drawing, errors = np.random.default_rng(1), np.random.default_rng(2), []
+    alone = frame.apply(lambda column: column.to_numpy()[drawing.integers(len(frame), size=len(frame))])
     for _ in range(500):
         one, other = generator.choice(frame.columns, 2, replace=False)
         truth, *drawn = (
