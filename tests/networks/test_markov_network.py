@@ -159,7 +159,7 @@ def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution():
     divergences = []
     for seed in range(60):
         truth = random_markov_network(edges, 5, seed)
-        budget, noise = dp.PrivacyBudget(1.0), dp.SimulatedNoise(seed)
+        budget, noise = dp.PrivacyBudget(1.0), dp.SimulatedNoise(1000 + seed)  # not that of the records
         data = dp.PrivateDataset(truth.simulate(5000, seed=seed), truth.schema_, budget, noise=noise)
         noisy = data.measure(edges, epsilon=0.4)
         estimators = (dp.CollectiveEM(), dp.papers.NaiveMLE(), *[dp.papers.NaiveMLE(regularization=1e6)] * (seed < 8))
