@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Parts of names of other libraries, of settled pairs, and a deprecated name.
-SETTLED = {"at_least", "at_most", "at_most_two", "most_probable", "untold_means"}
+# Settled pairs, and names that files and programs of 0.3 have.
+SETTLED = {"at_least", "at_most", "at_most_two", "most_probable", "untold_means", "least_epsilon"}
 
 
 def avoided():

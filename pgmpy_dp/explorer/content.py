@@ -17,7 +17,6 @@ from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
 from pgmpy_dp.networks.fitted_network import FittedNetwork
@@ -141,27 +140,27 @@ def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
         return {"cells": cells, "plain": packed.add(flat, np.float64 if exactly else np.float32)}
     effects = np.concatenate(results)
     base = np.where(flat[starts] > 0, logs[starts], -np.inf)
-    held: dict[str, Any] = {"cells": cells, "shape": shape, "starts": starts, "base": packed.add(base, np.float64)}
-    held["effects"] = packed.add(effects, np.float32)
+    packing: dict[str, Any] = {"cells": cells, "shape": shape, "starts": starts, "base": packed.add(base, np.float64)}
+    packing["effects"] = packed.add(effects, np.float32)
     if exactly:
         near = np.repeat(logs[starts], list(map(len, results)), axis=0) + _spread(effects, shape)
         rest = np.where(flat > 0, np.rint((logs - near) / _STEP), 0).astype(np.int32) + _MAX_STEPS
-        held["rest"] = [packed.add(rest & 255, np.uint8), packed.add(rest >> 8, np.uint8)]
-    return held
+        packing["rest"] = [packed.add(rest & 255, np.uint8), packed.add(rest >> 8, np.uint8)]
+    return packing
 
 
 def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
     """Find effects of states on the logarithms' differences from the first component's."""
-    held = table[0] > 0
-    apart = np.where(held, logs - logs[0], 0.0)
+    possible = table[0] > 0
+    apart = np.where(possible, logs - logs[0], 0.0)
     effects = apart
     if len(shape) > 1:
-        states = np.zeros((len(held), sum(shape)))
+        states = np.zeros((len(possible), sum(shape)))
         np.put_along_axis(states, _places(shape).T, 1.0, axis=1)
-        effects = apart @ states @ np.linalg.pinv(states[held].T @ states[held], rcond=1e-10, hermitian=True)
+        effects = apart @ states @ np.linalg.pinv(states[possible].T @ states[possible], rcond=1e-10, hermitian=True)
     effects = effects.astype(np.float32).astype(np.float64)
-    near = np.abs(np.where(held, _spread(effects, shape), 0.0) - apart) < _MAX_STEPS * _STEP
-    fits = ((table > 0) == held).all(axis=1) & near.all(axis=1)
+    near = np.abs(np.where(possible, _spread(effects, shape), 0.0) - apart) < _MAX_STEPS * _STEP
+    fits = ((table > 0) == possible).all(axis=1) & near.all(axis=1)
     return np.asarray(effects[: len(fits) if fits.all() else fits.argmin()])
 
 
@@ -253,11 +252,11 @@ def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schem
     return table
 
 
-def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
-    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, held.schema
+def _deviations(deviations: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
+    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, deviations.schema
 
     def effect(scope: Clique) -> dict[str, Any]:
-        result = held.effect(scope)
+        result = deviations.effect(scope)
 
         def table(values: Vector) -> Any:
             return packed.add(_turned(values, scope, states, schema), np.float32)
@@ -268,7 +267,7 @@ def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, A
             "ratio": table(result.ratio),
             "freedom": table(result.freedom),
             "variance": float((result.noise * result.expected**2).flat[0]),
-            "weights": held.weights(scope).tolist(),
+            "weights": deviations.weights(scope).tolist(),
         }
 
     return {
@@ -281,22 +280,22 @@ def _deviations(held: Deviations, schema: Schema, packed: Packed) -> dict[str, A
         "factors": deviations.FACTORS.tolist(),
         "shares": deviations.SHARES.tolist(),
         "higher": deviations.HIGHER,
-        "inside": held.inside.new.tolist(),
-        "outside": None if held.outside is None else held.outside.tolist(),
-        "told": held.informative,
-        "families": [[numbers[variable] for variable in scope] for scope in held.scopes],
-        "effects": [effect(scope) for scope in held.measured()],
+        "inside": deviations.inside.new.tolist(),
+        "outside": None if deviations.outside is None else deviations.outside.tolist(),
+        "told": deviations.informative,
+        "families": [[numbers[variable] for variable in scope] for scope in deviations.scopes],
+        "effects": [effect(scope) for scope in deviations.measured()],
     }
 
 
-def _corrections(held: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
+def _corrections(deviations: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
     """Return by what factors measured tables move the network's answers."""
     return [
         {
             "scope": sorted(map(schema.variables.index, scope)),
-            "factors": packed.add(_turned(held.centre(scope), scope, held.schema, schema), np.float64),
+            "factors": packed.add(_turned(deviations.centre(scope), scope, deviations.schema, schema), np.float64),
         }
-        for scope in held.measured()
+        for scope in deviations.measured()
     ]
 
 

@@ -100,8 +100,8 @@ def _strongest(model: Any, schema: Schema) -> nx.Graph:
 def mutual_information(joint: Vector) -> float:
     """Return the mutual information of a table's two axes, in nats."""
     even = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    held = joint > 0
-    return float((joint[held] * np.log(joint[held] / even[held])).sum())
+    possible = joint > 0
+    return float((joint[possible] * np.log(joint[possible] / even[possible])).sum())
 
 
 SCRIPTS = ("numbers.js", "trees.js", "mixtures.js", "questions.js", "page.js")

@@ -34,8 +34,8 @@ class ComparedNumbers:
     steps: float | None  # the number of steps in a unit; None if numbers may have any decimals
     drawing: Drawing | None  # None if they are given
     drawn: Mask
-    least: Vector  # the ends of the record's bin, both included
-    most: Vector
+    lower: Vector  # the ends of the record's bin, both included
+    upper: Vector
     order: NDArray[np.intp]  # the record's number in the drawing
 
     @classmethod
@@ -52,11 +52,11 @@ class ComparedNumbers:
     def within(cls, bins: Bins, places: NDArray[Any], values: Vector, drawn: Mask, drawing: Drawing) -> ComparedNumbers:
         """Take numbers that were drawn in bins, and others that were given."""
         steps, edges = drawing.shape.step, np.array(bins.edges)
-        low = _least(steps, edges[:-1])
-        high = np.append(_most(steps, edges[1:-1], strict=True), _most(steps, edges[-1:]))
-        least, most = (np.where(drawn, ends[np.where(drawn, places, 0)], values) for ends in (low, high))
+        low = _lower(steps, edges[:-1])
+        high = np.append(_upper(steps, edges[1:-1], strict=True), _upper(steps, edges[-1:]))
+        lower, upper = (np.where(drawn, ends[np.where(drawn, places, 0)], values) for ends in (low, high))
         order = np.cumsum((places >= 0) & (places < len(bins.labels))) - 1
-        return cls(values, steps, drawing, drawn, least, most, order)
+        return cls(values, steps, drawing, drawn, lower, upper, order)
 
 
 def compared(schemas: Iterable[Schema], variables: Iterable[str]) -> list[list[Comparison]]:
@@ -142,30 +142,30 @@ class _Link:
         one, sign, strict = self.comparison, self.comparison.sign, self.comparison.sign in "<>"
         first, second = one.first, one.second
         if sign in ("<=", "<", "="):
-            high[first] = _lesser(high[first], _most(self.of_first, self.moved(high[second]), strict))
+            high[first] = _lesser(high[first], _upper(self.of_first, self.moved(high[second]), strict))
             low[second] = _greater(low[second], self._second(low[first], strict, 1.0))
         if sign in (">=", ">", "="):
-            low[first] = _greater(low[first], _least(self.of_first, self.moved(low[second]), strict))
+            low[first] = _greater(low[first], _lower(self.of_first, self.moved(low[second]), strict))
             high[second] = _lesser(high[second], self._second(high[first], strict, -1.0))
 
     def _second(self, first: Vector, strict: bool, sign: float) -> Vector:
         """Return the least second number, or with sign -1 the greatest, whose sum is at least, or most, the first."""
-        found = sign * _least(self.of_second, sign * self.moved(first, back=True), strict)
+        found = sign * _lower(self.of_second, sign * self.moved(first, back=True), strict)
         for _ in range(3):  # sums of floats are rounded
             reached, wanted = sign * self.moved(found), sign * first
             short = (reached <= wanted) if strict else (reached < wanted)
             found = np.where(
-                short & np.isfinite(first), sign * _least(self.of_second, sign * found, strict=True), found
+                short & np.isfinite(first), sign * _lower(self.of_second, sign * found, strict=True), found
             )
         return found
 
 
 def _met(links: Sequence[_Link], values: Mapping[str, Vector]) -> Mask:
-    held: Mask = np.all([link.met(values[link.comparison.first], values[link.comparison.second]) for link in links], 0)
-    return held
+    met: Mask = np.all([link.met(values[link.comparison.first], values[link.comparison.second]) for link in links], 0)
+    return met
 
 
-def _most(steps: float | None, end: Vector, strict: bool = False) -> Vector:
+def _upper(steps: float | None, end: Vector, strict: bool = False) -> Vector:
     """Return the largest numbers at most, or below, some ends."""
     if steps is None:
         return np.where(np.isfinite(end) & strict, np.nextafter(end, -np.inf), end)
@@ -178,8 +178,8 @@ def _most(steps: float | None, end: Vector, strict: bool = False) -> Vector:
     return np.where(over & np.isfinite(end), np.round(found * steps - 1) / steps, found)
 
 
-def _least(steps: float | None, end: Vector, strict: bool = False) -> Vector:
-    return -_most(steps, -end, strict)
+def _lower(steps: float | None, end: Vector, strict: bool = False) -> Vector:
+    return -_upper(steps, -end, strict)
 
 
 def _lesser(own: Vector, other: Vector) -> Vector:
@@ -214,14 +214,14 @@ class _Narrowed:
 
     def _ends(self) -> tuple[dict[str, Vector], dict[str, Vector]]:
         """Return the ends of the bins, narrowed; none where the bins of several admit no numbers."""
-        low = {name: own.least[self.rows] for name, own in self.numbers.items()}
-        high = {name: own.most[self.rows] for name, own in self.numbers.items()}
+        low = {name: own.lower[self.rows] for name, own in self.numbers.items()}
+        high = {name: own.upper[self.rows] for name, own in self.numbers.items()}
         self._narrow(low, high, len(self.numbers))
         empty = np.any([low[name] > high[name] for name in self.numbers], axis=0)
         for name, own in self.numbers.items():
             drawn = own.drawn[self.rows]
-            low[name] = np.where(empty, np.where(drawn, -np.inf, own.least[self.rows]), low[name])
-            high[name] = np.where(empty, np.where(drawn, np.inf, own.most[self.rows]), high[name])
+            low[name] = np.where(empty, np.where(drawn, -np.inf, own.lower[self.rows]), low[name])
+            high[name] = np.where(empty, np.where(drawn, np.inf, own.upper[self.rows]), high[name])
         self._narrow(low, high, len(self.numbers))
         return low, high
 

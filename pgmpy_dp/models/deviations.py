@@ -45,7 +45,7 @@ from pgmpy_dp.inference.distribution import Positions as Places
 from pgmpy_dp.inference.tables.table import Layout, Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.observed.observed import informative_tables
-from pgmpy_dp.observed.reading import first_containing, joined_pairs, least_noisy
+from pgmpy_dp.observed.reading import first_containing, joined_pairs, lowest_noise
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
@@ -167,7 +167,7 @@ class Effect:
         if sampled:
             variances += self.sampling[..., None]
         kept, ratio = variances / (variances + noise), self.ratio[..., None]
-        odds = np.log(SHARES) + _log_odds(ratio, variances, noise, _least(self.expected)[..., None])
+        odds = np.log(SHARES) + _log_odds(ratio, variances, noise, _smallest_ratio(self.expected)[..., None])
         return np.exp(odds - odds.max(axis=-1, keepdims=True)), 1.0 + kept * ratio, np.sqrt(kept * noise)
 
 
@@ -192,9 +192,9 @@ class Deviations:
         self.scopes = list(map(frozenset, conditioning.layout.scopes))
         self._joined, self._whole = joined_pairs(conditioning.layout.scopes), whole
 
-    def tell(self, asked: Sequence[str], given: Places) -> bool:
+    def informs(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
-        return self.informative or self._held((*asked, *given))
+        return self.informative or self._measured_alone((*asked, *given))
 
     def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
         """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
@@ -202,7 +202,7 @@ class Deviations:
         Several variables that were not measured together stay as they are: effects of their pairs are not independent.
         """
         moved, parts = answer[None], list(self._parts(asked, given))
-        for part in filter(self._held, parts if len(asked) == 1 or len(parts) == 1 else ()):
+        for part in filter(self._measured_alone, parts if len(asked) == 1 or len(parts) == 1 else ()):
             centre = self.centre(part)[_place(part, given)]
             moved = moved * _spread(centre[None], [v for v in part if v in asked], asked)
         return np.asarray(moved[0] / moved.sum())
@@ -211,14 +211,15 @@ class Deviations:
         """Compute the mean of 1 plus the effect in every cell of a measured table."""
         effect = self.effect(scope)
         odds, mean, spread = effect.posterior(SCALES, False, of_records=False)
-        each = (odds * _mean_above(_least(effect.expected)[..., None], mean, spread)).sum(axis=-1) / odds.sum(axis=-1)
+        means = _mean_above(_smallest_ratio(effect.expected)[..., None], mean, spread)
+        each = (odds * means).sum(axis=-1) / odds.sum(axis=-1)
         return np.tensordot(self.weights(scope), each, 1)
 
     def applied(self, draws: Vector, asked: Sequence[str], given: Places, records: float, target: str) -> Vector:
         """Shift and widen draws of an answer by the estimated deviations."""
         generator = random_numbers()
         scope, of_records = self._ordered((*asked, *given)), target == "records"
-        whole = self._held(scope)
+        whole = self._measured_alone(scope)
         logs = np.zeros(draws.shape)
         for part in self._parts(asked, given):
             sampled = of_records and len(scope) == len(part) and not self.joins(part)
@@ -240,7 +241,7 @@ class Deviations:
     def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
         """List the tables whose effects an answer has: that of all its variables if it was measured, else of pairs."""
         scope = self._ordered((*asked, *given))
-        if self._held(scope):
+        if self._measured_alone(scope):
             yield scope
             return
         for position, variable in enumerate(asked):
@@ -255,7 +256,7 @@ class Deviations:
             return frozenset(scope) in self._joined
         return any(own.issuperset(scope) for own in self.scopes)
 
-    def _held(self, scope: Clique) -> bool:
+    def _measured_alone(self, scope: Clique) -> bool:
         return first_containing(self._releases, scope) is not None
 
     def weights(self, scope: Clique) -> Vector:
@@ -270,12 +271,12 @@ class Deviations:
         known = set(self.schema.variables)
         cliques = {self._ordered(set(clique) & known) for release in self._releases for clique in release.cliques}
         results = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
-        return sorted(part for part in results if self._held(part))
+        return sorted(part for part in results if self._measured_alone(part))
 
     def effect(self, scope: Clique) -> Effect:
         """Compare the least noisy table of a scope, in the schema's order, with the network's."""
         if scope not in self._effects:
-            counts, variance = least_noisy(self._releases, scope)
+            counts, variance = lowest_noise(self._releases, scope)
             table = self._joint.get(scope)
             if table is None:
                 table = self._conditioning.distributions(self._networks, list(scope), {})[0].mean(axis=0)
@@ -310,7 +311,7 @@ class Deviations:
         generator: np.random.Generator,
     ) -> Vector | None:
         """Draw the log factors of the cells of a table; one axis for each queried variable."""
-        if not self._held(scope):
+        if not self._measured_alone(scope):
             weights = self.inside.new if self.joins(scope) else self.outside
             if weights is None:
                 return None
@@ -322,7 +323,7 @@ class Deviations:
         odds = odds.cumsum(axis=-1)
         chosen = (generator.random(odds.shape[:-1])[..., None] * odds[..., -1:] > odds).sum(axis=-1, keepdims=True)
         mean, spread = (np.take_along_axis(part, chosen, axis=-1)[..., 0] for part in law)
-        return np.log(_normal_above(_least(here.expected), mean, spread, generator))
+        return np.log(_normal_above(_smallest_ratio(here.expected), mean, spread, generator))
 
     @cached_property
     def _joined_pairs(self) -> Sequence[tuple[str, str]]:
@@ -341,12 +342,12 @@ class Deviations:
             if clique not in release.chosen_among
         ]
         informative = set(informative_tables(cliques, self._conditioning.layout.scopes))
-        held = joined_pairs(clique for clique in cliques if clique not in informative)
+        joined = joined_pairs(clique for clique in cliques if clique not in informative)
         pairs = combinations(self.schema.variables, 2)
-        return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in held][:_MAX]
+        return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in joined][:_MAX]
 
     def _some(self, tables: Sequence[Clique]) -> Sequence[Clique]:
-        known = [table for table in tables if self._held(table)]
+        known = [table for table in tables if self._measured_alone(table)]
         return known[:: -(-len(known) // _LEARNED) or 1]
 
     @cached_property
@@ -408,7 +409,7 @@ def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vec
     left = 1.0 - margins / apart.size
     noise = left * variances / expected**2
     clear = noise < _MAX_VARIANCE
-    ratio, minimum = (_without_margins(apart) / expected)[clear], _least(expected[clear])
+    ratio, minimum = (_without_margins(apart) / expected)[clear], _smallest_ratio(expected[clear])
     odds = _log_odds(ratio, SCALES[:, None] ** 2 * freedom[clear], noise[clear], minimum)
     return np.asarray(left * odds.sum(axis=1))
 
@@ -459,7 +460,7 @@ def _chosen(weights: Vector, count: int, generator: np.random.Generator) -> Vect
     return SCALES[generator.choice(SCALES.size, count, p=weights)]
 
 
-def _least(expected: Vector) -> Vector:
+def _smallest_ratio(expected: Vector) -> Vector:
     """Return the least ratio that an effect may leave in a cell: a fraction of a record."""
     minimum: Vector = np.minimum(_MIN_KEPT / expected, 0.5)
     return minimum

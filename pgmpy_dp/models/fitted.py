@@ -23,7 +23,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.numbers import Shape, require_scale, shape_of
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.models.simulated import Numbers, require_numbers
-from pgmpy_dp.observed.reading import detail_of, law_of, least_noisy
+from pgmpy_dp.observed.reading import detail_of, law_of, lowest_noise
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Bins, Schema
@@ -155,7 +155,7 @@ class Fitted(ABC):
             total = self.total
             detail, laws = detail_of(self.releases, variable), {law_of(release) for release in self.releases}
             law = LaplaceNoise if LaplaceNoise in laws else GaussianNoise
-            deviation = math.sqrt(least_noisy(self.releases, (variable,))[1])
+            deviation = math.sqrt(lowest_noise(self.releases, (variable,))[1])
         shares = tuple(chances.get(label, 0.0) for label in bins.labels)
         return shape_of(bins, shares, deviation, total, detail, law)  # type: ignore[arg-type]  # a class can be hashed
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pgmpy_dp.explorer import ExplorerPage
     from pgmpy_dp.fitting.checks.misfit import FitCheck
 
-_UNTOLD = (
+_UNINFORMATIVE = (
     "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
     "its structure is right, and otherwise the release cannot tell: "
     "plan_measurements(..., check=0.15) measures such pairs."
@@ -636,7 +636,7 @@ def _noted(fitted: Fitted, frame: pd.DataFrame, informative: bool) -> pd.DataFra
             "their variables, unlike its parameters"
         )
     if not informative:
-        frame.attrs["note"] = _UNTOLD
+        frame.attrs["note"] = _UNINFORMATIVE
     return frame
 
 

@@ -240,7 +240,7 @@ class Drawing:
             first, end = density.starts[number], density.starts[number + 1]
             bounds, places = density.bounds[first : end + 1], np.arange(rows.size)
             sums = np.insert(self.tables[number], 0, 0.0, axis=1)[levels[rows]]
-            least, most = (
+            lower, upper = (
                 np.clip(own[rows] if step is None else own[rows] * step + more, bounds[0], bounds[-1])
                 for own, more in ((low, 0.0), (high, 1.0))
             )
@@ -250,12 +250,12 @@ class Drawing:
                 part = (numbers - bounds[cell]) / np.diff(bounds)[cell]
                 return sums[places, cell] + part * (sums[places, cell + 1] - sums[places, cell])
 
-            share, ends = along[rows], (below(least), below(most))
+            share, ends = along[rows], (below(lower), below(upper))
             level = ends[0] + share * (ends[1] - ends[0])
             cell = np.clip((sums[:, 1:] <= level[:, None]).sum(axis=1), 0, bounds.size - 2)
             part = (level - sums[places, cell]) / np.maximum(np.diff(sums)[places, cell], _MIN)
             bare = ends[1] - ends[0] <= _MIN  # then evenly
-            even = least + share * (most - least)
+            even = lower + share * (upper - lower)
             cell = np.where(bare, np.clip(np.searchsorted(bounds, even, side="right") - 1, 0, bounds.size - 2), cell)
             along[rows] = np.where(bare, (even - bounds[cell]) / np.diff(bounds)[cell], part)
             cells[rows] = first + cell

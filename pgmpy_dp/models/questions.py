@@ -98,11 +98,11 @@ class Rows:
         for variable, own in zip(self.variables, codes.T, strict=True):
             states = self.schema.states[variable]
             results = [states[position] for position in own]
-            held = self.data.get(variable)
-            if held is not None and held.notna().all():
-                columns[variable] = held.array
-            elif held is not None:
-                known = zip(held.tolist(), held.notna(), results, strict=True)
+            present = self.data.get(variable)
+            if present is not None and present.notna().all():
+                columns[variable] = present.array
+            elif present is not None:
+                known = zip(present.tolist(), present.notna(), results, strict=True)
                 columns[variable] = [value if there else state for value, there, state in known]
             else:
                 columns[variable] = results

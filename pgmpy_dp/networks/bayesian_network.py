@@ -132,28 +132,28 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
 
     def remove_node(self, node: Any) -> None:
         """Remove a node; its children's CPDs become means over its states, which also derive from the release."""
-        held = getattr(self, "guarantee_", None)
+        guarantee = getattr(self, "guarantee_", None)
         super().remove_node(node)
-        if held is not None:
-            self.guarantee_ = held
+        if guarantee is not None:
+            self.guarantee_ = guarantee
 
     def do(self, nodes: Any, inplace: bool = False) -> PrivateBayesianNetwork:
         """Remove the edges from the parents of nodes, as pgmpy does.
 
         The result keeps the guarantee, but has no bounds, since no release was drawn from such a network.
         """
-        held = getattr(self, "guarantee_", None)
+        guarantee = getattr(self, "guarantee_", None)
         network: PrivateBayesianNetwork = super().do(nodes, inplace=inplace)
-        if held is not None:
-            network.guarantee_ = held
+        if guarantee is not None:
+            network.guarantee_ = guarantee
         return network
 
     def to_markov_model(self) -> Any:
         """Return the Markov network of the CPDs, of pgmpy's own class, which keeps the guarantee."""
         network = super().to_markov_model()
         carry_learned(self, network)
-        if (held := getattr(self, "guarantee_", None)) is not None:
-            network.guarantee_ = held
+        if (guarantee := getattr(self, "guarantee_", None)) is not None:
+            network.guarantee_ = guarantee
         return network
 
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
@@ -215,13 +215,13 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             if twice := set(partial) & {variable for given in fixed.values() for variable in given}:
                 raise SchemaError(f"Variable {min(twice)!r} is in partial_samples and in evidence or do: give it once.")
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else whole_number("seed", seed, 0)
-        held = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
+        guarantee = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
         promising_nothing._forget()
         try:
             drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(promising_nothing, n_samples, seed=seed, **options)
         finally:
-            np.random.set_state(held)  # noqa: NPY002
+            np.random.set_state(guarantee)  # noqa: NPY002
         for column in drawn.columns.intersection([name for v in partial for name in (v, f"{v}_full")]):
             drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]

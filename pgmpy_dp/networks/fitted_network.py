@@ -202,9 +202,9 @@ class FittedNetwork(Fitted):
         """The test of fit if it is cheap."""
         return self._tested(QUICK)
 
-    def _tested(self, most_work: float) -> FitCheck | None:
+    def _tested(self, max_work: float) -> FitCheck | None:
         with suppress(ValueError):
-            return check_network(self.network, self.releases, most_work=most_work) if self.releases else None
+            return check_network(self.network, self.releases, max_work=max_work) if self.releases else None
         return None
 
     def warn_of_misfit(self, bounds: bool = False) -> None:
@@ -301,7 +301,7 @@ class FittedNetwork(Fitted):
         return {v: schema.states[v].index(self.schema.states[v][position]) for v, position in places.items()}
 
     def is_informative(self, question: Question) -> bool:
-        return self.uncertainty.deviations["records"].tell(question.asked, question.given)
+        return self.uncertainty.deviations["records"].informs(question.asked, question.given)
 
     def unknown_effects(self, question: Question) -> float:
         deviations, given = self.uncertainty.deviations["records"], question.given

@@ -371,8 +371,8 @@ class PrivateNetwork(Model):
             refuse_exact(release)
         if not releases:
             raise TypeError("Give at least one release.")
-        held = vars(self).get(FIT_KEY)
-        guarantee = None if held is None else held.guarantee
+        fit = vars(self).get(FIT_KEY)
+        guarantee = None if fit is None else fit.guarantee
         before = DECLARED if guarantee is None or guarantee.mechanism == "none" else guarantee
         guarantee = (joint_guarantee(releases) | before).after(learned_graph(self))
         self._note_states(found_states(releases))

@@ -79,15 +79,15 @@ def make_consistent(
     """
     agreed = {clique: np.array(table, dtype=np.float64) for clique, table in tables.items()}
     for common in intersections(tables):
-        holding = [clique for clique in agreed if common <= set(clique)]
-        order = [variable for variable in holding[0] if variable in common]
-        marginals = [Table(clique, agreed[clique]).margin(order).values for clique in holding]
-        scale = sum(weights[clique] for clique in holding)
+        containing = [clique for clique in agreed if common <= set(clique)]
+        order = [variable for variable in containing[0] if variable in common]
+        marginals = [Table(clique, agreed[clique]).margin(order).values for clique in containing]
+        scale = sum(weights[clique] for clique in containing)
         if total is None or common:
-            average = sum(weights[clique] / scale * table for clique, table in zip(holding, marginals, strict=True))
+            average = sum(weights[clique] / scale * table for clique, table in zip(containing, marginals, strict=True))
         else:
             average = np.array(total)
-        for clique, marginal in zip(holding, marginals, strict=True):
+        for clique, marginal in zip(containing, marginals, strict=True):
             share = (average - marginal) * (marginal.size / agreed[clique].size)
             agreed[clique] += Table(tuple(order), share).expand(clique)
     return agreed

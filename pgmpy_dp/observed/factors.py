@@ -163,7 +163,7 @@ def require_rules_fit(network: Network, schema: Schema) -> None:
     for rule in own.rules:
         apart = [pair for pair in combinations(rule.variables, 2) if not network.has_edge(*pair)]
         if apart:
-            raise _not_held(rule.variables, apart[0])
+            raise _not_measured(rule.variables, apart[0])
     if own.rules:
         _require_possible(own)
 
@@ -201,7 +201,7 @@ def family_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]
         for variables, _ in own:
             outside = [variable for variable in variables if variable not in family_of[node]]
             if outside:
-                raise _not_held(variables, (outside[0], node))
+                raise _not_measured(variables, (outside[0], node))
         together = tuple(v for v in family_of[node] if any(v in variables for variables, _ in own))
         mask = reduce(np.logical_and, [_spread(allowed, variables, together) for variables, allowed in own])
         mask = np.broadcast_to(mask, schema.shape(together))
@@ -232,7 +232,7 @@ def scope_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
     for rule in schema.rules:
         scope = next((scope for scope in scopes if set(rule.variables) <= set(scope)), None)
         if scope is None:
-            raise _not_held(rule.variables, rule.variables)
+            raise _not_measured(rule.variables, rule.variables)
         mask = np.broadcast_to(_spread(rule.allowed(schema.states), rule.variables, scope), schema.shape(scope))
         results[scope] = results[scope] & mask if scope in results else mask
     return results
@@ -250,7 +250,7 @@ def _spread(table: Mask, variables: Clique, wanted: Clique) -> Mask:
     return Table(variables, table).expand(wanted).astype(bool)  # sums are numbers
 
 
-def _not_held(variables: Clique, pair: Sequence[str]) -> SchemaError:
+def _not_measured(variables: Clique, pair: Sequence[str]) -> SchemaError:
     return SchemaError(
         f"The network cannot hold the rule about {', '.join(map(repr, variables))}, which must all be neighbours: add "
         f"an edge between {pair[0]!r} and {pair[-1]!r}, or {MIXTURE}."

@@ -150,7 +150,7 @@ def first_containing(releases: Sequence[Release], clique: Clique) -> Release | N
     return next(iter(_containing(releases, clique)), None)
 
 
-def least_noisy(releases: Sequence[Release], clique: Clique) -> tuple[Vector, float]:
+def lowest_noise(releases: Sequence[Release], clique: Clique) -> tuple[Vector, float]:
     """Return the least noisy table of a clique, and its variance, from the releases that contain the clique."""
     return min((release.marginal(clique) for release in _containing(releases, clique)), key=lambda table: table[1])
 

@@ -21,9 +21,9 @@ from pgmpy_dp.privacy.subsampling import (
     amplified_epsilon,
     checked_multiplier,
     checked_plan,
-    least_multiplier,
     renyi_accountant,
     sampled_gaussian,
+    smallest_multiplier,
     tight,
 )
 from pgmpy_dp.release import Guarantee
@@ -94,7 +94,7 @@ def calibrate(
     3.0
     """
     target = rounded_down(exact_positive("epsilon", epsilon))
-    return least_multiplier(_accountant(accounting), target, *checked_plan(delta, steps, sampling_rate, sampling))
+    return smallest_multiplier(_accountant(accounting), target, *checked_plan(delta, steps, sampling_rate, sampling))
 
 
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:

@@ -54,15 +54,15 @@ _MAX_EPSILON = 60.0
 _INTERVAL = 2e-4
 
 
-def discrete_gaussian_epsilon(squared: float, least_scale: float, delta: float) -> float:
+def discrete_gaussian_epsilon(squared: float, min_scale: float, delta: float) -> float:
     """Compute the epsilon of independent discrete Gaussian noise on integers at a given delta, rounded up.
 
     `squared` is at least the sum over the integers of (change / scale)**2, for any two neighbours; the smallest scale
     is at least 16.
     """
     delta = checked_delta(delta, zero_allowed=False)
-    number(minimum=MIN_SCALE)("least_scale", least_scale)
-    return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / least_scale**2), delta)
+    number(minimum=MIN_SCALE)("least_scale", min_scale)
+    return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / min_scale**2), delta)
 
 
 def gaussian_delta(squared: float, epsilon: float) -> float:
@@ -93,7 +93,7 @@ def block_scales(relative: Sequence[float], epsilon: float | Fraction, delta: fl
     }
     lowest = min(numbers.values(), default=0)
     levels = Counter(numbers[one] - lowest for one in relative)
-    minimum = _least_scale(tuple(sorted(levels.items())), target, delta, neighbours)
+    minimum = _min_scale(tuple(sorted(levels.items())), target, delta, neighbours)
     return [minimum * _STEP ** (numbers[one] - lowest) for one in relative]
 
 
@@ -138,7 +138,7 @@ def _checked(delta: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _least_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
+def _min_scale(levels: tuple[tuple[int, int], ...], target: float, delta: float, neighbours: str) -> float:
     """Find the scale of level 0, where `levels` counts the tables of each level."""
     # Start from continuous noise: tables of these scales are then one Gaussian mechanism, slightly cheaper.
     whole = sum(count * _STEP ** (-2 * number) for number, count in levels)

@@ -228,7 +228,7 @@ class PrivacyBudget:
                 f"The {cost.mechanism} mechanism needs a delta, and this budget has none: "
                 "make it PrivacyBudget(epsilon, delta=1e-6), or use the Laplace mechanism."
             )
-        with self._ledger.held() as history:
+        with self._ledger.locked() as history:
             account = self._replay(history)
             _require_agreement(cost, self._stated(history))
             after = account.with_cost(cost)

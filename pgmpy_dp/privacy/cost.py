@@ -22,7 +22,7 @@ from pgmpy_dp.privacy.checks import (
     exact_positive,
     exact_text,
 )
-from pgmpy_dp.privacy.noise import least_threshold, table_sensitivity
+from pgmpy_dp.privacy.noise import smallest_threshold, table_sensitivity
 
 NEIGHBOURS = ("add_remove", "replace_one")
 EXACT = "none"
@@ -265,7 +265,7 @@ class Cost:
         enough = scale > 0 and table_sensitivity(protects.neighbours, "l1", rows) <= scale * float(
             self.epsilon or 0
         ) * (1 + 1e-9)
-        if not enough or not self.delta or threshold < least_threshold(scale, float(self.delta), rows):
+        if not enough or not self.delta or threshold < smallest_threshold(scale, float(self.delta), rows):
             raise ValueError(
                 f"States were found with noise of scale {scale:g} and threshold {threshold:g}, which costs more than "
                 f"{self.loss}."

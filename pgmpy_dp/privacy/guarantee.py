@@ -481,14 +481,14 @@ def learned(*values: Any) -> Guarantee:
 
 def learned_graph(graph: Any) -> Guarantee:
     """Return what finding the edges of a graph in records cost; empty if they were declared, or it is no graph."""
-    held = getattr(graph, "graph", None)
-    return held.get(GRAPH_KEY, Guarantee()) if isinstance(held, Mapping) else Guarantee()
+    stored = getattr(graph, "graph", None)
+    return stored.get(GRAPH_KEY, Guarantee()) if isinstance(stored, Mapping) else Guarantee()
 
 
 def carry_learned(source: Any, target: Any) -> None:
     """Let a graph that was made of another hold what finding its edges and states cost."""
-    held = [(source.graph, target.graph), *((source.nodes[v], target.nodes[v]) for v in source if v in target)]
-    for own, its in held:
+    stored = [(source.graph, target.graph), *((source.nodes[v], target.nodes[v]) for v in source if v in target)]
+    for own, its in stored:
         if GRAPH_KEY in own:
             its[GRAPH_KEY] = learned(its.get(GRAPH_KEY), own[GRAPH_KEY])
 
@@ -516,8 +516,8 @@ def _search(value: Any, found: dict[Guarantee, None]) -> None:
             if type(each) is not str:
                 _search(each, found)
         return
-    held, attributes = getattr(value, "__dict__", {}), getattr(value, "attrs", None)
-    fitted = held.get("guarantee_") or getattr(held.get(FIT_KEY), "guarantee", None)
+    stored, attributes = getattr(value, "__dict__", {}), getattr(value, "attrs", None)
+    fitted = stored.get("guarantee_") or getattr(stored.get(FIT_KEY), "guarantee", None)
     named = attributes.get(GRAPH_KEY) if isinstance(attributes, Mapping) else None
     if isinstance(fitted, Guarantee) and fitted.mechanism == EXACT:  # of a model that has no guarantee
         fitted = None

@@ -88,7 +88,7 @@ class MemoryLedger:
         return self._charges
 
     @contextmanager
-    def held(self) -> Iterator[tuple[Cost, ...]]:
+    def locked(self) -> Iterator[tuple[Cost, ...]]:
         """Keep other threads out while the context is open; yields the charges."""
         with self._lock:
             if os.getpid() != self._process:
@@ -103,7 +103,7 @@ class MemoryLedger:
         """Refuse what cannot be entered; nothing needs to be done before."""
 
     def append(self, charge: Cost) -> None:
-        """Enter a charge while the ledger is held."""
+        """Enter a charge while the ledger is locked."""
         self._charges = (*self._charges, charge)
 
 
@@ -135,10 +135,10 @@ class FileLedger:
                 if not position.exists():
                     _write(position, fresh)
         content = _read(position)
-        for name, asked, held in (("epsilon", wanted, content.epsilon), ("delta", total_delta, content.delta)):
-            if asked is not None and asked != held:
+        for name, asked, stored in (("epsilon", wanted, content.epsilon), ("delta", total_delta, content.delta)):
+            if asked is not None and asked != stored:
                 raise LedgerError(
-                    f"{path}: this ledger has a total {name} of {float(held)!r}, not {float(asked)!r}. A total is "
+                    f"{path}: this ledger has a total {name} of {float(stored)!r}, not {float(asked)!r}. A total is "
                     f"fixed when the ledger is made: leave {name} out, or give the same."
                 )
         return cls(position, content)
@@ -170,7 +170,7 @@ class FileLedger:
             return self._read_again().charges
 
     @contextmanager
-    def held(self) -> Iterator[tuple[Cost, ...]]:
+    def locked(self) -> Iterator[tuple[Cost, ...]]:
         """Keep other threads and processes out while the context is open; yields the charges."""
         with self._lock, _locked(self.path):
             yield self._read_again().charges
@@ -179,7 +179,7 @@ class FileLedger:
         """Refuse what cannot be entered; nothing needs to be done before."""
 
     def append(self, charge: Cost) -> None:
-        """Write a charge to disk while the ledger is held."""
+        """Write a charge to disk while the ledger is locked."""
         content = replace(self._content, charges=(*self._content.charges, charge))
         _write(self.path, content)
         self._content = content

@@ -83,7 +83,7 @@ def laplace_scale(epsilon: Fraction | float, sensitivity: int) -> float:
     return _smallest_scale("laplace", sensitivity / float(target), sensitivity, rounded_down(target))
 
 
-def least_threshold(scale: float, delta: float, rows: int) -> int:
+def smallest_threshold(scale: float, delta: float, rows: int) -> int:
     """Find the least threshold at which the new values of a unit are released with probability at most delta."""
 
     def tail(values: int) -> int:

@@ -117,7 +117,7 @@ def calibrate(
     (2.4, True)
     """
     target = rounded_down(exact_positive("epsilon", epsilon))
-    return least_multiplier(tight, target, *checked_plan(delta, steps, sampling_rate, sampling))
+    return smallest_multiplier(tight, target, *checked_plan(delta, steps, sampling_rate, sampling))
 
 
 def checked_multiplier(noise_multiplier: Any) -> float:
@@ -211,7 +211,7 @@ def renyi_accountant(sampling: str, orders: tuple[int, ...] = RENYI_ORDERS) -> A
 
 
 @lru_cache(maxsize=256)
-def least_multiplier(
+def smallest_multiplier(
     accountant: Accountant, target: float, delta: float, steps: int, rate: float, sampling: str
 ) -> float:
     """Find the least noise multiplier at which a plan costs at most a target, by an accountant, to within 0.01 %."""

@@ -76,21 +76,21 @@ def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
 
 def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
     """Make the reader of a variable's column, which reads numbers in detail."""
-    reader, held = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
-    if held is None:
+    reader, ordered = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
+    if ordered is None:
         return reader
-    cells = tuple(f"cell {number}" for number in range(held.places.size))
-    size, others = len(held.bins.labels), held.places[len(held.bins.labels) :].tolist()
+    cells = tuple(f"cell {number}" for number in range(ordered.places.size))
+    size, others = len(ordered.bins.labels), ordered.places[len(ordered.bins.labels) :].tolist()
     stand_ins = [None if position is None else size + others.index(position) for position in reader.stand_ins]
-    return replace(reader, states=cells, bins=held.bins, stand_ins=(stand_ins[0], stand_ins[1]))
+    return replace(reader, states=cells, bins=ordered.bins, stand_ins=(stand_ins[0], stand_ins[1]))
 
 
 def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
     results, asked = dict(codes), list(variables)
     for variable in codes:
-        if (held := schema.details.get(variable + IN_DETAIL)) is not None:
-            results[variable] = _placed(held.places, schema, variable, codes[variable])
+        if (ordered := schema.details.get(variable + IN_DETAIL)) is not None:
+            results[variable] = _placed(ordered.places, schema, variable, codes[variable])
     fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
     return with_derived(results | fine, schema, asked)
 
@@ -146,10 +146,10 @@ def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]
     """Find the undeclared cells, and their values if the column's type can be that of a state."""
     rows, column = np.flatnonzero(positions(given, reader) == UNDECLARED), decoded(given)
     if _is_pandas_category(native := column.to_native()):
-        held, values = undeclared(pd.Series(native.cat.categories), reader)
+        ordered, values = undeclared(pd.Series(native.cat.categories), reader)
         codes = native.cat.codes.to_numpy()
-        rows = np.flatnonzero(np.isin(codes, held))
-        return rows, [values[position] for position in np.searchsorted(held, codes[rows]).tolist()]
+        rows = np.flatnonzero(np.isin(codes, ordered))
+        return rows, [values[position] for position in np.searchsorted(ordered, codes[rows]).tolist()]
     cells = _cells_of_no_array(column)
     if cells is None:
         if not (is_number(column.dtype) or isinstance(column.dtype, _TEXTS)):
@@ -351,11 +351,11 @@ def _bin_reading(bins: Bins) -> Reading:
 def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
     """Return a function that finds the positions of numbers of a type among the states."""
     numbers = [(_as_dtype(state, dtype), position) for position, state in enumerate(states)]
-    held = sorted((number, position) for number, position in numbers if number is not None)
-    if not held:
+    ordered = sorted((number, position) for number, position in numbers if number is not None)
+    if not ordered:
         return lambda values: np.full(values.shape, UNDECLARED, dtype=np.int32)
-    known = np.array([number for number, _ in held], dtype=dtype)
-    order = np.array([position for _, position in held], dtype=np.int32)
+    known = np.array([number for number, _ in ordered], dtype=dtype)
+    order = np.array([position for _, position in ordered], dtype=np.int32)
     if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
         return _lookup(known, order.astype(smallest_type(states)))
 

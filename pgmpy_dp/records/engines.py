@@ -268,9 +268,9 @@ def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
 
     categories = isinstance(column.dtype, pd.CategoricalDtype) and isinstance(meta.dtype, pd.CategoricalDtype)
     if categories and not has_known_categories(meta):
-        held = column.cat.categories
-        plain = held.dtype == object and all(type(value) is str for value in held)
-        return plain or isinstance(held.dtype, pd.StringDtype)
+        known = column.cat.categories
+        plain = known.dtype == object and all(type(value) is str for value in known)
+        return plain or isinstance(known.dtype, pd.StringDtype)
     return bool(column.dtype == meta.dtype)
 
 

@@ -288,12 +288,12 @@ class CountedRecords:
         raise no_values(variable)
 
     def _margin(self, clique: Clique) -> Counts:
-        holding = [scope for scope in self.tables if set(clique) <= set(scope)]
-        if not holding:
+        containing = [scope for scope in self.tables if set(clique) <= set(scope)]
+        if not containing:
             counted = ", ".join(map(str, self.tables))
             advice = " Bins(..., detail=0) plans no finer histogram." if clique[0].endswith(IN_DETAIL) else ""
             raise SchemaError(f"No ready-made table contains clique {clique}: measure parts of {counted}.{advice}")
-        scope = min(holding, key=lambda scope: self.tables[scope].size)
+        scope = min(containing, key=lambda scope: self.tables[scope].size)
         return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 
 

@@ -89,14 +89,14 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
     problem = f"Variable {variable!r} has values in the records that are not among its declared states."
     if variable in schema.bins:
         bins = schema.bins[variable]
-        held = f"from {bins.written(bins.edges[0], 6)} to {bins.written(bins.edges[-1], 6)}"
-        held = (
-            f"dates {held}, as texts in {'ISO' if bins.format is None else bins.format}"
+        ends = f"from {bins.written(bins.edges[0], 6)} to {bins.written(bins.edges[-1], 6)}"
+        ends = (
+            f"dates {ends}, as texts in {'ISO' if bins.format is None else bins.format}"
             if isinstance(bins, DateBins)
-            else f"numbers {held}, and no texts of a frame's column"
+            else f"numbers {ends}, and no texts of a frame's column"
         )
         return (
-            f"{problem} Its bins hold {held}{_written(schema, variable, declared)}",
+            f"{problem} Its bins hold {ends}{_written(schema, variable, declared)}",
             "widen the edges (inf is one), correct the records",
         )
     return (

@@ -150,8 +150,8 @@ def _keys(column: Any) -> Iterable[Hashable]:
         return map(_own, column)
     column = pd.Series(column)
     if isinstance(column.dtype, pd.CategoricalDtype):
-        held = [*_keys(pd.Series(column.cat.categories)), None]  # the last is for code -1, an empty cell
-        return (held[code] for code in column.cat.codes)
+        unit_keys = [*_keys(pd.Series(column.cat.categories)), None]  # the last is for code -1, an empty cell
+        return (unit_keys[code] for code in column.cat.codes)
     if column.dtype.kind == "M":
         return _instants(column.dt.tz_convert(None) if column.dt.tz else column, column.dt.tz is not None)
     if column.dtype.kind == "m":

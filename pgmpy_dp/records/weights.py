@@ -64,8 +64,8 @@ class Weights:
         return read
 
     def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        held = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, self.largest)
-        return np.rint(held / self.largest * UNIT_WEIGHT).astype(np.int64)
+        clipped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, self.largest)
+        return np.rint(clipped / self.largest * UNIT_WEIGHT).astype(np.int64)
 
 
 def checked_weights(column: Any, largest: Any) -> Weights | None:

@@ -256,11 +256,11 @@ def _largest_replacement(
 def _largest_sum(tables: list[tuple[Subset, Floats]], sizes: Mapping[str, int]) -> float | None:
     """Maximise a sum of tables over configurations, by eliminating variables; None where tables grow too large."""
     around: dict[str, set[str]] = {v: {v} for v in sizes}
-    holding: dict[str, list[tuple[Subset, Floats]]] = {v: [] for v in sizes}
+    containing: dict[str, list[tuple[Subset, Floats]]] = {v: [] for v in sizes}
     for scope, table in tables:
         for v in scope:
             around[v].update(scope)
-            holding[v].append((scope, table))
+            containing[v].append((scope, table))
     cells = {v: math.prod(sizes[w] for w in others) for v, others in around.items()}
     constant = 0.0
     while around:
@@ -270,12 +270,12 @@ def _largest_sum(tables: list[tuple[Subset, Floats]], sizes: Mapping[str, int]) 
         rest = sorted(around.pop(variable) - {variable})
         axes = [variable, *rest]
         total = np.zeros([sizes[v] for v in axes])
-        for scope, table in holding.pop(variable):
+        for scope, table in containing.pop(variable):
             moved = table.transpose([scope.index(v) for v in sorted(scope, key=axes.index)])
             total += moved.reshape([sizes[v] if v in scope else 1 for v in axes])
         largest = (tuple(rest), total.max(axis=0))
         for v in rest:
-            holding[v] = [(scope, table) for scope, table in holding[v] if variable not in scope] + [largest]
+            containing[v] = [(scope, table) for scope, table in containing[v] if variable not in scope] + [largest]
             around[v] = (around[v] | set(rest)) - {variable}
             cells[v] = math.prod(sizes[w] for w in around[v])
         constant += 0.0 if rest else float(largest[1])

@@ -339,13 +339,13 @@ def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:
 def cliques_containing(measured: Iterable[Clique], clique: Clique) -> list[Clique]:
     """Return the measured cliques that contain a clique; ValueError if none does."""
     wanted, measured = set(clique), tuple(measured)
-    holding = [each for each in measured if wanted <= set(each)]
-    if not holding:
+    containing = [each for each in measured if wanted <= set(each)]
+    if not containing:
         raise ValueError(
             f"The release has no table that holds {clique}; it holds {', '.join(map(str, measured))}: "
             "measure one, or fit with CollectiveEM, which infers what was not measured."
         )
-    return holding
+    return containing
 
 
 def several(release: Any) -> tuple[Release, ...]:

@@ -64,8 +64,8 @@ class IndependentTables:
 
     def clique_containing(self, clique: Clique) -> Clique:
         """Return the measured clique from which a clique's table is read: the least noisy that contains it."""
-        holding = cliques_containing(self._by_pair.get(frozenset(clique[:2])) or self.tables, clique)
-        return min(holding, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
+        containing = cliques_containing(self._by_pair.get(frozenset(clique[:2])) or self.tables, clique)
+        return min(containing, key=lambda measured: (self._summed_variance(measured, clique), len(measured)))
 
     @cached_property
     def _by_pair(self) -> Mapping[frozenset[str], list[Clique]]:

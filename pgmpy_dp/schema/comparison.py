@@ -26,7 +26,7 @@ def _at_most(first: Range, second: Range) -> bool:
     return first[0] < second[1] or (second[2] and first[0] == second[1])
 
 
-_MAY_HOLD: Mapping[str, Callable[[Range, Range], bool]] = {
+_POSSIBLE: Mapping[str, Callable[[Range, Range], bool]] = {
     "<=": _at_most,
     ">=": lambda first, second: _at_most(second, first),
     "<": lambda first, second: first[0] < second[1],
@@ -66,10 +66,10 @@ class Comparison:
 
     def combinations(self, schema: Schema) -> list[tuple[State, State]]:
         """List the states of which some numbers meet the comparison."""
-        more, may_hold = self.added, _MAY_HOLD[self.sign]
+        more, possible = self.added, _POSSIBLE[self.sign]
         own, others = (_ranges(schema, name) for name in (self.first, self.second))
-        moved = {state: (least + more, most + more, closed) for state, (least, most, closed) in others.items()}
-        return [(a, b) for a, left in own.items() for b, right in moved.items() if may_hold(left, right)]
+        moved = {state: (lower + more, upper + more, closed) for state, (lower, upper, closed) in others.items()}
+        return [(a, b) for a, left in own.items() for b, right in moved.items() if possible(left, right)]
 
 
 def _ranges(schema: Schema, variable: str) -> dict[State, Range]:
@@ -90,13 +90,13 @@ def _of_bins(bins: Bins) -> list[Range]:
     whole = all(edge.is_integer() for edge in bins.edges if math.isfinite(edge))
     decimals = 0 if bins.decimals is None and whole else bins.decimals
     if decimals is None:
-        ranges = [(least, most, False) for least, most in pairwise(edges)]
+        ranges = [(lower, upper, False) for lower, upper in pairwise(edges)]
         return [*ranges[:-1], (*ranges[-1][:2], True)]
     unit = Decimal(1).scaleb(-decimals)
 
     def rounded(edge: Decimal, rounding: str) -> Decimal:
         return (edge / unit).to_integral_value(rounding) * unit if edge.is_finite() else edge
 
-    least = [rounded(edge, ROUND_CEILING) for edge in edges]
-    most = [*(after - unit for after in least[1:-1]), rounded(edges[-1], ROUND_FLOOR)]
-    return [(low, high, True) for low, high in zip(least, most, strict=False)]
+    lower = [rounded(edge, ROUND_CEILING) for edge in edges]
+    upper = [*(after - unit for after in lower[1:-1]), rounded(edges[-1], ROUND_FLOOR)]
+    return [(low, high, True) for low, high in zip(lower, upper, strict=False)]

@@ -167,8 +167,8 @@ class Allowed:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as in schema files."""
-        told = {"names": list(self.variables), "combinations": [list(c) for c in self.combinations]}
-        return {"allowed": told | ({"comparison": str(self.comparison)} if self.comparison else {})}
+        allowed = {"names": list(self.variables), "combinations": [list(c) for c in self.combinations]}
+        return {"allowed": allowed | ({"comparison": str(self.comparison)} if self.comparison else {})}
 
 
 @dataclass(frozen=True, init=False)

@@ -18,7 +18,7 @@ from writers import every_form
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
-from pgmpy_dp.privacy.noise import least_threshold
+from pgmpy_dp.privacy.noise import smallest_threshold
 from pgmpy_dp.records import open_records, values
 from pgmpy_dp.release import Release
 
@@ -61,7 +61,7 @@ def worst(neighbours, rows, epsilon, scale, threshold):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.02), (1.0, 1e-3), (3.0, 0.1), (1.0, 1e-7)])
 def test_no_neighbours_cost_more_than_delta(neighbours, changed, rows, epsilon, delta):
     scale = changed * rows / epsilon
-    threshold = least_threshold(scale, delta, rows)
+    threshold = smallest_threshold(scale, delta, rows)
     assert worst(neighbours, rows, epsilon, scale, threshold) <= delta
     # A threshold that is less by one does not do, but for what the bound over several values leaves.
     assert max(tail(threshold - 1 - rows, scale), rows * tail(threshold - 2, scale)) > delta
@@ -84,13 +84,13 @@ def test_thresholds_keep_to_deltas_where_rounding_decides(scale, rows):
             for delta in (close, math.nextafter(close, 0), math.nextafter(close, 1)):
                 if not 0 < delta < 1:
                     continue
-                threshold = least_threshold(scale, delta, rows)
+                threshold = smallest_threshold(scale, delta, rows)
                 assert max(chance(threshold - rows), rows * chance(threshold - 1)) <= delta
 
 
 def test_thresholds_keep_to_deltas_of_any_size():
     for scale, delta, rows in itertools.product((1e-3, 0.7, 33.0, 2.0**40), (0.9, 1e-5, 1e-300), (1, 5, 1000)):
-        threshold = least_threshold(scale, delta, rows)
+        threshold = smallest_threshold(scale, delta, rows)
         assert threshold >= rows
         assert max(tail(threshold - rows, scale), rows * tail(threshold - 1, scale)) <= delta * (1 + 1e-12)
 

@@ -46,7 +46,7 @@ from pgmpy_dp.data.mechanisms.tables import delta_within
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Approx
-from pgmpy_dp.privacy.noise import NoiseSource, laplace_scale, least_threshold, table_sensitivity
+from pgmpy_dp.privacy.noise import NoiseSource, laplace_scale, smallest_threshold, table_sensitivity
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
 from pgmpy_dp.schema import State
@@ -82,7 +82,7 @@ class PartitionSelection:
         epsilon, delta = exact_positive("epsilon", self.epsilon), delta_within(public, self.delta)
         # Rows count alike, whatever they weigh.
         scale = laplace_scale(epsilon, table_sensitivity(public.neighbours, "l1", public.rows))
-        threshold = least_threshold(scale, delta, public.rows)
+        threshold = smallest_threshold(scale, delta, public.rows)
         label, loss = f"states of {variable}", Approx(epsilon, Fraction(str(delta)))
         noise = (("scale", scale), ("threshold", threshold))
         return Quote(public.cost(label, "partition_selection", loss, noise=noise, chooses=label), (scale, threshold))

@@ -194,7 +194,7 @@ class StagedTables:
         joined: NoisyMarginals | None = None
         for _, asked in self.stages:
             release: NoisyMarginals = yield asked(units, joined)
-            units = _least_total(release) / rows if joined is None else units
+            units = _smallest_total(release) / rows if joined is None else units
             joined = release if joined is None else joined + release
         assert joined is not None
         return joined
@@ -239,6 +239,6 @@ def _under(public: PublicRecords, asked: Measure) -> PublicRecords:
     return public if asked.schema is None else replace(public, schema=asked.schema)
 
 
-def _least_total(release: NoisyMarginals) -> float:
+def _smallest_total(release: NoisyMarginals) -> float:
     """Return the number of records less its standard deviation: to overestimate it does more harm."""
     return max(release.total - math.sqrt(release.total_variance), 1.0)

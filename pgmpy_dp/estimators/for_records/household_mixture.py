@@ -153,11 +153,11 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     def _source(self, structure: HouseholdSchema, data: Any, public: Any) -> Any:
         if isinstance(data, tuple) and isinstance(data[0], (Release, PrivateHouseholds)):
             raise ValueError("Persons go with a table of households only: leave them out.")
-        held = together(data)
-        if isinstance(held, Release):
-            self._check_release(held, structure.joined.variables)
-            require_read(held, structure)
-            return held
+        counted = together(data)
+        if isinstance(counted, Release):
+            self._check_release(counted, structure.joined.variables)
+            require_read(counted, structure)
+            return counted
         self._price()
         if isinstance(data, PrivateHouseholds):
             require_same("neighbours", self.neighbours, data.neighbours)

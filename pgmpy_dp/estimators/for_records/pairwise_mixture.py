@@ -331,7 +331,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             "units or weights": not public.single_records,
             "dependencies and hierarchies": bool(structure.dependent or structure.refined),
         }
-        needed = [reason for reason, holds in reasons.items() if holds]
+        needed = [reason for reason, applies in reasons.items() if applies]
         if self.measure == "residuals" and needed:
             raise ValueError(f'Residuals are not measured with {needed[0]}: take measure="auto", or leave measure out.')
         return self.measure == "residuals" or (not needed and residuals_pay(public.schema))

@@ -44,9 +44,7 @@ _JUMP, _FEWEST_RECORDS = 0.5, 500
 QUICK = 2**25
 
 
-def check_network(
-    network: Network, releases: Sequence[Release], seed: int = 0, most_work: float = math.inf
-) -> FitCheck:
+def check_network(network: Network, releases: Sequence[Release], seed: int = 0, max_work: float = math.inf) -> FitCheck:
     """Test whether releases contradict a network: post-processing, at no cost to privacy.
 
     If a Bayesian network is too wide for memory, a part is tested: some variables with all their ancestors, whose
@@ -59,7 +57,7 @@ def check_network(
     releases : sequence of NoisyMarginals or NoisyCoefficients
         One or several releases of the same records.
     seed : int
-    most_work : float
+    max_work : float
         Limit on cells times derivatives and draws, such as `QUICK`.
 
     Raises SchemaError if the releases disagree on the states of a variable, or lack one; TreeTooLargeError if the
@@ -69,13 +67,13 @@ def check_network(
     releases = [release.as_measured for release in releases]
     shown = tuple(node for node in network.nodes() if node not in network.latents)
     try:
-        return replace(_checked(network, releases, seed, most_work), variables=shown)
+        return replace(_checked(network, releases, seed, max_work), variables=shown)
     except TreeTooLargeError:
-        part = _part(network, releases) if most_work == math.inf else None
+        part = _part(network, releases) if max_work == math.inf else None
         if part is None:
             raise
     every = _measured(releases, list(network.nodes()))
-    result = _checked(part, releases, seed, most_work)
+    result = _checked(part, releases, seed, max_work)
     left_out = len([clique for clique in every if not set(clique) <= set(part.nodes())])
     return replace(result, left_out=left_out, variables=shown)
 
@@ -120,7 +118,7 @@ def _part(network: Network, releases: Sequence[Release]) -> DiscreteBayesianNetw
     return part
 
 
-def _checked(network: Network, releases: Sequence[Release], seed: int, most_work: float) -> FitCheck:
+def _checked(network: Network, releases: Sequence[Release], seed: int, max_work: float) -> FitCheck:
     nodes = list(network.nodes())
     schema = agreed_schema(releases, nodes)
     layout, logs, _ = log_linear(network, schema.states)
@@ -136,7 +134,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, most_work
     assert isinstance(tree, JunctionTree)
     draws = int(np.clip(_MAX_DRAWN // seen.layout.size, _FEWEST_DRAWS, _MAX_DRAWS))
     cells, work = seen.layout.size, (seen.layout.size + tree.table_cells) * (layout.size + draws)
-    if cells * layout.size > _MAX_DERIVATIVES or work > most_work:
+    if cells * layout.size > _MAX_DERIVATIVES or work > max_work:
         raise TreeTooLargeError(
             f"the test of fit needs derivatives of {cells:,} measured cells by {layout.size:,} parameters in a tree of "
             f"{tree.table_cells:,} cells, more than allowed"

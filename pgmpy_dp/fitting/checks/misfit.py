@@ -32,7 +32,7 @@ from scipy.linalg import cho_factor, cho_solve
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.observed import Observed
-from pgmpy_dp.observed.reading import least_noisy
+from pgmpy_dp.observed.reading import lowest_noise
 from pgmpy_dp.schema import Clique, State
 
 # Probability with which the smallest detectable effect is detected, and its quantile of the normal distribution.
@@ -538,7 +538,7 @@ def _misfits(
 def _effect(seen: Observed, own: dict[Clique, Vector], clique: Clique) -> tuple[float, tuple[State, ...], float, float]:
     """Compare the least noisy table of a clique with the model's; returns the last four attributes of `Misfit`."""
     total, schema = seen.total, seen.schema
-    counts, variance = least_noisy(seen.releases, clique)
+    counts, variance = lowest_noise(seen.releases, clique)
     model = _model_table(own, clique)
     measured = np.asarray(counts) / total
     apart = np.abs(measured - model)

@@ -148,7 +148,7 @@ def plan_accuracy(
     sets = [frozenset(subset) for subset in closure]
     errors = _errors(cliques, sets, sizes)
     shares = np.array([math.prod((sizes[v] - 1) / sizes[v] for v in one) for one in sets])
-    optimum = _least_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
+    optimum = _lowest_cost(shares, sparse.eye_array(len(sets), format="csr"), errors, limits)
     deviations = dict(zip(closure, (optimum**-0.5).tolist(), strict=True))
     varied = {part: varied_variables(schema, named[part]) for part in parts}
     residuals = {named[part]: deviations[varied[part]] for part in parts if varied[part] in deviations}
@@ -198,7 +198,7 @@ def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Ma
 
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
     """Find the precisions of tables, from which `precisions` is to those of sets' residuals; 0 for tables left out."""
-    weights = _least_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
+    weights = _lowest_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
     kept = np.flatnonzero(weights > _MIN_SHARE * weights.max())
     steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))
     rounded: Vector = np.zeros(len(weights))
@@ -212,7 +212,7 @@ def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_ar
     return (errors @ (1.0 / (precisions @ weights))) / limits
 
 
-def _least_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
+def _lowest_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
     """Find the weights of least cost that keep all errors within their limits.
 
     Cost times largest error is invariant to the scale of the weights, so its logarithm is minimised without

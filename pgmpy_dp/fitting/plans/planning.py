@@ -207,7 +207,7 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
     cards = schema.cardinalities()
     numbers = count(len(start))
     queue: list[tuple[float, int, int]] = []
-    degree = Counter(variable for held in sets.values() for variable in held)
+    degree = Counter(variable for clique in sets.values() for variable in clique)
     # Every set is indexed by its rarest variable: searching all tables would be cubic if many share a parent.
     filed: dict[str, set[int]] = {variable: set() for variable in cards}
     bounding: dict[str, list[frozenset[str]]] = {variable: [] for variable in cards}
@@ -215,8 +215,8 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         for variable in bound:
             bounding[variable].append(bound)
 
-    def rarest(held: frozenset[str]) -> str:
-        return min(held, key=lambda variable: (degree[variable], variable))
+    def rarest(clique: frozenset[str]) -> str:
+        return min(clique, key=lambda variable: (degree[variable], variable))
 
     def inside(union: frozenset[str]) -> list[int]:
         return sorted(key for variable in union for key in filed[variable] if sets[key] <= union)
@@ -234,8 +234,8 @@ def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[s
         if better > 1e-9:
             heapq.heappush(queue, (-better, first, second))
 
-    for key, held in sets.items():
-        filed[rarest(held)].add(key)
+    for key, clique in sets.items():
+        filed[rarest(clique)].add(key)
     for second in tables:
         for first in range(second):
             push(first, second)

@@ -323,8 +323,8 @@ def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema
     """Return logarithms of the families' rows from the first release that contains them, bounded away from zero."""
     rows = []
     for scope in scopes:
-        holding = first_containing(releases, scope)
-        table, variance = (np.ones(schema.shape(scope)), 1.0) if holding is None else holding.marginal(scope)
+        containing = first_containing(releases, scope)
+        table, variance = (np.ones(schema.shape(scope)), 1.0) if containing is None else containing.marginal(scope)
         positive = np.maximum(table, 0.0) + 0.5 * math.sqrt(variance / 2)
         rows.append(np.log(positive / positive.sum(axis=0)).ravel())
     return np.concatenate(rows)

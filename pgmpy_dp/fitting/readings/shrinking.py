@@ -48,8 +48,8 @@ def shrunk_tables(
         own = {scope: tuple(v for v in scope if v != union.variable) for scope in axes}
         parts = []
         for number, part in enumerate(union.apart_releases):
-            held = {own[scope]: np.take(tables[scope], number, axis) for scope, axis in axes.items()}
-            parts.append(shrunk_tables([part], list(own.values()), held))
+            contained = {own[scope]: np.take(tables[scope], number, axis) for scope, axis in axes.items()}
+            parts.append(shrunk_tables([part], list(own.values()), contained))
         results = {scope: np.stack([part[own[scope]] for part in parts], axis) for scope, axis in axes.items()}
         return {scope: results.get(scope, tables[scope]) for scope in scopes}
     observed = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
@@ -69,7 +69,7 @@ class _Shrinking:
         self.law: tuple[Vector, Vector] = self.noise.hyperbolic()
         self.scale, self.corner = self.law[0], self.law[1]
         self.variance_of_cells: Vector = self.noise.variance
-        self.seen, self.held = _holding(families, observed.layout)
+        self.seen, self.contained = _containing(families, observed.layout)
         self.design, self.bases = _design(families)
         self.logs = np.zeros(self.design.shape[1])
         self.logs[: self.bases] = self.centre = math.log(_CONCENTRATION)
@@ -109,9 +109,9 @@ class _Shrinking:
             moved = rows.normalise(point)
             there = problem.calibrate(moved)
             likelihood, slope = self._likelihood(there)
-            held = totals[rows.numbers] * np.exp(moved)
-            value = likelihood - base + float(weights @ (moved - logs) + penalty @ (held - counts))
-            slope = slope + weights + penalty * held
+            contained = totals[rows.numbers] * np.exp(moved)
+            value = likelihood - base + float(weights @ (moved - logs) + penalty @ (contained - counts))
+            slope = slope + weights + penalty * contained
             return -value, -(slope - np.exp(moved) * rows.sums(slope))
 
         result = minimise(objective, logs, _FITTING, gain=1e-6, memory=10, scale=unit)
@@ -150,7 +150,7 @@ class _Shrinking:
         Given how the other variables are distributed, the least variance has the sum of a table's cells weighted by
         their shares. The sum of several cells of comparable weight has nearly Gaussian noise.
         """
-        noise, seen, families = self.noise, self.seen, self.held
+        noise, seen, families = self.noise, self.seen, self.contained
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
         share = np.minimum((cells[seen] + _MIN_SHARE) / (counts[families] + _MIN_SHARE), 1.0)
         precision = share**2 / self.variance_of_cells[seen]
@@ -190,17 +190,17 @@ def _pull(residual: Vector, scale: Vector, corner: Vector) -> Vector:
     return np.where(corner >= 0, residual / (hyperbolic * scale), residual / scale**2)
 
 
-def _holding(families: Layout, tables: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _containing(families: Layout, tables: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pair the cells of tables with the cells of families that they hold."""
-    seen, held = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    seen, contained = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for scope, first in zip(families.scopes, families.offsets, strict=False):
         for table, shape, start in zip(tables.scopes, tables.shapes, tables.offsets, strict=False):
             if set(scope) <= set(table):
                 states = np.indices(shape).reshape(len(shape), -1)
                 indices = [states[table.index(variable)] for variable in scope]
-                held.append(first + np.ravel_multi_index(indices, families.shapes[families.scopes.index(scope)]))
+                contained.append(first + np.ravel_multi_index(indices, families.shapes[families.scopes.index(scope)]))
                 seen.append(start + np.arange(states.shape[1]))
-    return np.concatenate(seen), np.concatenate(held)
+    return np.concatenate(seen), np.concatenate(contained)
 
 
 def _design(families: Layout) -> tuple[sparse.csr_array, int]:

@@ -312,8 +312,8 @@ class Tying:
         for number, (name, cliques) in enumerate(listed):
             fresh = tuple(f"tied {number}, axis {axis}" for axis in range(len(cliques[0])))
             groups[fresh if name is None else name] = tuple(cliques)
-        held = {frozenset(clique) for cliques in groups.values() for clique in cliques}
-        groups |= {scope: (scope,) for scope in markov_scopes(network) if frozenset(scope) not in held}
+        contained = {frozenset(clique) for cliques in groups.values() for clique in cliques}
+        groups |= {scope: (scope,) for scope in markov_scopes(network) if frozenset(scope) not in contained}
         return cls(groups, pooled, tuple(network.nodes()))
 
     @property

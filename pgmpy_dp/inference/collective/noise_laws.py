@@ -248,7 +248,7 @@ class ByRows:
         """Keep some rows, given by a mask or by indices, in their order."""
         kept = np.arange(sum(own.size for own in self.rows))[rows]
         inside = [np.isin(kept, own) for own in self.rows]
-        positions = [np.searchsorted(own, kept[held]) for own, held in zip(self.rows, inside, strict=True)]
+        positions = [np.searchsorted(own, kept[within]) for own, within in zip(self.rows, inside, strict=True)]
         parts = tuple(part.take(position) for part, position in zip(self.parts, positions, strict=True))
         return ByRows(parts, tuple(map(np.flatnonzero, inside)))
 

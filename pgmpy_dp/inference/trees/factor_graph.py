@@ -136,8 +136,8 @@ class FactorGraph:
             raise ValueError("loopy belief propagation found that the log-potentials forbid every configuration")
         np.exp(belief, out=belief)
         # Energy and entropy of the cliques, minus the variables' entropies that are counted too often.
-        held = belief > 0
-        log_partition = float(belief[held] @ potentials[held] - xlogy(belief, belief).sum())
+        possible = belief > 0
+        log_partition = float(belief[possible] @ potentials[possible] - xlogy(belief, belief).sum())
         last: dict[Variable, Vector] = {}
         degree: dict[Variable, int] = {}
         for scope, table in zip(self.layout.scopes, self.layout.split(belief), strict=True):

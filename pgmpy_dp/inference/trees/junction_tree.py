@@ -243,14 +243,14 @@ class _Compiler:
         tables = [clique.table for clique in self.cliques]
         tables += [clique.belief for clique in self.cliques if clique.belief is not None]
         tables.sort(key=lambda table: (table.cells, table.start))
-        holding: dict[int, list[Segment]] = {number: [] for number in range(len(self.cards))}
+        containing: dict[int, list[Segment]] = {number: [] for number in range(len(self.cards))}
         for table in tables:
             for number in table.scope:
-                holding[number].append(table)
+                containing[number].append(table)
         at: dict[int, list[int]] = {}
         for factor, scope in enumerate(self.scopes):
-            rarest = min(scope, key=lambda number: (len(holding[number]), number))
-            table = next(table for table in holding[rarest] if set(scope) <= set(table.scope))
+            rarest = min(scope, key=lambda number: (len(containing[number]), number))
+            table = next(table for table in containing[rarest] if set(scope) <= set(table.scope))
             at.setdefault(table.start, []).append(factor)
         return at
 

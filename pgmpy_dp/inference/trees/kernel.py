@@ -127,7 +127,7 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
 
 
 @compiled
-def _log_least(buffer, start, cells):
+def _log_smallest(buffer, start, cells):
     """Return the logarithm of the smallest non-zero cell; 0 if all are zero."""
     minimum = 1.0
     for k in range(cells):
@@ -155,10 +155,10 @@ def calibrate(program, maps, buffer, lost):
         small_cells = program[row, SMALL_CELLS]
         if operation == MULTIPLY:
             if collecting:
-                minimum += _log_least(buffer, small, small_cells)
+                minimum += _log_smallest(buffer, small, small_cells)
             _multiply(buffer, big, cells, small, block, stride, maps, start)
         elif operation == ASSIGN:
-            minimum = _log_least(buffer, small, small_cells)
+            minimum = _log_smallest(buffer, small, small_cells)
             _assign(buffer, big, cells, small, block, stride, maps, start)
         elif operation <= SUM_OUT:
             if operation == SUM_UP:

@@ -56,8 +56,8 @@ _MAX_BY_DEFAULT = 2**24  # cells filled by default rows; all other cells are in 
 
 def escape(text: str) -> str:
     """Escape a name for BIF."""
-    held = escaped(text, lambda character: character.isalnum() or character in "_-.<>=+:&@!?'#$^~/")
-    return held.replace("//", "/%2F")  # two slashes begin a comment
+    safe = escaped(text, lambda character: character.isalnum() or character in "_-.<>=+:&@!?'#$^~/")
+    return safe.replace("//", "/%2F")  # two slashes begin a comment
 
 
 def to_bif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:

@@ -432,7 +432,7 @@ def test_a_part_of_a_network_that_is_too_wide_is_tested(monkeypatch):
     assert f"tables {part.left_out} were too many to test" in repr(part)
     assert set(part.of_pairs[0].variables) in ({"v2", "v3"}, {"v2", "v4"})
     with pytest.raises(fit_checks.TreeTooLargeError, match="needs derivatives"):
-        fit_checks.check_network(network, [release], most_work=1e9)  # as answers test, in passing
+        fit_checks.check_network(network, [release], max_work=1e9)  # as answers test, in passing
     with pytest.raises(fit_checks.TreeTooLargeError, match="needs derivatives"):
         fit_checks.check_network(network.to_markov_model(), [release])
 

@@ -154,8 +154,8 @@ class NoisyTables:
         cls, cardinalities: tuple[int, ...], stacks: Sequence[_Stack], known_total: float | None, residuals: bool
     ) -> NoisyTables:
         """Number tables of several shapes by the lexicographic order of their variables."""
-        count, most = sum(len(stack.counts) for stack in stacks), max(stack.variables.shape[1] for stack in stacks)
-        padded, sizes = np.full((count, most + 1), -1), np.empty(count, np.intp)
+        count, length = sum(len(stack.counts) for stack in stacks), max(stack.variables.shape[1] for stack in stacks)
+        padded, sizes = np.full((count, length + 1), -1), np.empty(count, np.intp)
         parts, start = [], 0
         for stack in stacks:
             parts.append(slice(start, start + len(stack.counts)))
