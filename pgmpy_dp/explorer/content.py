@@ -17,6 +17,7 @@ from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws
 from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
 from pgmpy_dp.networks.fitted_network import FittedNetwork
@@ -252,11 +253,11 @@ def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schem
     return table
 
 
-def _deviations(deviations: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
-    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, deviations.schema
+def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
+    numbers, states = {variable: number for number, variable in enumerate(schema.variables)}, allowed.schema
 
     def effect(scope: Clique) -> dict[str, Any]:
-        result = deviations.effect(scope)
+        result = allowed.effect(scope)
 
         def table(values: Vector) -> Any:
             return packed.add(_turned(values, scope, states, schema), np.float32)
@@ -267,7 +268,7 @@ def _deviations(deviations: Deviations, schema: Schema, packed: Packed) -> dict[
             "ratio": table(result.ratio),
             "freedom": table(result.freedom),
             "variance": float((result.noise * result.expected**2).flat[0]),
-            "weights": deviations.weights(scope).tolist(),
+            "weights": allowed.weights(scope).tolist(),
         }
 
     return {
@@ -280,22 +281,22 @@ def _deviations(deviations: Deviations, schema: Schema, packed: Packed) -> dict[
         "factors": deviations.FACTORS.tolist(),
         "shares": deviations.SHARES.tolist(),
         "higher": deviations.HIGHER,
-        "inside": deviations.inside.new.tolist(),
-        "outside": None if deviations.outside is None else deviations.outside.tolist(),
-        "told": deviations.informative,
-        "families": [[numbers[variable] for variable in scope] for scope in deviations.scopes],
-        "effects": [effect(scope) for scope in deviations.measured()],
+        "inside": allowed.inside.new.tolist(),
+        "outside": None if allowed.outside is None else allowed.outside.tolist(),
+        "told": allowed.informative,
+        "families": [[numbers[variable] for variable in scope] for scope in allowed.scopes],
+        "effects": [effect(scope) for scope in allowed.measured()],
     }
 
 
-def _corrections(deviations: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
+def _corrections(allowed: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
     """Return by what factors measured tables move the network's answers."""
     return [
         {
             "scope": sorted(map(schema.variables.index, scope)),
-            "factors": packed.add(_turned(deviations.centre(scope), scope, deviations.schema, schema), np.float64),
+            "factors": packed.add(_turned(allowed.centre(scope), scope, allowed.schema, schema), np.float64),
         }
-        for scope in deviations.measured()
+        for scope in allowed.measured()
     ]
 
 
