@@ -16,7 +16,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records.columns import objects
-from pgmpy_dp.records.frames import encode
+from pgmpy_dp.records.frames import column_at, column_names, encode, is_frame
 from pgmpy_dp.records.memory import require_summable
 from pgmpy_dp.schema import Schema
 
@@ -139,21 +139,18 @@ def checked_bounds(bounds: Any, features: int, name: str = "bounds", of: str = "
 
 def _numbers(X: Any) -> tuple[Vector, tuple[str, ...] | None]:
     """Convert features to a float64 array, with NaN for missing values, and return their names."""
-    frame = _frame(X)
-    if frame is None or not frame.columns:
-        values = number_matrix(X) if frame is None else None
-        if values is None:
-            raise TypeError(
-                "X must be a two-dimensional array without a mask, or a frame of numbers, one row a record; got "
-                f"{type(X).__name__}."
-            )
-        return floats(values), None
-    names = tuple(frame.columns)
-    kinds = [dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()]
-    if not all(kinds):
-        raise SchemaError(f"Feature {names[kinds.index(False)]!r} is not numeric: encode it as numbers.")
-    # The alias avoids names that Polars would read as patterns.
-    return np.column_stack([_floats(frame.get_column(name).alias("feature"), name) for name in names]), names
+    if is_frame(X) and (names := column_names(X)):
+        if len({*names}) < len(names):
+            raise SchemaError("Two features have the same name: give each one of its own.")
+        columns = [_floats(column_at(X, place), f"Feature {name!r}") for place, name in enumerate(names)]
+        return np.column_stack(columns), tuple(names)
+    values = None if is_frame(X) else number_matrix(X)
+    if values is None:
+        raise TypeError(
+            "X must be a two-dimensional array without a mask, or a frame of numbers, one row a record; got "
+            f"{type(X).__name__}."
+        )
+    return floats(values), None
 
 
 def _require_finite(column: Vector, name: str) -> None:
@@ -163,41 +160,29 @@ def _require_finite(column: Vector, name: str) -> None:
 
 def _targets(y: Any, bounds: Any) -> Vector:
     """Convert one number a record to float64 within the bounds."""
-    series = nw.from_native(y, pass_through=True, series_only=True)
-    if isinstance(series, nw.Series):
-        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
-            raise SchemaError("The target is not numeric: encode it as numbers, or declare classes.")
-        values = _floats(series.alias("y"), "y")
+    if isinstance(nw.from_native(y, pass_through=True, series_only=True), nw.Series):
+        values = _floats(y, "The target")
     else:
-        one_column = [y] if isinstance(y, (list, tuple, np.ndarray)) else None
-        matrix = None if one_column is None or is_masked(y) else number_matrix(one_column)
+        one_column = [y] if isinstance(y, (list, tuple, np.ndarray)) and not is_masked(y) else None
+        matrix = None if one_column is None else number_matrix(one_column)
         if matrix is None:
             raise TypeError(f"y must hold one number a record, without a mask, got {type(y).__name__}.")
         values = floats(matrix[0])
     _require_finite(values, "The target")
-    clipped: Vector = np.clip(values, *bounds)
-    return clipped
+    return np.asarray(np.clip(values, *bounds))
 
 
-def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return X as a frame if it is one in memory."""
-    try:
-        frame = nw.from_native(X, pass_through=True, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        pass
-    else:
-        return frame if isinstance(frame, nw.DataFrame) else None
-    raise SchemaError("Two features have the same name: give each one of its own.")
-
-
-def _floats(column: nw.Series[Any], name: str) -> Vector:
+def _floats(given: Any, name: str) -> Vector:
     """Convert a numeric column to float64, NaN for missing values. Library messages about values are suppressed."""
+    column = nw.from_native(given, series_only=True).alias("number")
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        raise SchemaError(f"{name} is not numeric: encode it as numbers.")
     try:
         missing = column.is_null().to_numpy().astype(bool)
         filled = column.fill_null(False if column.dtype == nw.Boolean else 0) if missing.any() else column
         values = floats(np.asarray(filled.to_numpy()))
     except Exception:
-        problem = f"Feature {name!r} has a type that cannot be converted to floats: convert it first."
+        problem = f"{name} has a type that cannot be converted to floats: convert it first."
     else:
         return np.where(missing, np.nan, values)
     raise SchemaError(problem)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pgmpy_dp.data.dataset import PrivateDataset
-from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
-from pgmpy_dp.records.households import open_households
-from pgmpy_dp.records.units import checked_unit
+from pgmpy_dp.records.households import HouseholdTables
 from pgmpy_dp.schema import HouseholdSchema
 
 
@@ -75,12 +73,8 @@ class PrivateHouseholds(PrivateDataset):
     ) -> None:
         if not isinstance(schema, HouseholdSchema):
             raise TypeError(f"schema must be a HouseholdSchema, got {type(schema).__name__}.")
-        Wall.__init__(self, budget, neighbours, noise)  # the parent's constructor opens other kinds of records
-        unit = checked_unit(schema.key, None, noise)
-        assert unit is not None
-        self._households, self._schema, self._unit, self._numbers = schema, schema.measured, unit, {}
-        self._weights = None
-        self._records = open_households(households, persons, schema, unit)
+        self._households, tables = schema, HouseholdTables(households, persons, schema)
+        super().__init__(tables, schema.measured, budget, neighbours, noise, unit=schema.key)
 
     @property
     def household_schema(self) -> HouseholdSchema:

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from pgmpy_dp.inference.trees.conditioning import TreeDistribution
 from pgmpy_dp.observed.factors import log_linear
 from pgmpy_dp.records.frames import encode, labelled
-from pgmpy_dp.records.gate import codes_in_memory
+from pgmpy_dp.records.gate import read_table
 from pgmpy_dp.schema import Schema
 
 
@@ -140,7 +140,7 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
     others = [variable for variable in schema.variables if variable != target]
 
     def read(records: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        codes = codes_in_memory(records, labelled(records, schema), schema.variables)
+        codes, _ = read_table(records, labelled(records, schema), None)
         return np.stack([codes[variable] for variable in others], axis=1), codes[target]
 
     asked, truth = read(test)

@@ -110,7 +110,7 @@ class PrivacyBudget:
     def __init__(self, epsilon: float | Fraction, delta: float = 0.0) -> None:
         account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._replayed = (0, account)  # number of charges counted and their account; replaced as one
-        self._ledger: MemoryLedger | FileLedger = MemoryLedger()
+        self._ledger = MemoryLedger()
 
     @classmethod
     def open(

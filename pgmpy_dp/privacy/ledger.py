@@ -68,7 +68,6 @@ class MemoryLedger:
     """Ledger of one process, in memory. A forked copy can be read, but refuses charges."""
 
     path: Path | None = None
-    head: str | None = None
     whole: Any = None
     """The budget that this is a part of, if it is one."""
 
@@ -77,6 +76,11 @@ class MemoryLedger:
         self._charges: tuple[Cost, ...] = ()
         self._lock = threading.Lock()
         self._process = os.getpid()
+
+    @property
+    def head(self) -> str | None:
+        """The last hash of the file; None in memory."""
+        return None
 
     @property
     def protects(self) -> str | None:
@@ -107,16 +111,13 @@ class MemoryLedger:
         self._charges = (*self._charges, charge)
 
 
-class FileLedger:
+class FileLedger(MemoryLedger):
     """Ledger in a file, shared by all processes that open it; see the top of this module."""
 
-    protects: str | None = None
-    whole: None = None
-
     def __init__(self, path: Path, content: _Content) -> None:
-        self.path = path
+        super().__init__(content.name)
+        self.path: Path = path
         self._content = content
-        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
@@ -144,11 +145,6 @@ class FileLedger:
         return cls(position, content)
 
     @property
-    def name(self) -> str:
-        """Return the random name of the ledger, the holder of the costs that it pays."""
-        return self._content.name
-
-    @property
     def epsilon(self) -> Fraction:
         """Return the total epsilon."""
         return self._content.epsilon
@@ -174,9 +170,6 @@ class FileLedger:
         """Keep other threads and processes out while the context is open; yields the charges."""
         with self._lock, _locked(self.path):
             yield self._read_again().charges
-
-    def prepare(self, charge: Cost) -> None:
-        """Refuse what cannot be entered; nothing needs to be done before."""
 
     def append(self, charge: Cost) -> None:
         """Write a charge to disk while the ledger is locked."""

@@ -258,19 +258,15 @@ class OpenDPNoise:
     below = staticmethod(random_integer)
 
     def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        """Add discrete Laplace noise to one-dimensional int64 counts; returns a new array."""
         return self._added("laplace", counts, scale)
 
     def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        """Add discrete Gaussian noise to one-dimensional int64 counts; returns a new array."""
         return self._added("gaussian", counts, scale)
 
     def permute_and_flip(self, scores: Counts, scale: float) -> int:
-        """Draw the position of a low score by permute-and-flip."""
         return self._chosen("permute_and_flip", scores, scale)
 
     def exponential_mechanism(self, scores: Counts, scale: float) -> int:
-        """Draw the position of a low score by the exponential mechanism."""
         return self._chosen("exponential", scores, scale)
 
     def _added(self, kind: _Kind, counts: Counts, scale: float) -> Counts:

@@ -53,6 +53,7 @@ class Reader:
     stand_ins: tuple[int | None, int | None] = (None, None)  # positions for missing and for undeclared cells
     missing_values: frozenset[str] = frozenset()
     decimal: str = "."  # of numbers in a file without types
+    numbers: dict[State, int] | None = None  # of undeclared values that could become states, where these are asked for
 
     @classmethod
     def of(cls, schema: Schema, variable: str, decimal: str = ".") -> Reader:
@@ -71,7 +72,8 @@ class Reader:
 
     @cached_property
     def _places_of_days(self) -> dict[int, int]:
-        return {day: position for position, day in enumerate(self.days()) if day is not None}
+        days = ((n, iso_day(state)) for n, state in enumerate(self.states) if isinstance(state, str))
+        return {day: position for position, day in days if day is not None and iso(day) == self.states[position]}
 
     @cached_property
     def texts(self) -> dict[str, int]:
@@ -85,66 +87,67 @@ class Reader:
         """Whether the bins are of dates, which frames hold as dates, times or texts in their format."""
         return self.bins is not None and self.bins.kind == "date"
 
-    @property
-    def reads_numbers(self) -> bool:
-        """Whether numbers are read: as bins, or as dates by their digits."""
-        return not isinstance(self.bins, DateBins) or self.bins.reads_numbers
-
-    def days(self) -> tuple[int | None, ...]:
-        """Return for each state its day since 1970-01-01 if it is a date in ISO: columns of dates are read by these."""
-        days = (iso_day(state) if isinstance(state, str) else None for state in self.states)
-        return tuple(
-            day if day is not None and iso(day) == state else None for day, state in zip(days, self.states, strict=True)
-        )
-
     def position(self, value: Any) -> int:
-        """Return the position of a value's state or bin, or MISSING or UNDECLARED."""
-        result = kind, number = key(value)
-        if result == EMPTY or (kind is str and number in self.missing_values):
-            return MISSING
-        if self.bins is None:
-            if kind is date:
-                return self._places_of_days.get(number, UNDECLARED)
-            return self._places.get(result, UNDECLARED)
-        if isinstance(self.bins, DateBins):
-            day = number if kind is date else self.bins.day(number) if kind in (str, float, Decimal) else None
-            return UNDECLARED if day is None else _bin(day, self.bins.edges)
-        return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
+        """Return the position of a value's state or bin, or MISSING, UNDECLARED or, with `numbers`, one beyond."""
+        typed = key(value)
+        return self._numbered(self._of_key(typed), typed)
 
     def text_position(self, text: str) -> int:
         """Return the position of a text in a file without types: of the text, number or boolean that it writes.
 
         Programs write a column of integers with missing values as floats: "15000.0" is read as the state "15000".
         """
+        return self._numbered(self._of_text(text), (str, text))
+
+    def day_position(self, day: int) -> int:
+        """Return the position of a day since 1970-01-01: of the state that writes it in ISO, or of its bin."""
+        if self.bins is None:
+            return self._places_of_days.get(day, UNDECLARED)
+        return _bin(day, self.bins.edges) if self.of_dates else UNDECLARED
+
+    def _of_key(self, typed: Key) -> int:
+        kind, number = typed
+        if typed == EMPTY or (kind is str and number in self.missing_values):
+            return MISSING
+        if kind is date:
+            return self.day_position(number)
+        if self.bins is None:
+            return self._places.get(typed, UNDECLARED)
+        if isinstance(self.bins, DateBins):
+            day = self.bins.day(number) if kind in (str, float, Decimal) else None
+            return UNDECLARED if day is None else _bin(day, self.bins.edges)
+        return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
+
+    def _of_text(self, text: str) -> int:
         if text in self.texts:
             return self.texts[text]
         if text == "":
             return MISSING
         if self.of_dates:
-            position = self.position(text)
-            number = written_number(text, self.decimal) if position == UNDECLARED and self.reads_numbers else None
-            return position if number is None else self.position(number)
+            position = self._of_key((str, text))
+            number = written_number(text, self.decimal) if position == UNDECLARED else None
+            return position if number is None else self._of_key(key(number))
         if self.bins is None and text.lower() in ("true", "false"):
             return self._places.get((bool, text.lower() == "true"), UNDECLARED)
-        whole = _WHOLE.fullmatch(text.translate(_COMMAS) if self.decimal != "." else text)
+        whole = self.texts and _WHOLE.fullmatch(text.translate(_COMMAS) if self.decimal != "." else text)
         if whole and whole[1] in self.texts:
             return self.texts[whole[1]]
         number = written_number(text, self.decimal)
-        return UNDECLARED if number is None else self.position(number)
+        return UNDECLARED if number is None else self._of_key(key(number))
 
-    def candidate(self, value: Any) -> State | None:
+    def _numbered(self, position: int, typed: Key) -> int:
+        """Number an undeclared value that could become a state, beyond the states, as it appears."""
+        state = self._declarable(typed) if position == UNDECLARED and self.numbers is not None else None
+        if state is None or self.numbers is None:
+            return position
+        return len(self.states) + self.numbers.setdefault(state, len(self.numbers))
+
+    def _declarable(self, typed: Key) -> State | None:
         """Return the state that an undeclared value could become, a text or an integer; None for all others.
 
         Adding such states keeps a schema valid, and it then reads the value as that state from every source.
         """
-        return self._declarable(key(value)) if self.position(value) == UNDECLARED else None
-
-    def text_candidate(self, text: str) -> State | None:
-        """Return the state that an undeclared text in a file without types could become: the text itself."""
-        return self._declarable((str, text)) if self.text_position(text) == UNDECLARED else None
-
-    def _declarable(self, found: Key) -> State | None:
-        kind, value = found
+        kind, value = typed
         if kind is str:
             state = value if 0 < len(value) <= _LONGEST_STATE and is_text(value) else None
         elif kind is float and -_MAX_WHOLE <= value < _MAX_WHOLE and value == int(value):

@@ -1,9 +1,8 @@
 """Encoding of columns in memory, each cell independently.
 
-A column has one type, which its writer chose. Columns of numbers and of texts are read in bulk, with the same result
-that :meth:`~pgmpy_dp.records.cells.Reader.position` gives for each cell, and so are columns of dates and times; others
-are read cell by cell. Columns of lists and other values that cannot be states are not converted: only whether a cell is
-empty counts.
+A column has one type, which its writer chose. Each distinct value of a column of numbers, texts or days is read by
+:class:`~pgmpy_dp.records.cells.Reader`, as cells of other columns are one by one; numbers in bins are found among the
+edges. Columns of lists and other values that cannot be states are not converted: only whether a cell is empty counts.
 
 No library makes Python objects of values of which Python may have none, since one that it refuses would decide that no
 record is read. So times are counted as what they are, integers of 64 bits, and each has a day, which is that of the
@@ -22,25 +21,21 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import pyarrow
 from numpy.typing import NDArray
 
 from pgmpy_dp.records.cells import DAY, MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Schema
 from pgmpy_dp.schema.date_bins import civil_day
 from pgmpy_dp.schema.variable import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]
-Reading = Callable[[NDArray[Any]], NDArray[Any]]
 
-_BLOCK = 2**16
-# Integer states are looked up in a table if the largest and the least differ by less than this.
-_WIDEST = 2**20
-_MAX_DAYS = 2**16  # texts of dates that are remembered
+_BLOCK = 2**20
+_REMEMBERED = 2**16  # texts of cells of a column that has no type
 _CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # in every zone, days that Python has
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
-# Number of edges above which binary search is faster than comparing with every edge.
-_FEW_EDGES = 24
 
 
 @dataclass(frozen=True)
@@ -51,14 +46,11 @@ class Found:
     undeclared: bool = False
 
 
-def column_codes(column: Any, reader: Reader) -> tuple[Codes, Found]:
-    """Find the positions of the states of a column's cells, and whether some cells have none."""
-    return settled(positions(column, reader), reader)
-
-
 def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
     """Insert the states that stand for missing and undeclared cells; report whether some have no such state."""
     results = [False, False]
+    if reader.numbers is not None:
+        places = np.where(places < len(reader.states), places, UNDECLARED)
     if places.size and places.min() < 0:
         for role, mark in enumerate((MISSING, UNDECLARED)):
             marked, stand_in = places == mark, reader.stand_ins[role]
@@ -83,6 +75,12 @@ def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
     size, others = len(ordered.bins.labels), ordered.places[len(ordered.bins.labels) :].tolist()
     stand_ins = [None if position is None else size + others.index(position) for position in reader.stand_ins]
     return replace(reader, states=cells, bins=ordered.bins, stand_ins=(stand_ins[0], stand_ins[1]))
+
+
+def column_readers(schema: Schema, variables: Iterable[str], decimal: str = ".") -> dict[str, Reader]:
+    """Make the readers of columns in memory, which number the values of variables without public states."""
+    readers = {variable: column_reader(schema, variable, decimal) for variable in variables}
+    return {v: replace(r, numbers={}) if v in schema.undiscovered else r for v, r in readers.items()}
 
 
 def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
@@ -118,44 +116,26 @@ def positions(given: Any, reader: Reader) -> Positions:
     column = decoded(given)
     if _is_pandas_category(native := column.to_native()):  # before narwhals looks at the categories for a type
         return _by_category(native, lambda categories: positions(categories, reader), MISSING)
-    dtype = column.dtype
-    if nw.dependencies.is_pyarrow_chunked_array(native) and native.num_chunks == 1 and not native.null_count:
-        import pyarrow
-
-        if pyarrow.types.is_integer(native.type):  # the case of most batches, without a copy
-            return _array_positions(native.chunk(0).to_numpy(), reader)
     if (cells := _cells_of_no_array(column)) is not None:
         return _one_by_one(cells, reader)
-    empty = np.array(column.is_null().to_numpy(), dtype=bool)  # a copy, since it is modified
-    if is_number(dtype):
-        places = _number_positions(column, empty, reader)
-    elif isinstance(dtype, nw.Boolean):
+    if isinstance(column.dtype, _TEXTS):
+        return _text_positions(column, reader)
+    empty = np.asarray(column.is_null().to_numpy(), dtype=bool)
+    if is_number(column.dtype):
+        values = _numbers(column, empty)
+        states = reader.bins is None or reader.of_dates
+        result = _each_distinct(values, reader, reader.position) if states else _binned(values, reader)
+        empty = empty | np.isnan(values) if values.dtype.kind == "f" else empty
+    elif isinstance(column.dtype, nw.Boolean):
         values = column.fill_null(False).to_numpy().astype(bool)
-        places = np.where(values, reader.position(True), reader.position(False)).astype(np.int32)
-    elif isinstance(dtype, _TEXTS):
-        places = _text_positions(column, reader)
+        result = np.where(values, reader.position(True), reader.position(False)).astype(smallest_type(reader))
     elif (times := times_of(column)) is not None:
-        places = _date_positions(*times, empty, reader)
+        result = _each_distinct(local_days(*times), reader, reader.day_position)
+        empty = empty | np.isnat(times[0])
     else:
-        places = np.full(len(column), UNDECLARED, dtype=np.int32)
-    places[empty] = MISSING
-    return places
-
-
-def undeclared(given: Any, reader: Reader) -> tuple[NDArray[np.intp], list[Any]]:
-    """Find the undeclared cells, and their values if the column's type can be that of a state."""
-    rows, column = np.flatnonzero(positions(given, reader) == UNDECLARED), decoded(given)
-    if _is_pandas_category(native := column.to_native()):
-        ordered, values = undeclared(pd.Series(native.cat.categories), reader)
-        codes = native.cat.codes.to_numpy()
-        rows = np.flatnonzero(np.isin(codes, ordered))
-        return rows, [values[position] for position in np.searchsorted(ordered, codes[rows]).tolist()]
-    cells = _cells_of_no_array(column)
-    if cells is None:
-        if not (is_number(column.dtype) or isinstance(column.dtype, _TEXTS)):
-            return rows[:0], []
-        cells = listed_cells(column)
-    return rows, cells if rows.size == len(cells) else [cells[row] for row in rows.tolist()]
+        result = np.full(len(column), UNDECLARED, dtype=smallest_type(reader))
+    result[empty] = MISSING
+    return result
 
 
 def is_number(dtype: Any) -> bool:
@@ -180,12 +160,8 @@ def decoded(given: Any) -> nw.Series[Any]:
     if isinstance(dtype, pd.SparseDtype):
         given = given.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
-        import pyarrow
-
         given = pyarrow.chunked_array(pyarrow.array(given.array))
     if nw.dependencies.is_pyarrow_chunked_array(given):
-        import pyarrow
-
         if pyarrow.types.is_dictionary(given.type):
             given = given.cast(given.type.value_type)
         if pyarrow.types.is_date64(given.type):  # milliseconds, which narwhals does not know
@@ -243,29 +219,21 @@ def listed_cells(column: nw.Series[Any]) -> list[Any]:
     native: Any = column.to_native()
     if not (isinstance(column.dtype, _TEXTS) and nw.dependencies.is_pyarrow_chunked_array(native)):
         return column.to_list()
-    import pyarrow
-
     written = native.cast(pyarrow.large_binary()).to_pylist()
-    return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in written]
+    return [None if cell is None else as_text(cell) for cell in written]
 
 
 def _one_by_one(values: list[Any], reader: Reader) -> Positions:
-    texts, of_any = reader.texts, reader.position
-    positions = (texts.get(value, UNDECLARED) if type(value) is str else of_any(value) for value in values)
-    if reader.of_dates:
-        of_text = functools.lru_cache(_MAX_DAYS)(of_any)
-        positions = (of_text(value) if type(value) is str else of_any(value) for value in values)
-    return np.fromiter(positions, dtype=np.int32, count=len(values))
+    of_text = functools.lru_cache(_REMEMBERED)(reader.position)
+    each = (of_text(value) if type(value) is str else reader.position(value) for value in values)
+    return np.fromiter(each, dtype=smallest_type(reader), count=len(values))
 
 
-def _number_positions(column: nw.Series[Any], empty: NDArray[np.bool_], reader: Reader) -> Positions:
-    """Find the positions of numbers; NaN counts as empty too."""
+def _numbers(column: nw.Series[Any], empty: NDArray[np.bool_]) -> NDArray[Any]:
     values = (column.fill_null(0) if empty.any() else column).to_numpy()
     if values.dtype == object:  # nullable columns of some frames
         values = values.astype(np.float64 if column.dtype.is_float() else np.int64)
-    if values.dtype.kind == "f":
-        empty |= np.isnan(values)
-    return _array_positions(values, reader)
+    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def times_of(column: nw.Series[Any]) -> tuple[NDArray[np.datetime64], Any] | None:
@@ -291,140 +259,47 @@ def local_days(times: NDArray[np.datetime64], zone: Any) -> NDArray[np.int64]:
     return np.asarray(days + (within + offsets) // DAY)
 
 
-def _date_positions(times: NDArray[np.datetime64], zone: Any, empty: NDArray[np.bool_], reader: Reader) -> Positions:
-    """Find the positions of dates, and of times by their day."""
-    empty |= np.isnat(times)
-    days = local_days(times, zone)
-    read = _bin_reading(reader.bins) if reader.of_dates else _state_reading(reader.days(), days.dtype)  # type: ignore[arg-type]
-    return read(days)
+def smallest_type(reader: Reader) -> np.dtype[Any]:
+    """Return the smallest type that holds the positions of a reader's states and the marks of cells without one."""
+    return np.dtype(np.int32) if reader.numbers is not None else np.min_scalar_type(-len(reader.states) - 2)
 
 
-def smallest_type(states: tuple[Any, ...]) -> np.dtype[Any]:
-    """Return the smallest type that holds the positions of these states and the marks of cells without one."""
-    return np.min_scalar_type(-len(states) - 2)
-
-
-def _array_positions(values: NDArray[Any], reader: Reader) -> Positions:
-    read = _reading(reader, values.dtype)
-    positions = np.empty(values.shape, dtype=smallest_type(reader.states))
-    for start in range(0, values.size, _BLOCK):  # blocks stay in the cache
-        positions[start : start + _BLOCK] = read(values[start : start + _BLOCK])
+def _each_distinct(values: NDArray[Any], reader: Reader, read: Callable[[Any], int]) -> Positions:
+    """Read each distinct number of an array once."""
+    positions = np.empty(values.shape, dtype=smallest_type(reader))
+    for start in range(0, values.size, _BLOCK):
+        codes, known = pd.factorize(values[start : start + _BLOCK])
+        by_code = [*map(read, known.tolist()), MISSING]  # the last is for code -1, NaN
+        positions[start : start + _BLOCK] = np.array(by_code, dtype=positions.dtype)[codes]
     return positions
 
 
-@functools.lru_cache(maxsize=1024)
-def _reading(reader: Reader, dtype: np.dtype[Any]) -> Reading:
-    """Return a function that reads arrays of numbers of a type; it is the same for every batch of records."""
-    if reader.of_dates:
-        return _each_reading(reader) if reader.reads_numbers else _state_reading((), dtype)
-    return _state_reading(reader.states, dtype) if reader.bins is None else _bin_reading(reader.bins)
-
-
-def _each_reading(reader: Reader) -> Reading:
-    """Return a function that reads each number of an array by itself: its digits are a date."""
-
-    def read(values: NDArray[Any]) -> NDArray[Any]:
-        known, at = np.unique(values, return_inverse=True)
-        return np.array([reader.position(value) for value in known.tolist()], dtype=np.int32)[at]
-
-    return read
-
-
-def _bin_reading(bins: Bins) -> Reading:
-    edges = np.array(bins.edges)
-
-    def read(values: NDArray[Any]) -> NDArray[Any]:
-        numbers = values.astype(np.float64)
-        if edges.size <= _FEW_EDGES:
-            positions = np.full(numbers.shape, -1, dtype=np.int32)
-            for edge in edges:
-                positions += numbers >= edge
-        else:
-            positions = (np.searchsorted(edges, numbers, side="right") - 1).astype(np.int32)
-        positions[numbers == edges[-1]] = edges.size - 2
-        positions[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN
-        return positions
-
-    return read
-
-
-def _state_reading(states: tuple[Any, ...], dtype: np.dtype[Any]) -> Reading:
-    """Return a function that finds the positions of numbers of a type among the states."""
-    numbers = [(_as_dtype(state, dtype), position) for position, state in enumerate(states)]
-    ordered = sorted((number, position) for number, position in numbers if number is not None)
-    if not ordered:
-        return lambda values: np.full(values.shape, UNDECLARED, dtype=np.int32)
-    known = np.array([number for number, _ in ordered], dtype=dtype)
-    order = np.array([position for _, position in ordered], dtype=np.int32)
-    if dtype.kind in "iu" and int(known[-1]) - int(known[0]) < _WIDEST:
-        return _lookup(known, order.astype(smallest_type(states)))
-
-    def search(values: NDArray[Any]) -> NDArray[Any]:
-        nearest = np.minimum(np.searchsorted(known, values), known.size - 1)
-        return np.where(known[nearest] == values, order[nearest], UNDECLARED)
-
-    minimum, maximum = float(known[0]), float(known[-1])  # arithmetic in a short type would overflow
-    narrow = maximum - minimum < _WIDEST and minimum > -(2**53) and maximum < 2**53
-    if dtype.kind != "f" or not narrow or not (known == np.rint(known)).all():
-        return search
-    by_integer = _lookup(known.astype(np.int64), order.astype(smallest_type(states)))
-
-    def whole(values: NDArray[Any]) -> NDArray[Any]:
-        with np.errstate(invalid="ignore"):  # NaN and overflows become integers that differ from them
-            integers = values.astype(np.int64)
-        return np.where(integers == values, by_integer(integers), UNDECLARED)
-
-    return whole
-
-
-def _lookup(known: NDArray[Any], order: Positions) -> Reading:
-    """Look positions up in a table from the least to the largest state, with an entry at each end for all others."""
-    minimum, span = int(known[0]), int(known[-1]) - int(known[0])
-    table = np.full(span + 3, UNDECLARED, dtype=order.dtype)
-    table[[int(number) - minimum + 1 for number in known]] = order
-    # Differences are modulo 2**64, so that numbers of 2**63 and more work too; no other number collides.
-    before = np.uint64((minimum - 1) % 2**64).astype(np.int64)
-    wide = np.uint64 if known.dtype.kind == "u" else np.int64
-
-    def read(values: NDArray[Any]) -> NDArray[Any]:
-        return table.take(values.astype(wide, copy=False).view(np.int64) - before, mode="clip")
-
-    return read
-
-
-def _as_dtype(state: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert the state to a number of the column's type; None if that type does not hold it exactly."""
-    if isinstance(state, bool) or not isinstance(state, (int, float)):
-        return None
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # a state that is too large becomes infinite
-            number = dtype.type(as_float(state))
-        return number if float(number) == state else None
-    if state != int(state) or not np.iinfo(dtype).min <= state <= np.iinfo(dtype).max:
-        return None
-    return dtype.type(int(state))
+def _binned(values: NDArray[Any], reader: Reader) -> Positions:
+    assert reader.bins is not None
+    edges, numbers = np.array(reader.bins.edges), values.astype(np.float64)
+    result = (np.searchsorted(edges, numbers, side="right") - 1).astype(smallest_type(reader))
+    result[numbers == edges[-1]] = edges.size - 2
+    result[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN
+    return result
 
 
 def _text_positions(column: nw.Series[Any], reader: Reader) -> Positions:
-    """Find the positions of texts, which libraries compare letter by letter."""
-    texts = list(reader.texts)
     native: Any = column.to_native()
-    if reader.of_dates:
-        return _one_by_one(listed_cells(column), reader)
-    if not texts:
-        return np.full(len(column), UNDECLARED, dtype=np.int32)
-    positions = np.array([*reader.texts.values(), UNDECLARED], dtype=np.int32)
-    if nw.dependencies.is_pyarrow_chunked_array(native):
-        import pyarrow
-        import pyarrow.compute
-
-        known = pyarrow.array(texts, pyarrow.large_string())
-        at = pyarrow.compute.index_in(native.cast(pyarrow.large_string()), value_set=known).fill_null(-1).to_numpy()
-    elif nw.dependencies.is_polars_series(native):
-        import polars
-
-        numbers = list(range(len(texts)))
-        at = native.cast(polars.String).replace_strict(texts, numbers, default=-1, return_dtype=polars.Int64).to_numpy()
-    else:  # hash tables of pandas do not compare all texts in this way
+    if nw.dependencies.is_pandas_series(native):  # hash tables of pandas do not compare all texts letter by letter
         return _one_by_one(native.astype(object).tolist(), reader)
-    return np.asarray(positions[at])
+    if nw.dependencies.is_polars_series(native):
+        native = pyarrow.chunked_array([column.cast(nw.String).to_arrow()])
+    texts = native.cast(pyarrow.large_binary())
+    return text_positions(texts, lambda raw: reader.position(as_text(raw)), smallest_type(reader))
+
+
+def as_text(raw: bytes) -> str:
+    """Decode a text; bytes that are no UTF-8 become a text that cannot be a state."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def text_positions(texts: Any, read: Callable[[bytes], int], kind: np.dtype[Any]) -> Positions:
+    """Read each distinct text of an Arrow column of bytes once."""
+    encoded = texts.dictionary_encode().combine_chunks()
+    by_text = np.array([*map(read, encoded.dictionary.to_pylist()), MISSING], dtype=kind)  # the last is for no text
+    return np.asarray(by_text[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)])

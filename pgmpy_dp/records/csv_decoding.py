@@ -13,11 +13,11 @@ import bz2
 import codecs
 import gzip
 import lzma
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import CsvFormat, Schema
@@ -36,7 +36,7 @@ class CsvFile:
     Parameters
     ----------
     path : str or path
-        Compressed if its name ends in .gz, .bz2, .xz or .zst (which needs PyArrow).
+        Compressed if its name ends in .gz, .bz2, .xz or .zst.
     delimiter, encoding, strip, decimal
         As in :class:`~pgmpy_dp.CsvFormat`. They apply to this file, whatever the schema declares; a path alone is read
         in the format of the schema.
@@ -62,27 +62,16 @@ class CsvFile:
     path: Path
     delimiter: str = ","
     encoding: str = "utf-8"
-    strip: bool = False
-    decimal: str = "."
+    strip: bool = field(default=False, kw_only=True)
+    decimal: str = field(default=".", kw_only=True)
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        delimiter: str = ",",
-        encoding: str = "utf-8",
-        *,
-        strip: bool = False,
-        decimal: str = ".",
-    ) -> None:
-        checked = CsvFormat(delimiter, encoding, strip, decimal)
-        object.__setattr__(self, "path", Path(path))
-        object.__setattr__(self, "delimiter", checked.delimiter)
+    def __post_init__(self) -> None:
+        checked = CsvFormat(self.delimiter, self.encoding, self.strip, self.decimal)
+        object.__setattr__(self, "path", Path(self.path))
         object.__setattr__(self, "encoding", checked.encoding)
-        object.__setattr__(self, "strip", checked.strip)
-        object.__setattr__(self, "decimal", checked.decimal)
 
 
-def declared_file(path: str | os.PathLike[str], schema: Schema) -> CsvFile:
+def declared_file(path: Path, schema: Schema) -> CsvFile:
     """Return a CSV file in the format that the schema declares."""
     declared = schema.csv
     return CsvFile(path, declared.delimiter, declared.encoding, strip=declared.strip, decimal=declared.decimal)
@@ -98,8 +87,10 @@ class _Decoded:
     """A file whose bytes are decoded as they are read."""
 
     def __init__(self, handle: Any, file: CsvFile) -> None:
-        self._handle, self._file = handle, file
-        self._decode, self._ready, self._last = _decoder(file.encoding), b"", False
+        self._handle, self._file, self._ready, self._last = handle, file, b"", False
+        table = byte_table(file.encoding)
+        decoder = codecs.getincrementaldecoder(file.encoding)("surrogatepass")
+        self._decode = decoder.decode if table is None else lambda b, _: codecs.charmap_decode(b, "strict", table)[0]
 
     def __enter__(self) -> _Decoded:
         return self
@@ -129,23 +120,9 @@ class _Decoded:
         )
 
 
-def _decoder(encoding: str) -> Callable[[bytes, bool], str]:
-    table = byte_table(encoding)
-    if table is None:
-        return codecs.getincrementaldecoder(encoding)("surrogatepass").decode
-    return lambda chunk, last: codecs.charmap_decode(chunk, "strict", table)[0]
-
-
 def _uncompressed(path: Path) -> Any:
-    name = path.name.lower()
-    if name.endswith(".gz"):
-        return gzip.open(path, "rb")
-    if name.endswith(".bz2"):
-        return bz2.open(path, "rb")
-    if name.endswith(".xz"):
-        return lzma.open(path, "rb")
-    if name.endswith(".zst"):
-        import pyarrow
-
+    suffix = path.suffix.lower()
+    if suffix == ".zst":
         return pyarrow.input_stream(str(path), compression="zstd")
-    return path.open("rb")
+    opening: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return opening.get(suffix, open)(path, "rb")

@@ -1,4 +1,4 @@
-"""Compiled code that splits CSV files strictly by RFC 4180, and numbers the texts of their fields.
+"""Compiled code that splits CSV files strictly by RFC 4180, and gathers the texts of their fields.
 
 ::
 
@@ -102,56 +102,12 @@ def split(buffer, start, stop, last, delimiter, ending, width, maximum, places, 
 
 
 @compiled
-def number_texts(buffer, starts, stops, first, records, seed, slots, ends, pool, count, numbers):
-    """Number the distinct texts of a column's fields in order of appearance."""
-    mask = np.uint64(slots.size - 1)
-    for record in range(first, records):
-        begin, end = starts[record], stops[record]
-        size = end - begin
-        mixed = seed
-        for byte in range(begin, end):
-            mixed = (mixed ^ np.uint64(buffer[byte])) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(32)
-        slot = mixed & mask
-        while True:
-            number = slots[slot] - 1
-            if number < 0:
-                used = ends[count - 1] if count > 0 else 0
-                if 2 * count >= slots.size or used + size > pool.size or count >= ends.size:
-                    return record, count
-                for k in range(size):
-                    pool[used + k] = buffer[begin + k]
-                ends[count] = used + size
-                slots[slot] = count + 1
-                numbers[record] = count
-                count += 1
-                break
-            left = ends[number - 1] if number > 0 else 0
-            if ends[number] - left == size:
-                same = True
-                for k in range(size):
-                    if pool[left + k] != buffer[begin + k]:
-                        same = False
-                        break
-                if same:
-                    numbers[record] = number
-                    break
-            slot = (slot + np.uint64(1)) & mask
-    return records, count
-
-
-@compiled
-def rehash(pool, ends, count, seed, slots):
-    """Fill a larger hash table with the numbered texts."""
-    mask = np.uint64(slots.size - 1)
-    left = 0
-    for number in range(count):
-        mixed = seed
-        for byte in range(left, ends[number]):
-            mixed = (mixed ^ np.uint64(pool[byte])) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(32)
-        slot = mixed & mask
-        while slots[slot] > 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = number + 1
-        left = ends[number]
+def gathered(buffer, starts, stops):
+    """Put the bytes of a column's fields one after the other; return where each ends, from 0, and the bytes."""
+    ends = np.zeros(starts.size + 1, dtype=np.int64)
+    for record in range(starts.size):
+        ends[record + 1] = ends[record] + stops[record] - starts[record]
+    texts = np.empty(ends[-1], dtype=np.uint8)
+    for record in range(starts.size):
+        texts[ends[record] : ends[record + 1]] = buffer[starts[record] : stops[record]]
+    return ends, texts

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.records import csv_grammar as grammar
-from pgmpy_dp.records.columns import Codes, Positions, column_reader, objects, read_columns, settled, variable_codes
+from pgmpy_dp.records.columns import (
+    Codes,
+    Positions,
+    as_text,
+    column_readers,
+    objects,
+    read_columns,
+    smallest_type,
+    text_positions,
+    variable_codes,
+)
 from pgmpy_dp.records.csv_decoding import CsvFile, opened
-from pgmpy_dp.records.refusals import require_columns, require_declared
+from pgmpy_dp.records.memory import declared_codes
+from pgmpy_dp.records.refusals import require_columns
 from pgmpy_dp.records.units import require_ids
-from pgmpy_dp.records.values import ValueNumbers
+from pgmpy_dp.records.values import Values, require_few
 from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Schema
 
 _BLOCK_BYTES = 2**22
 _BLOCK_ROWS = 2**16
 _MAX_COLUMNS = 2**16
-# Number of distinct texts, or of their bytes, above which a column's table is emptied. This bounds memory if all texts
-# differ.
-_MAX_TEXTS = 2**18
-_MAX_TEXT_BYTES = 2**26
+_MAX_TEXTS, _LONGEST_TEXT = 2**16, 256  # texts of a column that are remembered, which bounds memory if all differ
 
 MAX_RECORD_BYTES = 2**24
 """Most bytes of a record in UTF-8, without the end of its line; a small compressed file could otherwise fill memory."""
@@ -60,18 +68,19 @@ class Encoded:
     """A CSV file as it was read."""
 
     codes: dict[str, Codes]
-    labels: NDArray[np.int64] | None
-    owners: _Texts
-    values: dict[str, ValueNumbers]
-    parts: NDArray[np.int64] | None
+    ids: Any  # an Arrow array of the texts of a column as bytes, encoded by their numbers
+    values: dict[str, Values]
+    parts: NDArray[np.int64] | None  # the weight of each row
 
+    @property
+    def labels(self) -> NDArray[np.int64] | None:
+        """The number of each row's text in the column of ids, whose texts are compared byte by byte."""
+        return None if self.ids is None else self.ids.indices.to_numpy().astype(np.int64)
 
-def encode_csv_with_ids(
-    file: CsvFile, schema: Schema, variables: Sequence[str], column: str
-) -> tuple[dict[str, Codes], NDArray[np.object_]]:
-    """Encode a CSV file and return the texts of a column of ids, for tables that are joined; see :func:`encode_csv`."""
-    result = encode_csv(file, schema, variables, column)
-    return result.codes, result.owners.texts()[result.labels]
+    @property
+    def keys(self) -> NDArray[np.object_] | None:
+        """The text of each row in that column."""
+        return None if self.ids is None else objects(list(map(_text, self.ids.dictionary.to_pylist())))[self.labels]
 
 
 def encode_csv(
@@ -81,114 +90,59 @@ def encode_csv(
     column: str | None = None,
     weights: Weights | None = None,
 ) -> Encoded:
-    """Encode a CSV file, block by block, and label its rows by the texts of a column."""
-    wanted, variables = variables, read_columns(schema, variables)
-    weighing = None if weights is None else weights.column
-    asked = list(dict.fromkeys([*variables, *(name for name in (column, weighing) if name is not None)]))
-    readers = {variable: column_reader(schema, variable, file.decimal) for variable in variables}
-    values = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in readers}
-    reading = {
-        variable: values[variable].text_reading(reader) if variable in values else reader.text_position
-        for variable, reader in readers.items()
-    }
-    texts, owners = {variable: _Texts() for variable in variables}, _Texts()
-    parts = {variable: [np.zeros(0, dtype=np.int32)] for variable in variables}
-    ids, parts_of = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    weights_seen, weigh = _Texts(), None if weights is None else weights.text_reading(file.decimal)
-    for buffer, starts, stops in _blocks(file, asked):
-        for row, name in enumerate(asked):
-            if name in parts:
-                found_places = texts[name].positions(buffer, starts[row], stops[row], reading[name])
-                parts[name].append(found_places)
-            if name == column:
-                require_ids(bool((starts[row] == stops[row]).any()), column)
-                ids.append(owners.numbered(buffer, starts[row], stops[row]))
-            if name == weighing and weigh is not None:
-                parts_of.append(weights_seen.positions(buffer, starts[row], stops[row], weigh).astype(np.int64))
-    codes, results = {}, {}
-    for variable, part in parts.items():
-        positions: Positions = np.concatenate(part)
-        if variable in values:
-            positions = values[variable].settle(positions, readers[variable])
-        codes[variable], results[variable] = settled(positions, readers[variable])
-    require_declared(schema, results, file)
+    """Encode a CSV file, block by block, with the texts of a column that identifies units."""
+    readers = column_readers(schema, read_columns(schema, variables), file.decimal)
+    read = {variable: _remembering(reader.text_position) for variable, reader in readers.items()}
+    weigh = None if weights is None else _remembering(weights.text_reading(file.decimal))
+    asked = list(dict.fromkeys([*readers, *(name for name in (column, weights and weights.column) if name)]))
+    positions: dict[str, list[Positions]] = {variable: [np.zeros(0, dtype=np.int32)] for variable in readers}
+    ids, parts = [], [np.zeros(0, dtype=np.int64)]
+    for buffer, *ends in _blocks(file, asked):
+        texts = {name: _gathered(buffer, *each) for name, *each in zip(asked, *ends, strict=True)}
+        for variable, reader in readers.items():
+            positions[variable].append(text_positions(texts[variable], read[variable], smallest_type(reader)))
+            require_few(variable, reader.numbers or ())
+        if column is not None:
+            require_ids(bool((pyarrow.compute.binary_length(texts[column]).to_numpy() == 0).any()), column)
+            ids += texts[column].dictionary_encode().chunks
+        if weights is not None and weigh is not None:
+            parts.append(text_positions(texts[weights.column], weigh, np.dtype(np.int64)))
+    whole = {variable: np.concatenate(each) for variable, each in positions.items()}
+    values = {v: Values.of(v, whole[v], reader) for v, reader in readers.items() if reader.numbers is not None}
+    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.large_binary())
     return Encoded(
-        variable_codes(codes, schema, wanted),
-        None if column is None else np.concatenate(ids),
-        owners,
+        variable_codes(declared_codes(whole, readers, schema, file), schema, variables),
+        None if column is None else pyarrow.chunked_array(ids, kind).unify_dictionaries().combine_chunks(),
         values,
-        None if weights is None else np.concatenate(parts_of),
+        None if weights is None else np.concatenate(parts),
     )
 
 
 def _text(raw: bytes) -> str:
-    """Decode the text of a field; invalid bytes become a text that cannot be a state."""
-    return raw.replace(b'""', b'"').decode("utf-8", "surrogateescape")
+    """Decode the text of a field."""
+    return as_text(raw.replace(b'""', b'"'))
 
 
-@dataclass
-class _Texts:
-    """Table of the distinct texts of a column and the position of each."""
+def _gathered(buffer: Any, starts: Any, stops: Any) -> Any:
+    """Return the fields of a column as an Arrow array of bytes."""
+    ends, texts = map(pyarrow.py_buffer, grammar.gathered(buffer, starts, stops))
+    array = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), starts.size, [None, ends, texts])
+    return pyarrow.chunked_array([array])
 
-    count: int = 0
-    # Hashes start from a secret, so that nobody can make a file whose texts all collide.
-    seed: Any = field(default_factory=lambda: random_keys(1)[0])
-    slots: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
-    ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2**10, dtype=np.int64))
-    pool: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(2**14, dtype=np.uint8))
-    places: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
-    def numbered(self, buffer: Any, starts: Any, stops: Any) -> NDArray[np.int64]:
-        """Return the number of each field's text."""
-        numbers = np.empty(starts.size, dtype=np.int64)
-        done = 0
-        while True:
-            done, self.count = grammar.number_texts(
-                buffer,
-                starts,
-                stops,
-                done,
-                starts.size,
-                self.seed,
-                self.slots,
-                self.ends,
-                self.pool,
-                self.count,
-                numbers,
-            )
-            if done == starts.size:
-                return numbers
-            self._grow(int(stops[done] - starts[done]))
+def _remembering(read: Callable[[str], int]) -> Callable[[bytes], int]:
+    """Remember how the first short texts are read, from one block to the next."""
+    known: dict[bytes, int] = {}
 
-    def positions(self, buffer: Any, starts: Any, stops: Any, read: Callable[[str], int]) -> NDArray[np.int32]:
-        """Return the position of each field's text; every distinct text is read once."""
-        if self.count > _MAX_TEXTS or self.pool.size > _MAX_TEXT_BYTES:
-            self.slots[:], self.count, self.places = 0, 0, self.places[:0]
-            self.pool = self.pool[: 2**14].copy()
-        known = self.count
-        numbers = self.numbered(buffer, starts, stops)
-        if self.count > known:
-            bounds = np.concatenate([self.ends[known - 1 : known] if known else [0], self.ends[known : self.count]])
-            fresh = self.pool[bounds[0] : bounds[-1]].tobytes()
-            cuts = pairwise((bounds - bounds[0]).tolist())
-            positions = [read(_text(fresh[start:stop])) for start, stop in cuts]
-            self.places = np.concatenate([self.places, np.array(positions, dtype=np.int32)])
-        result: NDArray[np.int32] = self.places[numbers]
-        return result
+    def of_field(raw: bytes) -> int:
+        position = known.get(raw)
+        if position is None:
+            position = read(_text(raw))
+            if len(raw) <= _LONGEST_TEXT and len(known) < _MAX_TEXTS:
+                known[raw] = position
+        return position
 
-    def texts(self) -> NDArray[np.object_]:
-        """Return the numbered texts in the order of their numbers."""
-        cuts = pairwise([0, *self.ends[: self.count].tolist()])
-        return objects([_text(self.pool[start:stop].tobytes()) for start, stop in cuts])
-
-    def _grow(self, size: int) -> None:
-        used = int(self.ends[self.count - 1]) if self.count else 0
-        if used + size > self.pool.size:
-            self.pool = np.concatenate([self.pool, np.zeros(self.pool.size + size, dtype=np.uint8)])
-        if 2 * self.count >= self.slots.size or self.count >= self.ends.size:
-            self.slots = np.zeros(2 * self.slots.size, dtype=np.int64)
-            self.ends = np.concatenate([self.ends, np.zeros(self.ends.size, dtype=np.int64)])
-            grammar.rehash(self.pool, self.ends, self.count, self.seed, self.slots)
+    return of_field
 
 
 def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any]]:
@@ -276,7 +230,7 @@ class _Window:
         self.consumed += len(chunk)
         return True
 
-    def split(self, ending: int, width: int, places: Any, starts: Any, stops: Any) -> tuple[int, int]:
+    def split(self, ending: int, width: int, positions: Any, starts: Any, stops: Any) -> tuple[int, int]:
         """Find the records in the window; return their number and the number of fields of the last."""
         records, start, fields, problem = grammar.split(
             self.buffer,
@@ -287,7 +241,7 @@ class _Window:
             ending,
             width,
             MAX_RECORD_BYTES,
-            places,
+            positions,
             starts,
             stops,
         )

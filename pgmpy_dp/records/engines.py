@@ -14,16 +14,18 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add, iadd
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import objects
-from pgmpy_dp.records.streams import BATCH_ROWS, Tally, ValueTally, sum_of_batches
+from pgmpy_dp.records.streams import BATCH_ROWS, Counted, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit, no_ids, number_ids, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
@@ -49,23 +51,27 @@ DUCKDB_FAMILIES = {
 
 
 @dataclass(frozen=True)
-class DuckDBSource:
-    """A relation of DuckDB."""
+class _Engine:
+    """A lazy frame, with the places of wanted columns."""
 
-    relation: Any
+    frame: Any
     places: dict[str, int]
     unit: Unit | None
 
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+
+class DuckDBSource(_Engine):
+    """A relation of DuckDB."""
+
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
-        _refuse_converted(self.relation, self.places)
-        types = [duckdb_kind(kind) for kind in self.relation.types]
+        _refuse_converted(self.frame, self.places)
+        types = [duckdb_kind(kind) for kind in self.frame.types]
         positions = [self.places[column] for column in tally.columns]
         columns = [f"{duckdb_cell(position, types[position])} AS c{i}" for i, position in enumerate(positions)]
         if self.unit is not None:
             position = self.places[self.unit.column]
             columns += [f"{duckdb_id(position, types[position], self.unit)} AS u", f"{duckdb_key(self.unit)} AS k"]
-        relation = self.relation.project(", ".join(columns))
+        relation = self.frame.project(", ".join(columns))
         return sum_of_batches(duckdb_batches(relation, [types[p] for p in positions], self.unit), tally, rows)
 
 
@@ -129,8 +135,6 @@ def duckdb_key(unit: Unit) -> str:
 
 def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> Iterator[Any]:
     """Yield Arrow tables of a relation that has only the columns c0, c1, ..., and u and k if there is a unit."""
-    import pyarrow
-
     names = [f"c{i}" for i in range(len(kinds))]
     if unit is not None:
         of_unit = "count(*) OVER (PARTITION BY u), row_number() OVER (PARTITION BY u ORDER BY k), u IS NULL"
@@ -155,15 +159,10 @@ def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-@dataclass(frozen=True)
-class PolarsSource:
+class PolarsSource(_Engine):
     """A lazy frame of Polars."""
 
-    frame: Any
-    places: dict[str, int]
-    unit: Unit | None
-
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         import polars
 
@@ -211,8 +210,7 @@ def _polars_id(place: int, kind: Any) -> Any:
     return column.fill_nan(None) if kind.is_float() else column
 
 
-@dataclass(frozen=True)
-class DaskSource:
+class DaskSource(_Engine):
     """A frame of Dask, whose partitions are counted where they are.
 
     A frame states a type for each column, but its partitions may deviate: one record may have changed the type of a
@@ -220,11 +218,7 @@ class DaskSource:
     positions of states, since what Dask does to values on the way may depend on those of other rows.
     """
 
-    frame: Any
-    places: dict[str, int]
-    unit: Unit | None
-
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         import dask
         from tqdm.dask import TqdmCallback
@@ -241,9 +235,10 @@ class DaskSource:
             together = cells.shuffle(on="place").to_delayed()
             totals = [dask.delayed(partial(_count_cells, tally, self.unit))(part) for part in together]
         while len(totals) > 1:  # in pairs, so that few tables are held at a time
-            totals = [dask.delayed(sum)(totals[i : i + 2]) for i in range(0, len(totals), 2)]
+            totals = [dask.delayed(reduce)(add, totals[i : i + 2]) for i in range(0, len(totals), 2)]
         with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
-            return dask.compute(*totals)[0]
+            counted: Counted = dask.compute(*totals)[0]
+        return counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +277,7 @@ def _require_stable(dtype: Any, unit: Unit) -> None:
         )
 
 
-def _read_cells(part: pd.DataFrame, tally: Tally | ValueTally) -> pd.DataFrame:
+def _read_cells(part: pd.DataFrame, tally: Tally) -> pd.DataFrame:
     """Replace the cells of a partition by what a tally reads of them; assign each row a place by its id alone."""
     ids = part.iloc[:, -1].reset_index(drop=True)
     cells = pd.DataFrame({f"c{i}": _packed(column) for i, column in enumerate(tally.read(part))})
@@ -302,7 +297,7 @@ def _packed(column: NDArray[Any]) -> Any:
     return column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")
 
 
-def _count_cells(tally: Tally | ValueTally, unit: Unit, part: pd.DataFrame) -> Any:
+def _count_cells(tally: Tally, unit: Unit, part: pd.DataFrame) -> Any:
     """Count the cells of all rows of some units."""
     *columns, ids, _ = (part.iloc[:, position] for position in range(part.shape[1]))
     labels = number_ids(unit.column, ids) + 1
@@ -314,15 +309,10 @@ def _unpacked(column: pd.Series[Any]) -> NDArray[Any]:
     return column.to_numpy() if isinstance(column.dtype, np.dtype) else objects(list(map(json.loads, column)))
 
 
-@dataclass(frozen=True)
-class SparkSource:
+class SparkSource(_Engine):
     """A frame of Spark, whose partitions are counted by Python where they are."""
 
-    frame: Any
-    places: dict[str, int]
-    unit: Unit | None
-
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         from pyspark.sql import Window, functions
 
@@ -341,26 +331,14 @@ class SparkSource:
                 functions.row_number().over(of_unit.orderBy("k")).alias("r"),
                 functions.col("u").isNull().alias("nobody"),
             ]
-        totals = frame.select(*columns).mapInArrow(_PartTally(tally), "part binary")
-        total: Any = tally.empty()
-        for row in totals.toLocalIterator():
-            total += pickle.loads(row[0])
-        return total
+        totals = frame.select(*columns).mapInArrow(partial(_part_tally, tally), "part binary").toLocalIterator()
+        return reduce(iadd, (pickle.loads(row[0]) for row in totals), tally.empty())
 
 
-@dataclass(frozen=True)
-class _PartTally:
+def _part_tally(tally: Tally, batches: Iterator[Any]) -> Iterator[Any]:
     """Tally the batches of a partition into one row."""
-
-    tally: Tally | ValueTally
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
-        total: Any = self.tally.empty()
-        for batch in batches:
-            total += self.tally(pyarrow.Table.from_batches([batch]))
-        yield pyarrow.record_batch([pyarrow.array([pickle.dumps(total)], pyarrow.binary())], names=["part"])
+    total = reduce(iadd, (tally(pyarrow.Table.from_batches([batch])) for batch in batches), tally.empty())
+    yield pyarrow.record_batch([pyarrow.array([pickle.dumps(total)], pyarrow.binary())], names=["part"])
 
 
 def _spark_cell(place: int, kind: Any) -> Any:

@@ -17,20 +17,21 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import (
     Codes,
-    Found,
-    column_codes,
-    column_reader,
+    Positions,
+    column_readers,
     decoded,
     is_number,
     listed_cells,
     objects,
+    positions,
     read_columns,
     times_of,
     variable_codes,
 )
-from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.memory import declared_codes
+from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.units import no_ids
-from pgmpy_dp.records.values import ValueNumbers
+from pgmpy_dp.records.values import Values
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.schema.states import alike
 
@@ -42,14 +43,20 @@ Integers = NDArray[np.int32]
 
 def encode(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Replace the values of the records by the positions of their states."""
+    return encode_with_values(frame, schema, variables)[0]
+
+
+def encode_with_values(
+    frame: Any, schema: Schema, variables: Iterable[str]
+) -> tuple[dict[str, Codes], dict[str, Values]]:
+    """Encode a frame, and return the values of variables without public states as well."""
     asked = list(variables)
     columns = read_columns(schema, asked)
-    positions = require_columns(column_names(frame), columns)
-    codes, results = {}, {}
-    for variable, position in zip(columns, positions, strict=True):
-        codes[variable], results[variable] = _encoded(frame, position, column_reader(schema, variable), variable)
-    require_declared(schema, results)
-    return variable_codes(codes, schema, asked)
+    indices = dict(zip(columns, require_columns(column_names(frame), columns), strict=True))
+    readers = column_readers(schema, columns)
+    read = {v: _positions(frame, index, readers[v], v) for v, index in indices.items()}
+    values = {v: Values.of(v, read[v], reader) for v, reader in readers.items() if reader.numbers is not None}
+    return variable_codes(declared_codes(read, readers, schema), schema, asked), values
 
 
 def labelled(records: Any, schema: Schema) -> Schema:
@@ -64,36 +71,24 @@ def labelled(records: Any, schema: Schema) -> Schema:
     return schema.replace(**declared, bounds={}, rules=())
 
 
-def _encoded(frame: Any, place: int, reader: Reader, variable: str) -> tuple[Codes, Found]:
-    return sealed(lambda: column_codes(column_at(frame, place), reader), f"variable {variable!r}")
+def _positions(frame: Any, index: int, reader: Reader, variable: str) -> Positions:
+    return sealed(lambda: positions(column_at(frame, index), reader), f"variable {variable!r}")
 
 
-def number_values(frame: Any, schema: Schema, variables: Iterable[str]) -> dict[str, ValueNumbers]:
-    """Number the values of those variables that have no public states, in frames as for :func:`encode`."""
-    results = {variable: ValueNumbers(variable) for variable in schema.undiscovered if variable in variables}
-    for (variable, values), position in zip(
-        results.items(), require_columns(column_names(frame), results), strict=True
-    ):
-        values.of_rows = _numbered(frame, position, values, Reader.of(schema, variable))
-    return results
-
-
-def _numbered(frame: Any, place: int, values: ValueNumbers, reader: Reader) -> Integers:
-    return sealed(lambda: values.number_column(column_at(frame, place), reader), f"variable {values.variable!r}")
+def is_frame(records: Any) -> bool:
+    """Whether records are a frame in memory: of pandas, Polars or PyArrow."""
+    known = nw.dependencies
+    return any(of(records) for of in (known.is_pandas_dataframe, known.is_polars_dataframe, known.is_pyarrow_table))
 
 
 def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a frame in memory; TypeError for other objects."""
-    if nw.dependencies.is_pandas_dataframe(frame):
-        if frame.columns.nlevels > 1:
-            raise SchemaError(
-                f"The columns have names of {frame.columns.nlevels} levels: flatten them, so that each has one name."
-            )
-        return list(frame.columns)
-    if nw.dependencies.is_pyarrow_table(frame):
-        return list(frame.column_names)
-    if nw.dependencies.is_polars_dataframe(frame):
-        return list(frame.columns)
+    if nw.dependencies.is_pandas_dataframe(frame) and frame.columns.nlevels > 1:
+        raise SchemaError(
+            f"The columns have names of {frame.columns.nlevels} levels: flatten them, so that each has one name."
+        )
+    if is_frame(frame):
+        return list(frame.column_names if nw.dependencies.is_pyarrow_table(frame) else frame.columns)
     raise TypeError(
         "Records must be a frame (pandas, Polars, PyArrow, DuckDB, Dask, Spark), an array of codes, the path of a "
         f".parquet or .csv file, or ready-made counts, got {type(frame).__name__}."
@@ -142,14 +137,12 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
     """Scale variables with bounds to integers from -STEPS to STEPS, rounded and clipped: (x - middle) / half width."""
     if not schema.bounds:
         return {}
-    try:
-        names = column_names(frame)
-    except TypeError:
+    if not is_frame(frame):
         raise SchemaError(
             f"Numbers with bounds are read from a frame in memory (pandas, Polars, PyArrow), got "
             f"{type(frame).__name__}: read or collect it first."
-        ) from None
-    positions = dict(zip(schema.bounds, require_columns(names, schema.bounds), strict=True))
+        )
+    positions = dict(zip(schema.bounds, require_columns(column_names(frame), schema.bounds), strict=True))
     if frame.shape[0] > MAX_RECORDS:
         raise SchemaError("Numbers with bounds are read for at most 2**31 records.")
     return sealed(

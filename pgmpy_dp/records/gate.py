@@ -20,7 +20,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Codes, read_columns, with_derived
 from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
-from pgmpy_dp.records.frames import column_at, column_names, encode, id_column, number_values
+from pgmpy_dp.records.frames import column_at, column_names, encode, encode_with_values, id_column, is_frame
+from pgmpy_dp.records.households import HouseholdTables, joined
 from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import is_parquet, parquet_source, parquet_table
 from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
@@ -57,28 +58,14 @@ class Records(Protocol):
 def open_records(
     records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None, weights: Weights | None = None
 ) -> Records:
-    """Check records of any form against the schema.
-
-    Parameters
-    ----------
-    records : frame, array, path or mapping
-        See :class:`~pgmpy_dp.data.PrivateDataset`.
-    schema : Schema
-    variables : iterable of str
-        The variables to count.
-    unit : Unit, optional
-        Which column identifies units, and what one unit may contribute. Without it, each record is a unit of its own.
-    weights : Weights, optional
-        Which column says how much a record counts. Without it, all count alike.
-
-    Raises TypeError if records are of no known form; ImportError if a path needs a library that is not installed;
-    SchemaError if the records do not match the schema; the message names the variables.
-    """
+    """Check records of any form against the schema; see :class:`~pgmpy_dp.data.PrivateDataset` for the forms."""
     asked = list(variables)
     named = [bound.column for bound in (weights, unit) if bound is not None]
     columns = list(dict.fromkeys([*read_columns(schema, asked), *named]))
     if weights is not None and isinstance(records, (Mapping, np.ndarray)):
         raise ValueError("Weights are a column of records: arrays of positions and ready-made counts have none.")
+    if isinstance(records, HouseholdTables):
+        return open_households(records, unit)
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")
@@ -104,7 +91,7 @@ def open_records(
         names, source = lazy
         positions = dict(zip(columns, require_columns(names, columns), strict=True))
         return StreamedRecords.open(source(positions), schema, asked, unit, weights)
-    codes, values = encode(records, schema, asked), number_values(records, schema, asked)
+    codes, values = encode_with_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
     return EncodedRecords.bounded(codes, schema, labels, unit, values, _parts(records, weights))
 
@@ -117,15 +104,33 @@ def _parts(records: Any, weights: Weights | None) -> NDArray[np.int64] | None:
     return sealed(lambda: weights.parts(column_at(records, position)), f"the column {weights.column!r} of weights")
 
 
-def codes_in_memory(records: Any, schema: Schema, variables: Sequence[str]) -> dict[str, Codes]:
-    """Encode the records of a frame in memory or a file, record by record, with the errors of `open_records`."""
-    if isinstance(records, (str, os.PathLike)) and is_parquet(Path(records)):
-        records = parquet_table(Path(records), read_columns(schema, variables))
-    if isinstance(records, (str, os.PathLike, CsvFile)):
-        opened = open_records(records, schema, variables)
-        assert isinstance(opened, EncodedRecords)
-        return dict(opened.codes)
-    return encode(records, schema, variables)
+def open_households(tables: HouseholdTables, unit: Unit | None) -> Records:
+    """Read the tables of households and persons, and join them."""
+    assert unit is not None
+    schema = tables.schema
+    homes = read_table(tables.households, schema.households, schema.key, "households")
+    return joined(schema, homes, read_table(tables.persons, schema.persons, schema.key, "persons"), unit)
+
+
+def read_table(records: Any, schema: Schema, key: str | None, what: str = "records") -> tuple[dict[str, Codes], Any]:
+    """Encode one table in memory or in a file, record by record, and return the values of a column of keys, too."""
+    if isinstance(records, (str, os.PathLike)):
+        path = Path(records)
+        if not is_parquet(path) and not path.name.lower().endswith(CSV_ENDINGS):
+            raise unknown_ending(path, f"{what} are read from one .csv or .parquet file")
+        wanted = [*read_columns(schema, schema.variables), *([] if key is None else [key])]
+        records = parquet_table(path, wanted) if is_parquet(path) else declared_file(path, schema)
+    if isinstance(records, CsvFile):
+        from pgmpy_dp.records.csv_reading import encode_csv
+
+        table = sealed(lambda: encode_csv(records, schema, schema.variables, key), str(records.path))
+        return table.codes, table.keys
+    if not is_frame(records):
+        raise TypeError(
+            f"The table of {what} must be a pandas, Polars or PyArrow frame, or the path of one .csv or .parquet "
+            f"file, got {type(records).__name__}: collect a lazy frame first."
+        )
+    return encode(records, schema, schema.variables), None if key is None else id_column(records, key)
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:

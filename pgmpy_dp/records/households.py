@@ -28,25 +28,19 @@ key of its own, and no other household's rows decide whether and how it is count
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.columns import Codes, read_columns, with_derived
-from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
-from pgmpy_dp.records.frames import encode, id_column
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_numbers, require_summable
-from pgmpy_dp.records.parquet import PARQUET_ENDINGS, parquet_table
-from pgmpy_dp.records.refusals import sealed, unknown_ending
+from pgmpy_dp.records.refusals import sealed
 from pgmpy_dp.records.units import Unit, number_ids, require_ids, row_weights, sampled_rows
 from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -126,10 +120,20 @@ class HouseholdRecords:
         return count_all(with_derived(codes, self.measured, used), self.measured, cliques, weights)
 
 
-def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit: Unit) -> HouseholdRecords:
-    """Read two tables and join them."""
-    homes, home_ids = _table(households, schema.households, schema.key, "households")
-    people, ids = _table(persons, schema.persons, schema.key, "persons")
+@dataclass(frozen=True)
+class HouseholdTables:
+    """Two tables of records to be joined, of households and of their persons, in memory or in files."""
+
+    households: Any
+    persons: Any
+    schema: HouseholdSchema
+
+
+def joined(
+    schema: HouseholdSchema, households: tuple[dict[str, Codes], Any], persons: tuple[dict[str, Codes], Any], unit: Unit
+) -> HouseholdRecords:
+    """Join two tables of codes and keys; of larger households, sample the persons that are counted."""
+    (homes, home_ids), (people, ids) = households, persons
     owners = _owners(home_ids, ids, schema.key)
     drawn = sampled_rows(owners, Unit(schema.key, schema.max_persons, unit.keys))
     rows = np.flatnonzero(drawn)
@@ -138,33 +142,6 @@ def open_households(households: Any, persons: Any, schema: HouseholdSchema, unit
     homes[schema.size] = (sizes - 1).astype(np.min_scalar_type(schema.max_persons))
     kept = {variable: column[rows] for variable, column in people.items()}
     return HouseholdRecords(schema, homes, kept, owners[rows], sizes.size, schema.measured)
-
-
-def _table(records: Any, schema: Schema, key: str, table: str) -> tuple[dict[str, Codes], Any]:
-    """Encode the variables of one table, and return its keys too."""
-    if isinstance(records, (str, os.PathLike)):
-        path = Path(records)
-        if path.name.lower().endswith(CSV_ENDINGS):
-            records = declared_file(path, schema)
-        elif path.name.lower().endswith(PARQUET_ENDINGS) and not path.is_dir():
-            records = parquet_table(path)
-        else:
-            raise unknown_ending(path, f"{table} are read from one .csv or .parquet file")
-    if isinstance(records, CsvFile):
-        from pgmpy_dp.records.csv_reading import encode_csv_with_ids  # imports compiled code
-
-        file = records
-        return sealed(lambda: encode_csv_with_ids(file, schema, schema.variables, key), str(file.path))
-    known = nw.dependencies
-    if not any(
-        is_frame(records) for is_frame in (known.is_pandas_dataframe, known.is_polars_dataframe, known.is_pyarrow_table)
-    ):
-        raise TypeError(
-            f"The table of {table} must be a pandas, Polars or PyArrow frame, or the path of one .csv or .parquet "
-            f"file, got {type(records).__name__}: collect a lazy frame first."
-        )
-    codes = encode(records, schema, schema.variables)
-    return codes, id_column(records, key)
 
 
 def _owners(home_ids: Any, ids: Any, key: str) -> Places:

@@ -17,10 +17,11 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
-from pgmpy_dp.records.columns import Codes, settled, with_derived
+from pgmpy_dp.records.columns import Codes, Positions, settled, with_derived
+from pgmpy_dp.records.csv_decoding import CsvFile
 from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
-from pgmpy_dp.records.values import ValueCounts, ValueNumbers
+from pgmpy_dp.records.values import ValueCounts, Values
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.schema.variable import IN_DETAIL
 
@@ -183,7 +184,7 @@ class EncodedRecords:
     schema: Schema
     size: int
     weights: NDArray[np.int64] | None = None
-    values: Mapping[str, ValueNumbers] = field(default_factory=dict)
+    values: Mapping[str, Values] = field(default_factory=dict)
 
     @classmethod
     def bounded(
@@ -192,7 +193,7 @@ class EncodedRecords:
         schema: Schema,
         labels: NDArray[np.int64] | None,
         unit: Unit | None,
-        values: Mapping[str, ValueNumbers] = MappingProxyType({}),
+        values: Mapping[str, Values] = MappingProxyType({}),
         parts: NDArray[np.int64] | None = None,
     ) -> EncodedRecords:
         """Sample the rows of units once, here, or weigh them; without a unit, keep all.
@@ -230,6 +231,15 @@ class EncodedRecords:
         if variable not in self.values:
             raise no_values(variable)
         return self.values[variable].counts()
+
+
+def declared_codes(
+    positions: Mapping[str, Positions], readers: Mapping[str, Reader], schema: Schema, file: CsvFile | None = None
+) -> dict[str, Codes]:
+    """Insert the states that stand for missing and undeclared cells of columns; refuse those that have none."""
+    found = {variable: settled(column, readers[variable]) for variable, column in positions.items()}
+    require_declared(schema, {variable: cells for variable, (_, cells) in found.items()}, file)
+    return {variable: codes for variable, (codes, _) in found.items()}
 
 
 def require_numbers(known: Collection[str], schema: Schema, cliques: Iterable[Clique]) -> None:
@@ -308,14 +318,12 @@ def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> di
             f"of the schema, in its order. Got dtype {array.dtype} and {array.ndim} dimensions"
             f"{f' with {array.shape[1]} columns' if array.ndim == 2 else ''}."
         )
-    codes, results = {}, {}
+    positions: dict[str, Positions] = {}
     for variable in variables:
         column, states = array[:, schema.variables.index(variable)], schema.cardinality(variable)
         outside = (column < 0) | (column >= states)
-        positions = np.where(outside, UNDECLARED, np.where(outside, 0, column).astype(np.int64))
-        codes[variable], results[variable] = settled(positions, Reader.of(schema, variable))
-    require_declared(schema, results)
-    return codes
+        positions[variable] = np.where(outside, UNDECLARED, np.where(outside, 0, column).astype(np.int64))
+    return declared_codes(positions, {variable: Reader.of(schema, variable) for variable in variables}, schema)
 
 
 def counted_records(records: Mapping[Any, Any], schema: Schema) -> CountedRecords:

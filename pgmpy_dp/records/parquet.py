@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.compute
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import local_days
@@ -32,7 +34,7 @@ from pgmpy_dp.records.engines import (
     duckdb_kind,
 )
 from pgmpy_dp.records.refusals import require_columns, sealed
-from pgmpy_dp.records.streams import Tally, ValueTally, sum_of_batches
+from pgmpy_dp.records.streams import Counted, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
 Layout = tuple[tuple[str, bool, Any, str | None], ...]
@@ -83,7 +85,7 @@ class ParquetSource:
     parts: tuple[Part, ...]
     unit: Unit | None
 
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """See :class:`~pgmpy_dp.records.streams.Source`."""
         with self.connection.cursor() as connection:  # one per measurement, since they may run in threads
             read = self._batches if self.unit is None else self._batches_of_units
@@ -124,7 +126,7 @@ class ParquetSource:
         for batch in duckdb_batches(rows, kinds, self.unit):
             whole = batch.num_columns
             for number, part in enumerate(self.parts):
-                mine = batch.filter(_equal(batch.column(0), number)) if len(self.parts) > 1 else batch
+                mine = batch.filter(pyarrow.compute.equal(batch.column(0), number)) if len(self.parts) > 1 else batch
                 own = range(1 + number * width, 1 + (number + 1) * width)
                 zones = [part.zones[variable] for variable in variables]
                 yield _in_zones(mine.select([*own, *range(whole - 3, whole)]), zones)
@@ -132,20 +134,12 @@ class ParquetSource:
 
 def _in_zones(table: Any, zones: Iterable[str | None]) -> Any:
     """State the time zones of the columns that a table begins with; a column without one is unchanged."""
-    import pyarrow
-
     for position, zone in enumerate(zones):
         times = table.column(position)
         if zone is not None and pyarrow.types.is_timestamp(times.type):
             named = times.cast(pyarrow.timestamp(times.type.unit, zone))
             table = table.set_column(position, table.field(position).with_type(named.type), named)
     return table
-
-
-def _equal(column: Any, number: int) -> Any:
-    import pyarrow.compute
-
-    return pyarrow.compute.equal(column, number)
 
 
 def _scan(connection: Any, paths: Sequence[str]) -> Any:
@@ -160,7 +154,6 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         raise FileNotFoundError(f"{path}: the file does not exist, or the folder contains no .parquet file.")
     try:
         import duckdb
-        import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError("Parquet files are read by DuckDB: run `pip install 'pgmpy-dp[duckdb]'`.") from None
     results: dict[Layout, list[str]] = {}
@@ -186,11 +179,8 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
 def parquet_table(path: Path, columns: Sequence[str] | None = None) -> Any:
     """Read one file into memory as a PyArrow table; pandas would make integers floats where one is missing."""
     if path.is_dir():
-        raise ValueError(f"{path}: a folder cannot be read into memory: give a single .parquet or .csv file.")
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(f"{path}: PyArrow reads Parquet into memory: run `pip install pyarrow`.") from None
+        raise ValueError(f"{path}: a folder cannot be read into memory: give one .csv or .parquet file.")
+    from pyarrow import parquet
 
     def read() -> Any:
         file = parquet.ParquetFile(path)
@@ -258,8 +248,6 @@ def _layout(connection: Any, file: Path) -> Layout:
 
 def _zones(written: bytes | None, columns: Sequence[str]) -> dict[str, str]:
     """Return the time zones of columns of times in UTC, which writers state in a schema of Arrow's, or else UTC."""
-    import pyarrow
-
     if written is None or not columns:
         return dict.fromkeys(columns, "UTC")
     try:

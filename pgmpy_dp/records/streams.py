@@ -15,7 +15,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import iadd
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ from tqdm import tqdm
 from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
-from pgmpy_dp.records.cells import Reader
+from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import (
     Found,
     column_reader,
@@ -40,13 +41,32 @@ from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
-from pgmpy_dp.records.values import ValueCounts, ValueNumbers, require_few
+from pgmpy_dp.records.values import ValueCounts, Values, require_few
 from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Clique, Schema, State
 
 Numbers = NDArray[np.int64]
 
 BATCH_ROWS = 2**17
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a tally counted in some batches, as numbers and the rows of each undeclared value; batches add up."""
+
+    numbers: Numbers
+    values: Counter[State] = field(default_factory=Counter)
+    variable: str = ""
+
+    def __iadd__(self, other: Counted) -> Counted:
+        self.values.update(other.values)
+        require_few(other.variable, self.values)
+        return Counted(self.numbers + other.numbers, self.values, other.variable)
+
+    def __add__(self, other: Counted) -> Counted:
+        total = replace(self, values=self.values.copy())
+        total += other
+        return total
 
 
 @dataclass(frozen=True)
@@ -60,9 +80,8 @@ class Tally:
 
     schema: Schema
     variables: tuple[str, ...]
-    cliques: tuple[Clique, ...]
-    has_unit: bool = False
-    max_rows: int | None = None
+    cliques: tuple[Clique, ...] = ()
+    unit: Unit | None = None
     weights: Weights | None = None
 
     @property
@@ -70,7 +89,7 @@ class Tally:
         """The columns of a batch, without those that an engine adds for units."""
         return self.variables if self.weights is None else (*self.variables, self.weights.column)
 
-    def __call__(self, batch: Any) -> Numbers:
+    def __call__(self, batch: Any) -> Counted:
         """Count rows, units, rows without a unit, each variable's missing and undeclared cells, and cliques' tables."""
         return self.count(self.read(batch), self.bounds(batch))
 
@@ -80,7 +99,7 @@ class Tally:
         The parts that rows weigh come last, if there are weights.
         """
         results = [
-            positions(column_at(batch, position), reader).astype(smallest_type(reader.states), copy=False)
+            positions(column_at(batch, position), reader).astype(smallest_type(reader), copy=False)
             for position, reader in enumerate(self._readers.values())
         ]
         weighed = [] if self.weights is None else [self.weights.parts(column_at(batch, len(self.variables)))]
@@ -89,9 +108,9 @@ class Tally:
     def bounds(self, batch: Any) -> list[Numbers]:
         """Return what a batch states about each row's unit."""
         start = len(self.columns)
-        return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * self.has_unit)]
+        return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * (self.unit is not None))]
 
-    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Numbers:
+    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Counted:
         """Count cells that were read, using the bounds of their rows."""
         codes, results = {}, []
         weights = None if self.weights is None else cells[-1].astype(np.int64)
@@ -100,10 +119,10 @@ class Tally:
             results += [marks.missing, marks.undeclared]
         rows = next(iter(codes.values())).size
         units, nobody = rows, 0
-        if self.has_unit:
+        if self.unit is not None:
             sizes, ranks, absent = bounds
             units, nobody = int((ranks == 1).sum()), int(absent.sum())
-            if self.max_rows is None:
+            if self.unit.max_rows is None:
                 shares = UNIT_WEIGHT // sizes
                 weights = shares if weights is None else weights * shares // UNIT_WEIGHT
             else:
@@ -112,29 +131,29 @@ class Tally:
                 weights = None if weights is None else weights[kept]
         used = {variable for clique in self.cliques for variable in clique}
         tables = count_all(variable_codes(codes, self.schema, used), self.schema, self.cliques, weights)
-        return np.concatenate([[rows, units, nobody, *results], *(table.ravel() for table in tables.values())]).astype(
-            np.int64
-        )
+        numbers = np.concatenate([[rows, units, nobody, *results], *(table.ravel() for table in tables.values())])
+        return Counted(numbers.astype(np.int64))
 
     def kept(self, bounds: Sequence[Numbers]) -> NDArray[np.bool_]:
         """Return which rows count if the rows of a unit are limited."""
-        kept: NDArray[np.bool_] = bounds[1] <= (self.max_rows or 0)
-        return kept
+        max_rows = None if self.unit is None else self.unit.max_rows
+        return np.asarray(bounds[1] <= (max_rows or 0))
 
     @cached_property
     def _readers(self) -> dict[str, Reader]:
         return {variable: column_reader(self.schema, variable) for variable in self.variables}
 
-    def empty(self) -> Numbers:
+    def empty(self) -> Counted:
         """Return the tally of no rows."""
         cells = sum(self.schema.cells(clique) for clique in self.cliques)
-        return np.zeros(3 + 2 * len(self.variables) + cells, dtype=np.int64)
+        return Counted(np.zeros(3 + 2 * len(self.variables) + cells, dtype=np.int64))
 
-    def checked(self, numbers: Numbers, unit: Unit | None) -> tuple[tuple[int, int], dict[Clique, Counts]]:
+    def checked(self, counted: Counted) -> tuple[tuple[int, int], dict[Clique, Counts]]:
         """Return the numbers of rows and units, and the tables; refuse undeclared cells."""
+        numbers = counted.numbers
         rows, units, nobody = (int(number) for number in numbers[:3])
-        if unit is not None:
-            require_ids(nobody > 0, unit.column)
+        if self.unit is not None:
+            require_ids(nobody > 0, self.unit.column)
         start = 3 + 2 * len(self.variables)
         cells = numbers[3:start].reshape(-1, 2) > 0
         require_declared(self.schema, {v: Found(*map(bool, row)) for v, row in zip(self.variables, cells, strict=True)})
@@ -147,69 +166,31 @@ class Tally:
         return (rows, units), tables
 
 
-@dataclass
-class CountedValues:
-    """Counts of a value tally: those of a tally without tables, and the rows of each undeclared value."""
-
-    variable: str
-    numbers: Numbers
-    counts: dict[State, int] = field(default_factory=dict)
-
-    def __iadd__(self, other: CountedValues) -> CountedValues:
-        self.numbers = self.numbers + other.numbers
-        for value, rows in other.counts.items():
-            self.counts[value] = self.counts.get(value, 0) + rows
-        require_few(self.variable, self.counts)
-        return self
-
-    def __radd__(self, start: int) -> CountedValues:  # sum() starts with 0
-        return CountedValues(self.variable, self.numbers, dict(self.counts))
-
-    __add__ = __iadd__
-
-
 @dataclass(frozen=True)
-class ValueTally:
-    """Counts the rows of each undeclared value of the one variable of a tally without tables."""
-
-    tally: Tally
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The variable, which is the first column of a batch."""
-        return self.tally.variables
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The variable alone."""
-        return self.tally.columns
-
-    def __call__(self, batch: Any) -> CountedValues:
-        """Count a batch."""
-        return self.count(self.read(batch), self.tally.bounds(batch))
+class ValueTally(Tally):
+    """A tally without tables that counts the rows of each undeclared value of its one variable, too."""
 
     def read(self, batch: Any) -> list[NDArray[Any]]:
         """Find the positions of a batch's cells, and the state that each undeclared value could become, or None."""
-        values = ValueNumbers(self.variables[0])
-        of_rows = values.number_column(column_at(batch, 0), Reader.of(self.tally.schema, values.variable))
-        return [*self.tally.read(batch), objects([*values.numbers, None])[of_rows]]  # of_rows is -1 for None
+        (variable,) = self.variables
+        reader = replace(self._readers[variable], numbers={})
+        column = positions(column_at(batch, 0), reader)
+        values = Values.of(variable, column, reader)
+        beyond = values.of_rows >= 0
+        return [np.where(beyond, UNDECLARED, column), objects([*values.states, None])[values.of_rows]]  # -1 is None
 
-    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> CountedValues:
+    def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Counted:
         """Count cells that were read, using the bounds of their rows."""
         positions, values = cells
-        counts = Counter(values[self.tally.kept(bounds)] if self.tally.has_unit else values)
+        counts = Counter(values[self.kept(bounds)] if self.unit is not None else values)
         del counts[None]
-        return CountedValues(self.variables[0], self.tally.count([positions], bounds), dict(counts))
-
-    def empty(self) -> CountedValues:
-        """Return the tally of no rows."""
-        return CountedValues(self.variables[0], self.tally.empty())
+        return Counted(super().count([positions], bounds).numbers, counts, self.variables[0])
 
 
 class Source(Protocol):
     """A source that can be read repeatedly, in batches."""
 
-    def total(self, tally: Tally | ValueTally, rows: int | None) -> Any:
+    def total(self, tally: Tally, rows: int | None) -> Counted:
         """Sum the tally over batches of all rows; their number, if known, is for a progress bar."""
 
 
@@ -234,15 +215,15 @@ class StreamedRecords:
         weights: Weights | None = None,
     ) -> StreamedRecords:
         """Check all cells, in one scan, with the errors of :func:`~pgmpy_dp.records.frames.encode`."""
-        tally = _tally(schema, tuple(read_columns(schema, variables)), (), unit)
-        (rows, size), _ = tally.checked(_total(source, tally, None), unit)
+        tally = Tally(schema, tuple(read_columns(schema, variables)), unit=unit)
+        (rows, size), _ = tally.checked(_total(source, tally, None))
         return cls(source, schema, unit, rows, size, weights)
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """Count the records in each cell of each clique; axes in clique order, states in schema order."""
         used = tuple(read_columns(self.schema, (variable for clique in cliques for variable in clique)))
-        tally = _tally(self.schema, used, tuple(cliques), self.unit, self.weights)
-        result, tables = tally.checked(_total(self.source, tally, self.rows), self.unit)
+        tally = Tally(self.schema, used, tuple(cliques), self.unit, self.weights)
+        result, tables = tally.checked(_total(self.source, tally, self.rows))
         self._require_same(result)
         return tables
 
@@ -252,10 +233,10 @@ class StreamedRecords:
 
     def value_counts(self, variable: str) -> ValueCounts:
         """Count the rows of each undeclared value of a variable, with the errors of `counts`."""
-        tally = _tally(self.schema, (variable,), (), self.unit)
-        total = _total(self.source, ValueTally(tally), self.rows)
-        self._require_same(tally.checked(total.numbers, self.unit)[0])
-        return dict(total.counts)
+        tally = ValueTally(self.schema, (variable,), unit=self.unit)
+        total = _total(self.source, tally, self.rows)
+        self._require_same(tally.checked(total)[0])
+        return dict(total.values)
 
     def _require_same(self, found: tuple[int, int]) -> None:
         if found != (self.rows, self.size):
@@ -265,24 +246,13 @@ class StreamedRecords:
             )
 
 
-def _tally(
-    schema: Schema,
-    variables: tuple[str, ...],
-    cliques: tuple[Clique, ...],
-    unit: Unit | None,
-    weights: Weights | None = None,
-) -> Tally:
-    return Tally(schema, variables, cliques, unit is not None, None if unit is None else unit.max_rows, weights)
-
-
-def _total(source: Source, tally: Tally | ValueTally, rows: int | None) -> Any:
+def _total(source: Source, tally: Tally, rows: int | None) -> Counted:
     return sealed(lambda: source.total(tally, rows), "the records")
 
 
-def sum_of_batches(batches: Iterable[Any], tally: Tally | ValueTally, rows: int | None) -> Any:
+def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Counted:
     """Add up the tallies of successive batches; some are counted while others are fetched."""
-    total: Any = tally.empty()
-    pending = deque[Future[Any]]()
+    total, pending = tally.empty(), deque[Future[Counted]]()
     with (
         ThreadPoolExecutor(cores()) as pool,
         tqdm(total=rows, desc="Counting", unit="row", unit_scale=True, delay=1, leave=False, disable=None) as bar,
@@ -292,6 +262,4 @@ def sum_of_batches(batches: Iterable[Any], tally: Tally | ValueTally, rows: int 
             bar.update(batch.shape[0])
             if len(pending) > cores():
                 total += pending.popleft().result()
-        for counted in pending:
-            total += counted.result()
-    return total
+        return reduce(iadd, (counted.result() for counted in pending), total)

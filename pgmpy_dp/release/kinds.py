@@ -193,7 +193,7 @@ class Release:
     @property
     def law(self) -> str:
         """The distribution of the noise in the measurements: "laplace" or "gaussian"."""
-        return noise_law(self.guarantee)
+        return "gaussian" if self.guarantee.mechanism == "gaussian" else "laplace"  # also of exact counts
 
     @property
     def total_weight(self) -> float:
@@ -291,11 +291,6 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
     result = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
     return replace(result, kind=kind.kind, drawn=kind.drawn)
-
-
-def noise_law(guarantee: Guarantee) -> str:
-    """Return the distribution of the noise in a release; that of exact counts does not matter."""
-    return "gaussian" if guarantee.mechanism == "gaussian" else "laplace"
 
 
 def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:

@@ -140,11 +140,6 @@ class DateBins(Bins):
         days = [number_of(cell) if isinstance(cell, date) else cell and self.day(cell) for cell in cells]
         return np.array(days, dtype=np.float64)
 
-    @property
-    def reads_numbers(self) -> bool:
-        """Whether the digits of a number may write a date."""
-        return self.format is not None and date_format(self.format).width is not None
-
     def value(self, number: float) -> Any:
         """Return a mean or quantile as a timestamp, as pandas gives the mean of dates."""
         import pandas as pd

@@ -28,6 +28,7 @@ DICTIONARY_COLUMNS = (
     "variable", "type", "states", "edges", "format", "labels", "decimals", "detail", "missing", "other",
     "missing_values",
 )  # fmt: skip
+_QUOTE = '"'
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -174,9 +175,6 @@ def _rows(path: Path) -> list[list[str]]:
     finally:
         csv.field_size_limit(limit)
     return rows
-
-
-_QUOTE = '"'
 
 
 def _named(path: Path, rows: Sequence[list[str]], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:

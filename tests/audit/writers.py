@@ -334,7 +334,7 @@ class Form:
     examples: int  # of the quick run, by what one costs
     typed: dict[str, Callable[[Columns], Any]]
     written: list[Callable[[Any, Path], Any]]  # from a frame and a folder to a source
-    most: int = 8  # records of an example
+    maximum: int = 8  # records of an example
     alike: bool = True  # all records have the same types: where they may not, they may be refused for it together
     kinds: list[str] | None = None  # of the columns
 

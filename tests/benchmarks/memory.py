@@ -4,8 +4,7 @@
 
 FOLDER holds the census records, as for synthesis.py. Each line is a process of its own: one that imports the libraries
 and calls a compiled function once, and `pgmpy-dp synthesize` from a CSV file to a CSV file, at epsilon 1. Peak memory
-is the resident set, which counts the libraries' code. The second pair of columns is without pyarrow: pandas imports it
-where it is installed, and a plain installation has none.
+is the resident set, which counts the libraries' code.
 """
 
 import argparse
@@ -24,7 +23,6 @@ from pgmpy_dp.inference.mixtures.record_kernel import even_counts
 even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), numpy.zeros(2), numpy.zeros((1, 2), dtype=numpy.int64))
 """
 COMMAND = "from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"
-WITHOUT = "import sys; sys.modules['pyarrow'] = None\n"
 
 
 def peak(code: str, *arguments: str) -> tuple[float, float]:
@@ -48,10 +46,10 @@ def main() -> None:
         call = ["synthesize", records, "--schema", declared, "--epsilon", "1", "--delta", "1e-9", "--no-ledger"]
         call += ["--out", out, "--force"]
         peak("import sys\n" + COMMAND, *call)  # fills the cache
-        print("                         MB  CPU s   without pyarrow: MB  CPU s")
+        print("                         MB  CPU s")
         for name, code, arguments in (("libraries alone", LIBRARIES, []), ("pgmpy-dp synthesize", COMMAND, call)):
-            (most, seconds), (least, fewer) = (peak(start + code, *arguments) for start in ("import sys\n", WITHOUT))
-            print(f"{name:20} {most:6.0f} {seconds:6.1f}   {least:19.0f} {fewer:6.1f}")
+            most, seconds = peak("import sys\n" + code, *arguments)
+            print(f"{name:20} {most:6.0f} {seconds:6.1f}")
 
 
 if __name__ == "__main__":

@@ -169,12 +169,13 @@ def planned(schema: Schema, model: Path, check: float | None, mechanism: str) ->
 
 def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
     """Name the variables that a network does not have, and how to keep them."""
+    from pgmpy_dp.schema.states import some
+
     names = [variable for variable in schema.variables if variable not in kept]
     if not names:
         return []
-    unused = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     return [
-        f"Left out, since no edge names them: {unused}. In a list of edges, a line with its name alone keeps "
+        f"Left out, since no edge names them: {some(names)}. In a list of edges, a line with its name alone keeps "
         "a variable."
     ]
 

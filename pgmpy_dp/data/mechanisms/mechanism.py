@@ -112,20 +112,15 @@ class PrivateRecords:
         """Count the records in every cell of the cliques."""
         return self.source.counts(tuple(cliques))
 
-    @property
-    def codes(self) -> Mapping[str, Codes]:
-        """The codes of records in memory, for mechanisms that process them one by one."""
-        return self._encoded.codes
-
     def codes_for(self, cliques: Iterable[Clique]) -> Mapping[str, Codes]:
-        """Return `codes`; SchemaError if the tables of these cliques cannot be counted from them."""
-        require_numbers(self.codes, self._encoded.schema, cliques)
-        return self.codes
+        """Return the codes of records in memory, one by one, from which the tables of these cliques can be counted."""
+        require_numbers(self._encoded.codes, self._encoded.schema, cliques)
+        return self._encoded.codes
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
         """Return the distinct records in some variables (default: all), and which of them each record is."""
-        details = self._encoded.schema.details
-        return Rows(*distinct(self.codes, variables or [name for name in self.codes if name not in details]))
+        codes, details = self._encoded.codes, self._encoded.schema.details
+        return Rows(*distinct(codes, variables or [name for name in codes if name not in details]))
 
     @property
     def _encoded(self) -> EncodedRecords:

@@ -180,6 +180,8 @@ Asked = Callable[[float | None, NoisyMarginals | None], Measure]
 class StagedTables:
     """Tables in stages, as one release that pools them: what a stage measures follows from the stages before."""
 
+    read = TablesInSteps.read
+
     stages: Sequence[tuple[float, Asked]]
     epsilon: float | Fraction
     delta: float
@@ -205,11 +207,6 @@ class StagedTables:
             measure = asked(None, None)
             shared(_under(public, measure), measure.cliques, measure.weights)
         return self._steps(public).quote(public)
-
-    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> PrivateRecords:
-        """Read the records once, so that an unreadable source fails before it is paid for."""
-        records.counts(quote.terms.singles)
-        return records
 
     def draw(
         self, quote: Quote[_Terms], public: PublicRecords, exact: PrivateRecords, noise: NoiseSource

@@ -241,25 +241,8 @@ class NoisySums:
         """Sum clipped clique indicators over a fresh random sample, with noise. Uses one step of the plan.
 
         A record's vector is ``phi - centre``, where phi concatenates all cliques' tables with 1 in the record's cell
-        and 0 elsewhere. This equals `noisy_sum` of these vectors, but counts instead of building them (Bernstein et al.
-        2017 use this sum for private gradients).
-
-        Parameters
-        ----------
-        cliques : sequence of sequences of int
-            Column numbers of the records; the last column of a table varies fastest.
-        shape : sequence of int
-            Number of states of every column.
-        clip_norm : float
-            The norm of phi itself is the square root of the number of cliques.
-        centre : ndarray of float, shape (total number of cells,), optional
-            Public, in [-1, 1]; rounded to multiples of 2**-20. Zero by default.
-
-        Returns
-        -------
-        ndarray of float64, shape (total number of cells,)
-
-        Raises ValueError if no step is left or an argument is out of range.
+        and 0 elsewhere, and the public centre is in [-1, 1], rounded to multiples of 2**-20. This equals `noisy_sum` of
+        these vectors, but counts instead of building them (Bernstein et al. 2017 use this sum for private gradients).
         """
         clip = checked_norm("clip_norm", clip_norm)
         tables = CentredTables(cliques, shape, centre)
@@ -276,21 +259,9 @@ class NoisySums:
         weights u in [-1, 1] and w in [0, 1] at a time. This equals `noisy_sum` of both stacked, but with less noise
         where a record is replaced (`MomentGrid` derives the sensitivity), and without building a vector per record.
 
-        Parameters
-        ----------
-        moments : callable
-            Function of m records, as rows of the data set, that returns their
-            :class:`~pgmpy_dp.data.mechanisms.integer_sums.Moments`. Like a statistic of `noisy_sum`, it
-            must depend only on each record and on public values.
-        bound : float
-            Bound on the root of the trace of E[x x']; vectors and variances of records beyond it are scaled down.
-            Weights are clipped to their ranges, and records that contain NaN or infinity count as zero.
-
-        Raises
-        ------
-        ValueError
-            If no step is left, an argument is out of range, or the result of `moments` is of the wrong kind. It is
-            tried on a row of zeros first.
+        Like a statistic of `noisy_sum`, `moments` must depend only on each record and on public values, and is tried on
+        a row of zeros first. `bound` is that of the root of the trace of E[x x']: vectors and variances of records
+        beyond it are scaled down, weights are clipped, and records that contain NaN or infinity count as zero.
         """
         shape = moments(zero_row(self._rows)).checked(1).shape
         bound = checked_norm("bound", bound)
