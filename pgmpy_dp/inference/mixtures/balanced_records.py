@@ -97,22 +97,7 @@ def even_out(
     generator: np.random.Generator,
     target: Variable | None = None,
 ) -> None:
-    """Exchange values of some blocks between records of a component, so that pairs come close to the mixture's.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        Without children.
-    records : ndarray of shape (records, variables)
-        State indices, sorted by component; changed in place.
-    starts : ndarray of int64, shape (components + 1,)
-        Where each component's records begin.
-    blocks : sequence of tuples of variables
-        Blocks of the mixture whose values may be exchanged.
-    generator : numpy.random.Generator
-    target : Variable, optional
-        Pairs are then those among the records with each state of this variable, whose own block is kept.
-    """
+    """Exchange values of some blocks between records of a component, so that pairs come close to the mixture's."""
     from pgmpy_dp.inference.mixtures import record_kernel as kernel
 
     kept = _of_few_states(mixture)

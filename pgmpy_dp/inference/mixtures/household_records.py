@@ -41,30 +41,7 @@ def draw_households(
     count: int,
     generator: np.random.Generator,
 ) -> tuple[Codes, Places, Codes]:
-    """Draw households and their persons.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        Variables of persons and of households must not follow from each other.
-    level : sequence of variables
-        Variables of a household, including `size`, which has the states 1, 2, ...
-    size : variable
-    together : sequence of Together
-        Their totals are numbers of households.
-    count : int
-        Number of households.
-    generator : numpy.random.Generator
-
-    Returns
-    -------
-    households : ndarray of shape (count, variables of households)
-        State indices; columns in the order of `level`.
-    owners : ndarray of shape (persons,)
-        The household of each person, ascending.
-    persons : ndarray of shape (persons, variables of persons)
-        State indices; columns in the order of the mixture.
-    """
+    """Draw households and their persons."""
     homes = mixture.only(level)
     households = draw_records(homes, count, generator)[:, [homes.variables.index(variable) for variable in level]]
     sizes = households[:, list(level).index(size)] + 1

@@ -112,19 +112,7 @@ class MixtureDraws:
         of_records: bool,
         numbers: ArrayLike | None = None,
     ) -> Prediction:
-        """Answer a question with its expected error.
-
-        Parameters
-        ----------
-        asked : sequence of variables
-        given : mapping of variable to int
-            Evidence: states.
-        of_records : bool
-            Whether the error is relative to the records' answer, or to the larger of this and that of the distribution
-            they are drawn from.
-        numbers : array, optional
-            One per joint state of the variables asked for: their mean is predicted instead of probabilities.
-        """
+        """Answer a question with its expected error."""
         answer, share = self._answer(self.fit.mixture, asked, given), _share(self.fit.mixture, given)
         unit = np.maximum(answer * (1 - answer), 0.0)  # rounding may leave more than 1
         records, hidden = self.fit.total * share, self._hidden(asked, given)

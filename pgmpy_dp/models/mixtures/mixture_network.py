@@ -447,13 +447,7 @@ _SETTINGS = ("size", "penalty", "width", "steps", "covering", "alike")
 def write_model(
     path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: MixtureRelease | None = None
 ) -> None:
-    """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release.
-
-    Raises
-    ------
-    ValueError
-        If the name ends in neither .json nor .zip, or in .zip and there is no release.
-    """
+    """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".json", SUFFIX):
         level = "persons." if form == HOUSEHOLDS else ""

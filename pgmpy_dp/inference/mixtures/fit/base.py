@@ -146,11 +146,6 @@ def start_from(
 
     Variables are joined to blocks, those of the pair with most mutual information first, as long as blocks stay small.
     Variables in `dependent` follow from others and are in no block; see `Shape`.
-
-    Returns
-    -------
-    shape : Shape
-    log_base : ndarray of shape (cells,)
     """
     denoised = {pair: counts for pair, counts in denoise_pairs(tables).items() if not dependent.keys() & pair}
     information = {pair: _information(counts) for pair, counts in denoised.items()}
@@ -230,18 +225,7 @@ def denoise_pairs(tables: NoisyTables) -> dict[tuple[int, int], Vector]:
 
 
 def denoised_ratios(tables: NoisyTables, expected: Vector) -> dict[tuple[int, ...], Vector]:
-    """Estimate the ratios of cells to their expectations, by non-parametric empirical Bayes.
-
-    Parameters
-    ----------
-    tables : NoisyTables
-    expected : ndarray of shape (cells of all tables,)
-
-    Returns
-    -------
-    dict of variables to ndarray
-        Denoised counts of the tables that noise alone may not explain, given their expectations.
-    """
+    """Estimate the ratios of cells to their expectations, by non-parametric empirical Bayes."""
     everywhere = np.sort(np.concatenate([alike.cells.ravel() for alike in tables.alike]))
     some = everywhere[:: -(-everywhere.size // _CELLS)]  # equally spaced cells represent all
     prior = np.full(_RATIOS.size, 1 / _RATIOS.size)
@@ -296,20 +280,7 @@ _KEPT, _KEPT_ALIKE, _MIN_RATIO = 0.9, 0.02, 1e-3
 
 
 def among_neighbours(states: int, width: float) -> Vector:
-    """Share coefficients among ordered states, with weights of a normal density of this width.
-
-    Returns
-    -------
-    ndarray of shape (states, states)
-        Matrix that converts coefficients to log-potentials.
-
-    Examples
-    --------
-    >>> among_neighbours(3, 3.0).round(2)
-    array([[0.67, 0.53, 0.45],
-           [0.51, 0.64, 0.51],
-           [0.45, 0.53, 0.67]])
-    """
+    """Share coefficients among ordered states, with weights of a normal density of this width."""
     position = np.arange(states)
     near = np.exp(-0.5 * ((position[:, None] - position) / width) ** 2)
     near /= np.sqrt((near**2).sum(axis=1, keepdims=True))
@@ -323,27 +294,6 @@ def among_alike(mixture: Mixture, variables: Iterable[Variable]) -> dict[Variabl
 
     Log-potentials that are normal, with the covariance of the components' log-probabilities, are the root of this
     covariance times independent coefficients of equal scale, which the same steps find equally well.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        A fit to the same tables.
-    variables : iterable of variables
-        Variables in its blocks.
-
-    Returns
-    -------
-    dict of variable to ndarray of shape (states, states)
-
-    Examples
-    --------
-    >>> table = [[0.4, 0.4, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4]]
-    >>> mixture = Mixture.of({"a": 4, "b": 2}, [("a",), ("b",)], [0.5, 0.5], [table, [[0.9, 0.1], [0.5, 0.5]]])
-    >>> among_alike(mixture, ["a"])["a"].round(2)
-    array([[ 0.51,  0.49, -0.49, -0.49],
-           [ 0.49,  0.51, -0.49, -0.49],
-           [-0.49, -0.49,  0.51,  0.49],
-           [-0.49, -0.49,  0.49,  0.51]])
     """
     covariances = {}
     for variable in variables:

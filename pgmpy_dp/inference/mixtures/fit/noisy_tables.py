@@ -104,16 +104,7 @@ class NoisyTables:
         known_total: float | None = None,
         residuals: bool = False,
     ) -> NoisyTables:
-        """Check, number the variables, and pool tables of the same variables.
-
-        Parameters
-        ----------
-        cardinalities : mapping of variable to int
-        tables : iterable of (variables, counts, standard deviation of the noise)
-            Axes in the order of the variables.
-        known_total, residuals
-            As the parameters of the class. Residuals of all subsets of a table's variables are needed.
-        """
+        """Check, number the variables, and pool tables of the same variables."""
         numbers = {variable: number for number, variable in enumerate(cardinalities)}
         sizes = tuple(int(states) for states in cardinalities.values())
         by_shape: dict[tuple[int, ...], list[tuple[list[int], Vector, float]]] = {}
@@ -371,12 +362,6 @@ def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
     Stein's estimate of the latter for least squares on the simplex is the number of positive shares less one, which
     noise adds so many variances to the squared distance; times what is left of the distance. With the misfit they give
     Mallows' criterion C_p.
-
-    Examples
-    --------
-    >>> shares, freedom = shrunk(np.array([0.6, 0.4, 0.0]), 0.2)
-    >>> shares.round(2), round(freedom, 2)
-    (array([0.55, 0.39, 0.06]), 0.82)
     """
     free = max(int(np.count_nonzero(shares > _POSITIVE / shares.size)) - 1, 0)
     signal = float(((shares - 1 / shares.size) ** 2).sum())
