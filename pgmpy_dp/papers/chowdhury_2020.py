@@ -212,7 +212,7 @@ def parameter_errors(reference: DAG, fitted: DAG) -> QueryErrors:
     >>> one, other = DiscreteBayesianNetwork(), DiscreteBayesianNetwork()
     >>> for network, share in ((one, 0.5), (other, 0.25)):
     ...     network.add_node("a")
-    ...     network.add_tables(TabularCPD("a", 2, [[share], [1 - share]]))
+    ...     network.add_cpds(TabularCPD("a", 2, [[share], [1 - share]]))
     >>> round(parameter_errors(one, other).l1, 6)
     0.5
     """
@@ -360,8 +360,8 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     >>> networks = []
     >>> for share in (0.5, 0.6):
     ...     network = DiscreteBayesianNetwork([("a", "b")])
-    ...     network.add_tables(TabularCPD("a", 2, [[share], [1 - share]]))
-    ...     network.add_tables(TabularCPD("b", 2, [[share, 0.2], [1 - share, 0.8]], ["a"], [2]))
+    ...     network.add_cpds(TabularCPD("a", 2, [[share], [1 - share]]))
+    ...     network.add_cpds(TabularCPD("b", 2, [[share, 0.2], [1 - share, 0.8]], ["a"], [2]))
     ...     networks.append(network)
     >>> bounds = inference_error_bounds(*networks)
     >>> bounds.neighbourhood, bounds.treewidth, round(bounds.upper, 6)

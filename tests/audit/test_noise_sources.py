@@ -43,6 +43,8 @@ ALLOWED = {
     "inference/mixtures/mixture.py": "records from a released distribution",
     "inference/mixtures/record_kernel.py": "which of them exchange values, and which persons change places",
     "inference/mixtures/household_records.py": "synthetic households and persons from a released distribution",
+    "models/simulated.py": "numbers within public bins, for synthetic records",
+    "models/comparisons.py": "numbers within bins that meet the comparisons of rules, for synthetic records",
     "models/numbers.py": "numbers within public bins, for synthetic records",
     "models/deviations.py": "draws of what a release leaves open of answers",
     "fitting/readings/mixture_fits.py": "generators of fits and of simulated releases, with given seeds",
