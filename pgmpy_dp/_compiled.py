@@ -1,4 +1,4 @@
-"""Compilation of numerical loops."""
+"""Compilation of numerical loops, and the progress bar that says so."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import event
+from tqdm.auto import tqdm
 
 Compiled = Callable[..., Any]
 
@@ -21,3 +23,22 @@ def compiled(function: Compiled) -> Any:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         return numba.njit(**options)(function)
+
+
+class _Progress(event.Listener):
+    """Show a bar while loops are compiled, a second after the first began; what is read from the cache is not."""
+
+    bar: tqdm[Any] | None = None
+
+    def on_start(self, event: event.Event) -> None:
+        if self.bar is None:
+            what = "Compiling, once on this machine"
+            self.bar = tqdm(desc=what, unit="loop", delay=1.0, leave=False, disable=None)
+
+    def on_end(self, event: event.Event) -> None:
+        if self.bar is not None:
+            self.bar.update()
+            self.bar.clear()  # other steps have bars of their own
+
+
+event.register("numba:compile", _Progress())
