@@ -61,7 +61,7 @@ def discrete_gaussian_epsilon(squared: float, min_scale: float, delta: float) ->
     is at least 16.
     """
     delta = checked_delta(delta, zero_allowed=False)
-    number(minimum=MIN_SCALE)("least_scale", min_scale)
+    number(minimum=MIN_SCALE)("min_scale", min_scale)
     return _epsilon(float(exact_positive("squared", squared)) / (1.0 - BLUR / min_scale**2), delta)
 
 

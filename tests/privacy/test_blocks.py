@@ -138,5 +138,5 @@ def test_what_is_out_of_range_is_refused():
         (1.0, math.nan, 1e-6),
         (1.0, 100.0, 0),
     ):
-        with pytest.raises(ValueError, match=r"squared|least_scale|delta"):
+        with pytest.raises(ValueError, match=r"squared|min_scale|delta"):
             discrete_gaussian_epsilon(*arguments)

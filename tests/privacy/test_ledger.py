@@ -80,7 +80,7 @@ def test_without_the_lock_processes_do_overspend(path, monkeypatch):
     """Two that read before either writes."""
     one, two = PrivacyBudget.open(path, epsilon=1.0), PrivacyBudget.open(path)
     for budget in (one, two):
-        monkeypatch.setattr(budget._ledger, "held", lambda: nullcontext(()))
+        monkeypatch.setattr(budget._ledger, "locked", lambda: nullcontext(()))
     one.charge(pure(1.0))
     two.charge(pure(1.0))
     assert len(PrivacyBudget.open(path).history) == 1

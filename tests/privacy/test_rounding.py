@@ -61,7 +61,7 @@ def test_the_float_of_a_sampling_rate_is_not_below_it(exact):
 
 @pytest.mark.parametrize("exact", [Fraction(2, 3), Fraction(1, 10), Fraction(2**60 - 1, 2**60)])
 def test_noise_is_calibrated_to_a_float_that_is_not_above_epsilon(exact, monkeypatch):
-    monkeypatch.setattr(subsampling, "least_multiplier", lambda accountant, target, *plan: target)
+    monkeypatch.setattr(subsampling, "smallest_multiplier", lambda accountant, target, *plan: target)
     target = calibrate(exact, 1e-6, steps=1, sampling_rate=0.5)
     assert Fraction(target) <= exact < Fraction(math.nextafter(target, 1.0))
 

@@ -13,7 +13,7 @@ from scipy.special import softmax
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.fitting.plans import accuracy
-from pgmpy_dp.fitting.plans.accuracy import _errors, _gaussian_price, _least_cost, plan_accuracy
+from pgmpy_dp.fitting.plans.accuracy import _errors, _gaussian_price, _lowest_cost, plan_accuracy
 
 SCHEMA = dp.Schema({"a": [0, 1], "b": [0, 1, 2], "c": [0, 1, 2, 3]})
 WANTED = {("a", "b"): 40.0, ("b", "c"): 60.0, ("a",): 15.0, ("a", "c"): 90.0}
@@ -84,7 +84,7 @@ def test_the_optimum_is_within_a_hundredth_of_what_is_possible(plan, wanted):
         return -(np.sqrt(shares * (errors.T @ (softmax(logs) / limits))).sum() ** 2)
 
     minimum = -minimize(bound, np.zeros(len(wanted)), method="Nelder-Mead", options={"maxiter": 4000}).fun
-    found = shares @ _least_cost(shares, np.eye(len(sets)), errors, limits)
+    found = shares @ _lowest_cost(shares, np.eye(len(sets)), errors, limits)
     assert minimum <= found * (1 + 1e-9) <= minimum * 1.01
     if len(wanted) == 1:  # then it has a closed form
         assert found == pytest.approx(np.sqrt(shares * errors.toarray()[0] / limits[0]).sum() ** 2, rel=1e-3)
