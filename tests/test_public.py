@@ -37,7 +37,7 @@ ROOMS = {"pgmpy_dp": dp} | {
 BETWEEN_ROOMS = """
 allowed as_measured begin below beside cell_variance checked choose clique_containing closed codes coins
 comparing contents copy counted details discrete_gaussian discrete_laplace draw every exponential_mechanism
-exponential_mechanism fitted head holding_clique interpret keys kind least listed_edges measurements
+fitted head interpret keys kind listed_edges measurements
 observations origin own parts permute_and_flip quote read refusal scaled spent_in_all step steps
 strata tables_of thinned value weighted
 """

@@ -183,11 +183,13 @@ class Mixture:
     def _descent(self, variable: Variable, asked: Collection[Variable]) -> tuple[list[Variable], Any]:
         """Return which of a variable and its descendants are asked, and their joint probabilities given its states."""
         names = [variable] if variable in asked else []
-        result = sparse.eye_array(self.cardinalities[variable], format="csr") if names else None
+        result = None
         for name, child in self.children.items():
             if child.parent == variable:
                 below, descent = self._descent(name, asked)
                 if below:
+                    if result is None and variable in asked:
+                        result = sparse.eye_array(self.cardinalities[variable], format="csr")
                     names += below
                     own = child.shares if descent is None else child.shares @ descent
                     result = own if result is None else row_products(result, own)

@@ -43,6 +43,7 @@ _STRENGTH = 4.0
 _STARTS, _DEPENDENT = 0.5, 2.0
 _MIN = 0.25  # least share of a variance that is kept
 _MAX_PAIRS = 1000  # tables from which missing dependence is estimated
+_ROWS = 4096  # records that are counted at a time
 
 
 @dataclass(frozen=True)
@@ -250,20 +251,26 @@ def _draw_and_refit(
     mixture, total = fit.mixture, fit.total
     count = min(max(round(total), 1), _MAX_RECORDS)
     codes = mixture.sample(count, generator)
+    names = list(fit.coarse_cardinalities)
     column = {variable: position for position, variable in enumerate(mixture.variables)}
+    starts = dict(zip(names, np.cumsum([0, *fit.coarse_cardinalities.values()]), strict=False))
+    together = _together(codes[:, [column[variable] for variable in names]], list(fit.coarse_cardinalities.values()))
 
     def counted(variables: Sequence[Variable], deviation: float) -> Vector:
         """Count the drawn records with noise, scaled to the number of all records."""
         shape, flat = [mixture.cardinalities[variable] for variable in variables], np.zeros(count, np.intp)
-        for variable in variables:
-            flat = flat * mixture.cardinalities[variable] + codes[:, column[variable]]
-        shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
-        if count < total:
+        if len(variables) == 2 and starts.keys() >= set(variables):
+            rows, columns = (slice(starts[v], starts[v] + size) for v, size in zip(variables, shape, strict=True))
+            shares = together[rows, columns] / count
+        else:
+            for variable in variables:
+                flat = flat * mixture.cardinalities[variable] + codes[:, column[variable]]
+            shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
+        if count == _MAX_RECORDS:
             shares = _drawn_to(mixture.marginal(variables), shares, count, total)
         result: Vector = total * shares + deviation * generator.standard_normal(shape)
         return result
 
-    names = list(fit.coarse_cardinalities)
     counts = [counted([names[v] for v in table.variables], table.deviation).ravel() for table in noisy]
     own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
     simulated = replace(noisy, counts=np.concatenate(counts))
@@ -271,6 +278,18 @@ def _draw_and_refit(
     misfit = _misfit(again, names, simulated, total)
     # Records drawn from denoised shares do not show the bias of denoising: the errors of noisy ones stand for it.
     return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total, children_within), misfit
+
+
+def _together(codes: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> Vector:
+    """Count records by every two states: one product of indicators for all pairs of variables."""
+    starts = np.cumsum([0, *sizes])
+    counts = np.zeros((starts[-1], starts[-1]))
+    for first in range(0, len(codes), _ROWS):
+        some = codes[first : first + _ROWS]
+        states = np.zeros((len(some), starts[-1]), np.float32)  # exact up to 2^24 rows
+        np.put_along_axis(states, starts[:-1] + some.astype(np.intp), 1.0, axis=1)
+        counts += states.T @ states
+    return counts
 
 
 def _misfit(mixture: Mixture, names: Sequence[Variable], noisy: NoisyTables, total: float) -> float:
