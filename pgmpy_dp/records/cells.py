@@ -168,6 +168,8 @@ def key(value: Any) -> Key:
     if value is None or value is pd.NA or value is pd.NaT:
         return EMPTY
     if issubclass(kind, np.generic):
+        value = np.generic.astype(value, np.generic.dtype.__get__(value))  # of numpy's own type, not of one derived
+        kind = type(value)
         if issubclass(kind, (np.datetime64, np.timedelta64)):
             return EMPTY if np.isnat(value) else _day(value)
         value = plain(value) if kind is not np.longdouble else _exact_float(value)

@@ -180,7 +180,7 @@ def column_numbers(given: Any) -> NDArray[np.float64]:
     if not is_number(column.dtype):
         return np.full(len(column), np.nan)
     empty = column.is_null().to_numpy().astype(bool)
-    numbers = np.array((column.fill_null(0) if empty.any() else column).to_numpy(), dtype=np.float64)
+    numbers = _as_floats((column.fill_null(0) if empty.any() else column).to_numpy())
     numbers[empty] = np.nan
     return numbers
 
@@ -205,11 +205,11 @@ def _by_category(column: pd.Series[Any], read: Callable[[pd.Series[Any]], NDArra
 
 def _cells_of_no_array(column: nw.Series[Any]) -> list[Any] | None:
     """List the cells of a column that has no single type, or one that frames lack, to be read one by one."""
-    native, dtype = column.to_native(), column.dtype
+    native = column.to_native()
     if nw.dependencies.is_pandas_series(native) and isinstance(native.dtype, np.dtype):
-        if native.dtype == object or isinstance(dtype, nw.Unknown):
-            return list(native.to_list())  # narwhals would inspect all values for a type
-    elif isinstance(dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
+        if native.dtype == object or isinstance(column.dtype, nw.Unknown):  # of objects narwhals would call methods
+            return list(native.to_list())
+    elif isinstance(column.dtype, (nw.Object, nw.Decimal, nw.Int128, nw.UInt128)):
         return column.to_list()
     return None
 
@@ -274,9 +274,15 @@ def _each_distinct(values: NDArray[Any], reader: Reader, read: Callable[[Any], i
     return positions
 
 
+def _as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a copy as floats of 64 bits, without the warning that a signalling NaN would give."""
+    with np.errstate(invalid="ignore"):
+        return values.astype(np.float64)
+
+
 def _binned(values: NDArray[Any], reader: Reader) -> Positions:
     assert reader.bins is not None
-    edges, numbers = np.array(reader.bins.edges), values.astype(np.float64)
+    edges, numbers = np.array(reader.bins.edges), _as_floats(values)
     result = (np.searchsorted(edges, numbers, side="right") - 1).astype(smallest_type(reader))
     result[numbers == edges[-1]] = edges.size - 2
     result[~(numbers <= edges[-1])] = UNDECLARED  # includes NaN

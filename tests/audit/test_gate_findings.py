@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from gate import Unit, open_records, outcome
+from gate import Unit, Weights, open_records, outcome
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
@@ -304,6 +304,58 @@ def test_a_decimal_whose_methods_fail_is_read_as_its_number(text, position):
     assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (1, expected)
     expected = [0, position == 1, position != 1]  # a decimal is no state
     assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (1, expected)
+
+
+class FailingComplex(complex):
+    """A number that cannot be compared."""
+
+    __hash__ = __eq__ = __ne__ = Failing._fails
+
+
+class FailingFloat(np.float64):
+    """A number of numpy none of whose methods works."""
+
+    dtype = property(Failing._fails)
+    __hash__ = __eq__ = __float__ = item = astype = Failing._fails
+
+
+class FailingLongFloat(np.longdouble):
+    """A long float that cannot be converted."""
+
+    __hash__ = __eq__ = __float__ = item = astype = Failing._fails
+
+
+class Closed:
+    """An object that does not say what it is."""
+
+    def __init__(self, value):
+        pass
+
+    def __getattribute__(self, name):
+        raise TypeError
+
+
+@pytest.mark.parametrize(
+    ("kind", "position"), [(FailingComplex, 0), (FailingFloat, 0), (FailingLongFloat, 0), (Closed, 2)]
+)
+def test_no_method_of_an_object_is_called(kind, position):
+    """Numbers of unknown classes are read as numbers, and narwhals looks for the type of no column of objects."""
+    column = np.array([1, None], dtype=object)
+    column[1] = kind(1)
+    table = np.eye(3, dtype=int)[0] + np.eye(3, dtype=int)[position]
+    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (2, table.tolist())
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("make", [pa.table, pl.DataFrame, pd.DataFrame])
+def test_a_signalling_nan_is_missing_without_a_warning(kind, make):
+    one, signalling = {np.float16: (0x3C00, 0x7D00), np.float32: (0x3F800000, 0x7FA00000)}[kind]
+    values = np.array([one, signalling], dtype=f"u{kind().itemsize}").view(kind)
+    for states in (dp.Bins([0, 2]), [1]):
+        assert counted(make({"v": values}), dp.Schema({"v": states}, **STAND_INS)) == (2, [1, 1, 0])
+    source, weights = make({"v": [1, 1], "w": values}), Weights("w", 1)
+    opened = outcome(lambda: open_records(source, dp.Schema({"v": [1]}), ["v"], weights=weights))
+    assert opened.counts([("v",)])["v",].tolist() == [UNIT_WEIGHT]
 
 
 # What is masked is not there.
