@@ -15,6 +15,7 @@ import pytest
 from gate import Unit, Weights, open_records, outcome
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
@@ -344,6 +345,12 @@ def test_no_method_of_an_object_is_called(kind, position):
     column[1] = kind(1)
     table = np.eye(3, dtype=int)[0] + np.eye(3, dtype=int)[position]
     assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (2, table.tolist())
+
+
+def test_features_are_no_objects():
+    frame = pd.DataFrame({"x": np.array([1, FailingComplex(1)], dtype=object)})
+    with pytest.raises(dp.SchemaError, match="'x' is not numeric"):
+        PrivateFeatures(frame, [1, 2], bounds=(0, 1), classes=[1, 2], budget=dp.PrivacyBudget(1.0))
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
