@@ -191,7 +191,7 @@ def test_families_that_deviate_tell_that_others_may():
     found = np.where(deviations.SCALES > 0.1, 30.0, 0.0)  # e^30 times as likely under misfit
     doubtful._effects["a", "b"] = replace(effect, likelihood=found)
     assert doubtful._right < 1e-9
-    assert not doubtful.outputs
+    assert not doubtful.informative
     assert doubtful.outside[0] == pytest.approx(0.25)
     assert doubtful.outside @ deviations.SCALES > 0.1
 

@@ -474,7 +474,7 @@ class Mixture:
         likelihood: Vector = np.asarray(given, dtype=np.float64)
         if likelihood.shape != (states,) or not (np.isfinite(likelihood).all() and (likelihood >= 0).all()):
             raise ValueError(
-                f"evidence on {variable!r} needs a finite likelihood, at smallest 0, of each of {states} states"
+                f"evidence on {variable!r} needs a finite likelihood, at least 0, of each of {states} states"
             )
         return likelihood
 
@@ -533,7 +533,7 @@ def _row_products(first: Vector, second: Vector) -> Vector:
 def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
     result = np.asarray(values, dtype=np.float64)
     if result.ndim != axes or result.size == 0 or not (np.isfinite(result).all() and (result >= 0).all()):
-        raise ValueError(f"{name} must be finite, at smallest 0, with {axes} axes")
+        raise ValueError(f"{name} must be finite, at least 0, with {axes} axes")
     sums = result.sum(axis=-1, keepdims=True)
     if not np.allclose(sums, 1.0, atol=1e-4):
         raise ValueError(f"{name} must sum to one in each component")

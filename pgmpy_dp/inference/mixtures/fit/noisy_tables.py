@@ -366,7 +366,7 @@ def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
     free = max(int(np.count_nonzero(shares > _POSITIVE / shares.size)) - 1, 0)
     signal = float(((shares - 1 / shares.size) ** 2).sum())
     left = signal / (signal + free * deviation**2) if signal else 0.0
-    return 1 / shares.size + left * (shares - 1 / shares.size), float(free * left)
+    return np.maximum(1 / shares.size + left * (shares - 1 / shares.size), 0.0), float(free * left)  # 0 up to rounding
 
 
 def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) -> Noisy:
