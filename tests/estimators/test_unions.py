@@ -31,7 +31,7 @@ def records(seed, share, count):
 def united(shares, seed=0, cliques=EDGES, epsilon=1.0, delta=0.0, **options):
     parts = {}
     for number, (site, count) in enumerate(SIZES.items()):
-        noise = dp.SimulatedNoise(seed + number)
+        noise = dp.SimulatedNoise(10_000 + seed + number)  # not of the records' seed, which they would follow
         budget = dp.PrivacyBudget(epsilon, delta)
         data = dp.PrivateDataset(records(seed + number, shares[number], count), SCHEMA, budget, noise=noise, **options)
         parts[site] = data.measure(cliques, epsilon, delta=delta if number else 0.0)  # kinds of noise may differ

@@ -50,7 +50,7 @@ def released(
 ):
     frame = records(seed) if frame is None else frame
     budget = dp.PrivacyBudget(epsilon, options.get("delta", 0.0))
-    data = dp.PrivateDataset(frame, SCHEMA, budget, neighbours=neighbours, noise=dp.SimulatedNoise(seed))
+    data = dp.PrivateDataset(frame, SCHEMA, budget, neighbours=neighbours, noise=dp.SimulatedNoise(10_000 + seed))
     return data.measure(list(cliques), epsilon=epsilon, **options)
 
 
@@ -392,7 +392,7 @@ def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
 
 def test_means_and_quantiles_are_of_lists_of_numbers(network):
     for call in (network.expectation, lambda name: network.quantiles(variables=name)):
-        with pytest.raises(TypeError, match=r"\['c'\]"):
+        with pytest.raises(TypeError, match=r"in a list.*got 'c'"):
             call("c")
     with pytest.raises(dp.SchemaError, match="number for each of its states"):
         network.expectation(["c"])

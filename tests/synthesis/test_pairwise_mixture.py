@@ -121,14 +121,14 @@ def test_noise_drowns_pairs_of_even_variables_and_not_of_those_with_a_common_sta
 
 
 def test_what_pairs_do_not_say_is_no_farther_than_from_single_variables():
-    """Of independent columns, beside what all is spent on: means over 10 and 40 draws of noise, whose ratio has a
-    standard deviation of .04. With a half of the privacy loss for pairs it would be 1.4."""
+    """Of independent columns, beside what all is spent on: means over 30 and 80 draws of noise, whose ratio has a
+    standard deviation of .025. With a half of the privacy loss for pairs it would be 1.4."""
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({f"v{i}": draw.choice(6, 2000, p=[0.3, 0.3, 0.2, 0.1, 0.1, 0.0]) for i in range(8)})
     schema = dp.Schema({name: range(6) for name in frame})
     pairs = list(itertools.combinations(schema.variables, 2))
     exact = {pair: table / 2000 for pair, table in dp.exact_marginals(frame, schema, pairs).tables.items()}
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(9.0, 1e-7), noise=dp.SimulatedNoise(0))
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(20.0, 1e-6), noise=dp.SimulatedNoise(0))
 
     def error(found):
         return np.mean([np.abs(found(pair) - table).sum() for pair, table in exact.items()])
@@ -139,8 +139,8 @@ def test_what_pairs_do_not_say_is_no_farther_than_from_single_variables():
         return error(lambda pair: np.outer(*map(shares.__getitem__, pair)))
 
     mixture = dp.PairwiseMixture(0.1, 1e-9, **SMALL)
-    found = np.mean([error(mixture.fit(data).network_.marginal) for _ in range(10)])
-    assert found < 1.1 * np.mean([alone() for _ in range(40)])
+    found = np.mean([error(mixture.fit(data).network_.marginal) for _ in range(30)])
+    assert found < 1.1 * np.mean([alone() for _ in range(80)])
 
 
 @pytest.mark.parametrize("stages", [1, 2])
@@ -186,16 +186,16 @@ def test_residuals_of_few_states_bring_pairs_closer():
     frame = pd.DataFrame({f"v{i}": row for i, row in enumerate(rows)})
     schema = dp.Schema({variable: [0, 1] for variable in frame})
 
-    def error(measure):
-        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.5, 1e-6), noise=dp.SimulatedNoise(1))
+    def error(measure, seed):
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.5, 1e-6), noise=dp.SimulatedNoise(seed))
         estimator = dp.PairwiseMixture(0.5, 1e-6, measure=measure, members=4).fit(data)
         assert estimator.guarantee_.epsilon == 0.5
         found = compare(frame, estimator.network_, schema)["error"]
         return found[[len(scope) == 2 for scope in found.index]].mean(), estimator
 
-    closer, estimator = error("auto")
-    assert isinstance(estimator.release_, dp.NoisyResiduals)
-    assert closer < 0.9 * error("tables")[0]
+    closer, estimators = zip(*(error("auto", seed) for seed in range(6)), strict=True)
+    assert all(isinstance(estimator.release_, dp.NoisyResiduals) for estimator in estimators)
+    assert np.mean(closer) < 0.9 * np.mean([error("tables", seed)[0] for seed in range(6)])
 
 
 def test_a_mixture_of_residuals_is_saved_with_its_bounds_and_checked(tmp_path):

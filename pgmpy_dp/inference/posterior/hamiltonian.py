@@ -60,7 +60,7 @@ class Concentrations:
         self._bases, self._effects = np.full(bases, self._centre), np.zeros(effects)
         self._variances = np.full(scales, _VARIANCE)
         self.first = np.full(cells, _CONCENTRATION)
-        self._concentrations, self._widths = self.first.copy(), itertools.cycle(_WIDTHS)
+        self._concentrations = self.first.copy()
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
         """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
@@ -69,11 +69,12 @@ class Concentrations:
         logs, believed = self._rows.normalise(values), math.log(_CONCENTRATION)
         moves = self._bases.size + len(self._nodes) + self._effects.size + 1
         totals = self._rows.totals(self._concentrations)
-        shifts, uniforms = next(self._widths) * generator.standard_normal(moves), generator.random(moves)
-        self._centre = sweep(
-            self._concentrations, totals, logs, self._bases, self._effects, self._nodes, self._parents,
-            self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
-        )  # fmt: skip
+        for width in _WIDTHS:
+            shifts, uniforms = width * generator.standard_normal(moves), generator.random(moves)
+            self._centre = sweep(
+                self._concentrations, totals, logs, self._bases, self._effects, self._nodes, self._parents,
+                self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
+            )  # fmt: skip
         square = float(((self._bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
         self._variance = square / 2 / generator.gamma((self._bases.size + _VARIANCE_WEIGHT) / 2)
         if self._effects.size:
