@@ -11,7 +11,7 @@ from pgmpy_dp import _compiled
 
 def test_a_bar_counts_the_loops_that_are_compiled(monkeypatch):
     written = io.StringIO()
-    terminal = {"disable": False, "file": written, "delay": 0}
+    terminal = {"disable": False, "file": written, "delay": 0, "mininterval": 0}
     monkeypatch.setattr(_compiled, "tqdm", lambda **options: tqdm(**options | terminal))
 
     @numba.njit
