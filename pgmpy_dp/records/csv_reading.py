@@ -110,6 +110,9 @@ def encode_csv(
     whole = {variable: np.concatenate(each) for variable, each in positions.items()}
     values = {v: Values.of(v, whole[v], reader) for v, reader in readers.items() if reader.numbers is not None}
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.large_binary())
+    ids = ids or [
+        pyarrow.array([], pyarrow.large_binary()).dictionary_encode()
+    ]  # Arrow combines no empty list of chunks
     return Encoded(
         variable_codes(declared_codes(whole, readers, schema, file), schema, variables),
         None if column is None else pyarrow.chunked_array(ids, kind).unify_dictionaries().combine_chunks(),
