@@ -306,7 +306,7 @@ def as_text(raw: bytes) -> str:
 
 def text_positions(texts: Any, read: Callable[[bytes], int], kind: np.dtype[Any]) -> Positions:
     """Read each distinct text of an Arrow column of bytes once."""
-    if not len(texts):  # Arrow before version 20 does not combine no chunks
+    if not len(texts):  # early versions of Arrow cannot combine them
         return np.zeros(0, kind)
     encoded = texts.dictionary_encode().combine_chunks()
     by_text = np.array([*map(read, encoded.dictionary.to_pylist()), MISSING], dtype=kind)  # the last is for no text
