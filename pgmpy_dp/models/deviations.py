@@ -194,7 +194,7 @@ class Deviations:
 
     def informs(self, asked: Sequence[str], given: Places) -> bool:
         """Return whether the release determines an answer's error under a wrong network structure."""
-        return self.informative or self._measured_alone((*asked, *given))
+        return self.informative or self._is_measured((*asked, *given))
 
     def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
         """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
@@ -202,7 +202,7 @@ class Deviations:
         Several variables that were not measured together stay as they are: effects of their pairs are not independent.
         """
         moved, parts = answer[None], list(self._parts(asked, given))
-        for part in filter(self._measured_alone, parts if len(asked) == 1 or len(parts) == 1 else ()):
+        for part in filter(self._is_measured, parts if len(asked) == 1 or len(parts) == 1 else ()):
             centre = self.centre(part)[_place(part, given)]
             moved = moved * _spread(centre[None], [v for v in part if v in asked], asked)
         return np.asarray(moved[0] / moved.sum())
@@ -219,7 +219,7 @@ class Deviations:
         """Shift and widen draws of an answer by the estimated deviations."""
         generator = random_numbers()
         scope, of_records = self._ordered((*asked, *given)), target == "records"
-        whole = self._measured_alone(scope)
+        whole = self._is_measured(scope)
         logs = np.zeros(draws.shape)
         for part in self._parts(asked, given):
             sampled = of_records and len(scope) == len(part) and not self.joins(part)
@@ -241,7 +241,7 @@ class Deviations:
     def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
         """List the tables whose effects an answer has: that of all its variables if it was measured, else of pairs."""
         scope = self._ordered((*asked, *given))
-        if self._measured_alone(scope):
+        if self._is_measured(scope):
             yield scope
             return
         for position, variable in enumerate(asked):
@@ -256,12 +256,12 @@ class Deviations:
             return frozenset(scope) in self._joined
         return any(own.issuperset(scope) for own in self.scopes)
 
-    def _measured_alone(self, scope: Clique) -> bool:
+    def _is_measured(self, scope: Clique) -> bool:
         return first_containing(self._releases, scope) is not None
 
     def weights(self, scope: Clique) -> Vector:
         """Return the probability of each scale of the effects in a measured table."""
-        return self._kind(scope).measured(self.effect(scope).likelihood, scope in self._informative)
+        return self._kind(scope).measured(self.effect(scope).likelihood, scope in self._learned_from)
 
     def _kind(self, scope: Clique) -> Scales:
         return self.single if len(scope) == 1 else self.inside if self.joins(scope) else self.beside
@@ -271,7 +271,7 @@ class Deviations:
         known = set(self.schema.variables)
         cliques = {self._ordered(set(clique) & known) for release in self._releases for clique in release.cliques}
         results = {part for clique in cliques for size in range(len(clique)) for part in combinations(clique, size + 1)}
-        return sorted(part for part in results if self._measured_alone(part))
+        return sorted(part for part in results if self._is_measured(part))
 
     def effect(self, scope: Clique) -> Effect:
         """Compare the least noisy table of a scope, in the schema's order, with the network's."""
@@ -311,7 +311,7 @@ class Deviations:
         generator: np.random.Generator,
     ) -> Vector | None:
         """Draw the log factors of the cells of a table; one axis for each queried variable."""
-        if not self._measured_alone(scope):
+        if not self._is_measured(scope):
             weights = self.inside.new if self.joins(scope) else self.outside
             if weights is None:
                 return None
@@ -347,14 +347,14 @@ class Deviations:
         return [pair for pair in pairs if not self.joins(pair) and frozenset(pair) in joined][:_MAX]
 
     def _some(self, tables: Sequence[Clique]) -> Sequence[Clique]:
-        known = [table for table in tables if self._measured_alone(table)]
+        known = [table for table in tables if self._is_measured(table)]
         return known[:: -(-len(known) // _LEARNED) or 1]
 
     @cached_property
-    def _informative(self) -> frozenset[Clique]:
+    def _learned_from(self) -> frozenset[Clique]:
         """The tables from which scales are learned."""
         if self._whole:
-            return self._whole._informative
+            return self._whole._learned_from
         return frozenset(
             table for kind in (self._singles, self._joined_pairs, self._others) for table in self._some(kind)
         )

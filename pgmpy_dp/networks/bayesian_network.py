@@ -215,13 +215,13 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             if twice := set(partial) & {variable for given in fixed.values() for variable in given}:
                 raise SchemaError(f"Variable {min(twice)!r} is in partial_samples and in evidence or do: give it once.")
         seed = int(np.random.default_rng().integers(2**32)) if seed is None else whole_number("seed", seed, 0)
-        guarantee = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
+        before = np.random.get_state()  # noqa: NPY002  # pgmpy's method seeds it
         promising_nothing = self.copy()  # pgmpy's method adds CPDs of its own
         promising_nothing._forget()
         try:
             drawn: pd.DataFrame = DiscreteBayesianNetwork.simulate(promising_nothing, n_samples, seed=seed, **options)
         finally:
-            np.random.set_state(guarantee)  # noqa: NPY002
+            np.random.set_state(before)  # noqa: NPY002
         for column in drawn.columns.intersection([name for v in partial for name in (v, f"{v}_full")]):
             drawn[column] = pd.Categorical(drawn[column].map(dict(enumerate(partial[column.removesuffix("_full")]))))
         nodes = [node for node in self.nodes() if node in drawn]

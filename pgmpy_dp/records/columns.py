@@ -68,13 +68,13 @@ def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
 
 def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
     """Make the reader of a variable's column, which reads numbers in detail."""
-    reader, ordered = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
-    if ordered is None:
+    reader, detail = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
+    if detail is None:
         return reader
-    cells = tuple(f"cell {number}" for number in range(ordered.places.size))
-    size, others = len(ordered.bins.labels), ordered.places[len(ordered.bins.labels) :].tolist()
+    cells = tuple(f"cell {number}" for number in range(detail.places.size))
+    size, others = len(detail.bins.labels), detail.places[len(detail.bins.labels) :].tolist()
     stand_ins = [None if position is None else size + others.index(position) for position in reader.stand_ins]
-    return replace(reader, states=cells, bins=ordered.bins, stand_ins=(stand_ins[0], stand_ins[1]))
+    return replace(reader, states=cells, bins=detail.bins, stand_ins=(stand_ins[0], stand_ins[1]))
 
 
 def column_readers(schema: Schema, variables: Iterable[str], decimal: str = ".") -> dict[str, Reader]:
@@ -87,8 +87,8 @@ def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterab
     """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
     results, asked = dict(codes), list(variables)
     for variable in codes:
-        if (ordered := schema.details.get(variable + IN_DETAIL)) is not None:
-            results[variable] = _placed(ordered.places, schema, variable, codes[variable])
+        if (detail := schema.details.get(variable + IN_DETAIL)) is not None:
+            results[variable] = _placed(detail.places, schema, variable, codes[variable])
     fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
     return with_derived(results | fine, schema, asked)
 

@@ -142,11 +142,11 @@ def encode_numbers(frame: Any, schema: Schema) -> dict[str, Integers]:
             f"Numbers with bounds are read from a frame in memory (pandas, Polars, PyArrow), got "
             f"{type(frame).__name__}: read or collect it first."
         )
-    positions = dict(zip(schema.bounds, require_columns(column_names(frame), schema.bounds), strict=True))
+    indices = dict(zip(schema.bounds, require_columns(column_names(frame), schema.bounds), strict=True))
     if frame.shape[0] > MAX_RECORDS:
         raise SchemaError("Numbers with bounds are read for at most 2**31 records.")
     return sealed(
-        lambda: {v: _steps(column_at(frame, positions[v]), v, ends) for v, ends in schema.bounds.items()},
+        lambda: {v: _steps(column_at(frame, indices[v]), v, ends) for v, ends in schema.bounds.items()},
         "the numbers with bounds",
     )
 

@@ -101,9 +101,9 @@ def synthesize(
     the synthetic records are close to those of DATA; interactions of three variables and rare states are blurred. All
     files written may be published. With --weights, records are drawn from the weighted distribution. All have the same
     weight, in a column of that name, and the weights add up to the estimated total. Single variables
-    are measured first, and where noise would drown the pairs of so many records as they tell, the rest is spent on them
-    too. With --records, triples are measured where noise would be small. Pairs with a variable of more than 100 states
-    are measured over groups of these if noise would drown them; the output says how many.
+    are measured first, and where noise would drown the pairs of as many records as these show, the rest is spent on
+    them too. With --records, triples are measured where noise would be small. Pairs with a variable of more than 100
+    states are measured over groups of these if noise would drown them; the output says how many.
 
     \b
       pgmpy-dp ledger create ledger.json --epsilon 2 --delta 1e-8

@@ -82,7 +82,7 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
 
 
 def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMarginals | None) -> Schema:
-    """Declare about so many groups of the states of variables, by their noisy tables, or equal ones to foresee them.
+    """Declare about these numbers of groups of states, by noisy tables of the variables; without, equal groups.
 
     States that are frequent, or stand for missing and other values, are alone. Others are together with those declared
     beside them, in groups of about equal shares; between frequent states only, if they are ordered.
