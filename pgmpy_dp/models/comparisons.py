@@ -24,6 +24,8 @@ Mask = NDArray[np.bool_]
 _TRIES = 30
 # How often each number is then drawn given the others.
 _SWEEPS = 30
+# Records whose densities between two ends are in memory at a time.
+_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,15 @@ class ComparedNumbers:
         return cls(numbers, 10.0 ** max(0, *decimals), None, none, numbers, numbers, none.astype(np.intp))
 
     @classmethod
-    def within(cls, bins: Bins, places: NDArray[Any], values: Vector, drawn: Mask, drawing: Drawing) -> ComparedNumbers:
-        """Take numbers that were drawn in bins, and others that were given."""
+    def within(
+        cls, bins: Bins, places: NDArray[Any], known: Mask, values: Vector, drawn: Mask, drawing: Drawing
+    ) -> ComparedNumbers:
+        """Take the numbers of records that are known to have one: those drawn in bins, and others that were given."""
         steps, edges = drawing.shape.step, np.array(bins.edges)
         low = _lower(steps, edges[:-1])
         high = np.append(_upper(steps, edges[1:-1], strict=True), _upper(steps, edges[-1:]))
         lower, upper = (np.where(drawn, ends[np.where(drawn, places, 0)], values) for ends in (low, high))
-        order = np.cumsum((places >= 0) & (places < len(bins.labels))) - 1
-        return cls(values, steps, drawing, drawn, lower, upper, order)
+        return cls(values, steps, drawing, drawn, lower, upper, np.cumsum(known) - 1)
 
 
 def compared(schemas: Iterable[Schema], variables: Iterable[str]) -> list[list[Comparison]]:
@@ -106,9 +109,6 @@ def meeting(
         for name in free:
             values[name][part] = found[name]
     yield from ((name, values[name]) for name in free)
-
-
-_AT_ONCE = 20_000  # records whose densities between two ends are held at a time
 
 
 @dataclass(frozen=True)

@@ -51,22 +51,24 @@ class WithinBins:
 
     def numbers(self, records: Mapping[str, tuple[Schema, NDArray[Any]]]) -> dict[str, Vector]:
         """Draw numbers, NaN where there is none, from the schemas of variables and their positions of states."""
-        values, drawings = dict[str, Vector](), dict[str, Drawing]()
+        values, drawings, known = dict[str, Vector](), dict[str, Drawing](), dict[str, NDArray[np.bool_]]()
         for variable, (schema, places) in records.items():
             if (bins := schema.bins.get(variable)) is None:
                 continue
-            known = _in_bins(bins, places)
-            drawings[variable] = self._drawing(variable, bins, places, known)
+            known[variable] = _in_bins(bins, places)
+            drawings[variable] = self._drawing(variable, bins, places, known[variable])
             values[variable] = np.full(places.size, np.nan)
-            values[variable][known] = drawings[variable].draw(self.generator)
+            values[variable][known[variable]] = drawings[variable].draw(self.generator)
         for comparisons in compared((schema for schema, _ in records.values()), records):
             own = dict[str, ComparedNumbers]()
             for variable, (schema, places) in records.items():
                 if variable in drawings:
                     bins, fixed = schema.bins[variable], self.given.get(variable)
-                    drawn = _in_bins(bins, places) & (True if fixed is None else np.isnan(fixed))
+                    drawn = known[variable] & (True if fixed is None else np.isnan(fixed))
                     column = values[variable] if fixed is None else np.where(drawn, values[variable], fixed)
-                    own[variable] = ComparedNumbers.within(bins, places, column, drawn, drawings[variable])
+                    own[variable] = ComparedNumbers.within(
+                        bins, places, known[variable], column, drawn, drawings[variable]
+                    )
                 elif variable in names_of(comparisons):
                     own[variable] = ComparedNumbers.of_states(schema, variable, places)
             values.update(meeting(comparisons, own, self.generator))
@@ -108,16 +110,15 @@ def _column(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
     if bins is None or numbers == "states":
         return (labels if numbers == "states" else _states)(codes, schema, variable)
     known, ends = _in_bins(bins, codes), bins.closed()
-    steps, values = ends.steps(), np.full(codes.size, np.nan) if drawn is None else drawn
-    if drawn is not None:
-        pass
-    elif steps is None:
-        low, high = np.array(ends.edges)[[codes[known], codes[known] + 1]]
-        values[known] = low + (high - low) / 2
+    steps = ends.steps()
+    if drawn is None:
+        values, own = np.full(codes.size, np.nan), np.array(ends.edges if steps is None else steps)
+        low, high = own[[codes[known], codes[known] + 1]]
+        # In steps, the float nearest to the decimal number.
+        middle = low + (high - low) / 2 if steps is None else (low + (high - low - 1) // 2) / 10 ** (bins.decimals or 0)
+        values[known] = middle
     else:
-        first, end = np.array(steps)[[codes[known], codes[known] + 1]]
-        unit = 10 ** (bins.decimals or 0)
-        values[known] = (first + (end - first - 1) // 2) / unit  # the float nearest to the decimal number
+        values = drawn
     if bins.kind == "date":
         days = np.where(known, values, 0).astype(np.int64).astype("datetime64[D]").astype("datetime64[s]")
         return np.where(known, days, np.datetime64("NaT", "s"))
