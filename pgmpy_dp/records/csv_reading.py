@@ -109,13 +109,10 @@ def encode_csv(
             parts.append(text_positions(texts[weights.column], weigh, np.dtype(np.int64)))
     whole = {variable: np.concatenate(each) for variable, each in positions.items()}
     values = {v: Values.of(v, whole[v], reader) for v, reader in readers.items() if reader.numbers is not None}
-    kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.large_binary())
-    ids = ids or [
-        pyarrow.array([], pyarrow.large_binary()).dictionary_encode()
-    ]  # Arrow combines no empty list of chunks
+    none = pyarrow.array([], pyarrow.large_binary()).dictionary_encode()  # early versions of Arrow need some chunk
     return Encoded(
         variable_codes(declared_codes(whole, readers, schema, file), schema, variables),
-        None if column is None else pyarrow.chunked_array(ids, kind).unify_dictionaries().combine_chunks(),
+        None if column is None else pyarrow.chunked_array(ids or [none]).unify_dictionaries().combine_chunks(),
         values,
         None if weights is None else np.concatenate(parts),
     )
