@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.inference.tables.table import Table, grouped
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import Codes, Positions, settled, with_derived
@@ -286,10 +286,7 @@ class CountedRecords:
             for coarser, (finer, groups) in schema.structure.derived.items():
                 if finer in names and coarser not in counted:
                     axis = names.index(finer)
-                    names[axis] = coarser
-                    sums = np.zeros((schema.cardinality(coarser), *np.delete(summed.shape, axis)), dtype=np.int64)
-                    np.add.at(sums, groups, np.moveaxis(summed, axis, 0))
-                    summed = np.moveaxis(sums, 0, axis)
+                    names[axis], summed = coarser, grouped(summed, axis, groups, schema.cardinality(coarser))
             tables[tuple(names)] = summed
         return replace(self, tables=tables)
 

@@ -63,6 +63,13 @@ def thinned(table: NDArray[Any], deviation: Any, share: float, generator: np.ran
     return table + share * noise, table - noise / share
 
 
+def grouped(table: NDArray[Any], axis: int, groups: NDArray[np.integer[Any]], count: int) -> NDArray[Any]:
+    """Sum the cells along an axis by their groups, of which there are `count`."""
+    sums = np.zeros((count, *np.delete(table.shape, axis)), dtype=table.dtype)
+    np.add.at(sums, groups, np.moveaxis(table, axis, 0))
+    return np.moveaxis(sums, 0, axis)
+
+
 def centred(table: NDArray[Any], first: int = 0) -> NDArray[Any]:
     """Subtract means along every axis from `first` on: project on the tables that sum to 0 along each."""
     for axis in range(first, table.ndim):
