@@ -126,7 +126,7 @@ def even_out(
         owners[numbers[number, : len(block)]] = number
     with one_thread():
         expected = np.stack([len(records) * share * pair_shares(part) for share, part in parts])
-        counts = [_pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
+        counts = [pair_counts(records[strata == stratum], int(states[-1])) for stratum in range(len(parts))]
     excess = np.stack(counts) - expected
     price = 1.0 / (np.maximum(expected, 0.0) + 1.0)
     work = max(records.size * len(mixture.blocks), 1)
@@ -167,7 +167,7 @@ def pair_shares(mixture: Mixture) -> Vector:
     return shares
 
 
-def _pair_counts(records: NDArray[np.int32], states: int) -> Vector:
+def pair_counts(records: NDArray[np.integer], states: int) -> Vector:
     """Count the records with both of two states, for all pairs; `records` holds places among all states."""
     result = np.zeros((states, states))
     for begin in range(0, len(records), _CODED):

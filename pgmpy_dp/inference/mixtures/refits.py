@@ -11,7 +11,6 @@ squared correlation, and added to the errors of answers about several variables.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -25,8 +24,9 @@ from scipy import stats
 from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import cores, one_thread
+from pgmpy_dp.inference.mixtures.balanced_records import pair_counts
 from pgmpy_dp.inference.mixtures.boxes import conditioned
-from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, refined_by, refitting
+from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, marginals_of, refined_by, refitting
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_within, coarse_table, fine_counts
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector, centred
@@ -42,8 +42,6 @@ _STRENGTH = 4.0
 # Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
 _MIN = 0.25  # least share of a variance that is kept
-_MAX_PAIRS = 1000  # tables from which missing dependence is estimated
-_ROWS = 4096  # records that are counted at a time
 
 
 @dataclass(frozen=True)
@@ -236,7 +234,7 @@ def draw_refits(
     deviations = zip(sizes, noisy.single_deviations, strict=True)
     noise_of = {variable: deviation / fit.total for variable, deviation in deviations}
     noise_of |= {finer: deviation / fit.total for finer, deviation in fine.items()}
-    missing = max(_misfit(fit.mixture, list(sizes), noisy, fit.total) - float(np.mean(misfits)), 0.0)
+    missing = max(_misfit(fit.mixture.only(sizes), noisy, fit.total) - float(np.mean(misfits)), 0.0)
     return MixtureDraws(fit, records, refits, noise_of, missing)
 
 
@@ -251,56 +249,46 @@ def _draw_and_refit(
     mixture, total = fit.mixture, fit.total
     count = min(max(round(total), 1), _MAX_RECORDS)
     codes = mixture.sample(count, generator)
-    names = list(fit.coarse_cardinalities)
-    column = {variable: position for position, variable in enumerate(mixture.variables)}
-    starts = dict(zip(names, np.cumsum([0, *fit.coarse_cardinalities.values()]), strict=False))
-    together = _together(codes[:, [column[variable] for variable in names]], list(fit.coarse_cardinalities.values()))
-
-    def counted(variables: Sequence[Variable], deviation: float) -> Vector:
-        """Count the drawn records with noise, scaled to the number of all records."""
-        shape, flat = [mixture.cardinalities[variable] for variable in variables], np.zeros(count, np.intp)
-        if len(variables) == 2 and starts.keys() >= set(variables):
-            rows, columns = (slice(starts[v], starts[v] + size) for v, size in zip(variables, shape, strict=True))
-            shares = together[rows, columns] / count
-        else:
-            for variable in variables:
-                flat = flat * mixture.cardinalities[variable] + codes[:, column[variable]]
-            shares = np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / count
-        if count == _MAX_RECORDS:
-            shares = _drawn_to(mixture.marginal(variables), shares, count, total)
-        result: Vector = total * shares + deviation * generator.standard_normal(shape)
-        return result
-
-    counts = [counted([names[v] for v in table.variables], table.deviation).ravel() for table in noisy]
-    own = {finer: (counted([finer], deviation), deviation) for finer, deviation in fine.items()}
-    simulated = replace(noisy, counts=np.concatenate(counts))
+    coarse, column = mixture.only(fit.coarse_cardinalities), {v: codes[:, n] for n, v in enumerate(mixture.variables)}
+    shares = _shares([column[variable] for variable in coarse.variables], list(coarse.cardinalities.values()), noisy)
+    alone = {v: np.bincount(column[v], minlength=mixture.cardinalities[v]) / count for v in fine}
+    if count == _MAX_RECORDS:  # which may be fewer than all
+        for alike, expected in marginals_of(coarse, noisy):
+            shares[alike.cells] = _drawn_to(expected, shares[alike.cells], count, total)
+        alone = {v: _drawn_to(mixture.marginal((v,)), own, count, total) for v, own in alone.items()}
+    noise = noisy.of_cells(noisy.deviations) * generator.standard_normal(shares.size)
+    finer = {v: (total * alone[v] + own * generator.standard_normal(alone[v].size), own) for v, own in fine.items()}
+    simulated = replace(noisy, counts=total * shares + noise)
     again = refit(simulated, generator)
-    misfit = _misfit(again, names, simulated, total)
+    misfit = _misfit(again, simulated, total)
     # Records drawn from denoised shares do not show the bias of denoising: the errors of noisy ones stand for it.
-    return codes, refined_by(again, mixture.cardinalities, fit.rules, own, total, children_within), misfit
+    return codes, refined_by(again, mixture.cardinalities, fit.rules, finer, total, children_within), misfit
 
 
-def _together(codes: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> Vector:
-    """Count records by every two states: one product of indicators for all pairs of variables."""
-    starts = np.cumsum([0, *sizes])
-    counts = np.zeros((starts[-1], starts[-1]))
-    for first in range(0, len(codes), _ROWS):
-        some = codes[first : first + _ROWS]
-        states = np.zeros((len(some), starts[-1]), np.float32)  # exact up to 2^24 rows
-        np.put_along_axis(states, starts[:-1] + some.astype(np.intp), 1.0, axis=1)
-        counts += states.T @ states
-    return counts
+def _shares(columns: Sequence[NDArray[Any]], sizes: Sequence[int], noisy: NoisyTables) -> Vector:
+    """Return the shares of records in the cells of all tables."""
+    starts, shares = np.cumsum([0, *sizes]), np.empty_like(noisy.counts)
+    together = pair_counts(np.stack(columns, axis=1) + starts[:-1].astype(np.int32), int(starts[-1]))
+    for alike in noisy.alike:
+        if alike.variables.shape[1] in (1, 2):
+            shares[alike.cells] = alike.gathered(together, starts)
+            continue
+        for variables, cells in zip(alike.variables, alike.cells, strict=True):
+            flat = np.zeros(len(columns[0]), np.intp)
+            for variable in variables:
+                flat = flat * sizes[variable] + columns[variable]
+            shares[cells] = np.bincount(flat, minlength=cells.size).reshape(cells.shape)
+    return shares / len(columns[0])
 
 
-def _misfit(mixture: Mixture, names: Sequence[Variable], noisy: NoisyTables, total: float) -> float:
+def _misfit(mixture: Mixture, noisy: NoisyTables, total: float) -> float:
     """Return how far interactions of two variables are from those of the tables, as a mean squared correlation."""
-    pairs = [table for table in noisy if len(table.variables) == 2]
+    pairs = replace(noisy, alike=tuple(alike for alike in noisy.alike if alike.variables.shape[1] == 2))
     squares = units = 0.0
-    for table in pairs[:: max(len(pairs) // _MAX_PAIRS, 1)]:
-        expected = mixture.marginal([names[v] for v in table.variables])
-        squares += float((centred(table.counts / total - expected) ** 2).sum())
-        shares = [expected.sum(axis=1), expected.sum(axis=0)]
-        units += math.prod(float((share * (1 - share)).sum()) for share in shares)
+    for alike, expected in marginals_of(mixture, pairs):
+        squares += float((centred(noisy.counts[alike.cells] / total - expected, 1) ** 2).sum())
+        rows, columns = ((shares * (1 - shares)).sum(axis=1) for shares in (expected.sum(axis=2), expected.sum(axis=1)))
+        units += float(rows @ columns)
     return squares / units if units > 0 else 0.0
 
 

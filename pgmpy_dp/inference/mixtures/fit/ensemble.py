@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -21,7 +21,7 @@ from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.base import Matrix, Shape, Targets, among_alike, among_neighbours, start_from
 from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
 from pgmpy_dp.inference.mixtures.fit.member import MemberProblem, Parameters, fit_member
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, coarse_table, fine_counts, shrunk
+from pgmpy_dp.inference.mixtures.fit.noisy_tables import Alike, NoisyTables, coarse_table, fine_counts, shrunk
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector
 
@@ -466,20 +466,26 @@ def _choose(
 
 def _misfit(mixture: Mixture, noisy: NoisyTables) -> float:
     """Return the sum of squared residuals of noisy tables, in units of their noise."""
-    names, misfit = mixture.variables, 0.0
-    starts = np.cumsum([0, *mixture.cardinalities.values()])
-    shares = None if mixture.children else pair_shares(mixture)
-    for numbers, variables, cells in noisy.alike:
-        if shares is not None and variables.shape[1] in (1, 2):
-            one, other = (
-                starts[variables[:, axis], None] + np.arange(cells.shape[axis + 1]) for axis in (0, cells.ndim - 2)
-            )
-            marginals = shares[one, one] if variables.shape[1] == 1 else shares[one[:, :, None], other[:, None]]
-        else:
-            marginals = np.stack([mixture.marginal([names[variable] for variable in own]) for own in variables])
+    misfit = 0.0
+    for (numbers, _, cells), marginals in marginals_of(mixture, noisy):
         residuals = noisy.compared(noisy.total * marginals - noisy.counts[cells], 1)
         misfit += float((residuals.reshape(len(cells), -1) ** 2).sum(axis=1) @ noisy.deviations[numbers] ** -2.0)
     return misfit
+
+
+def marginals_of(mixture: Mixture, noisy: NoisyTables) -> Iterator[tuple[Alike, Vector]]:
+    """Yield tables of one shape with the marginals of a mixture, whose variables are numbered in their order."""
+    names, roots = mixture.variables, mixture.roots
+    begins = dict(zip(roots.variables, np.cumsum([0, *roots.cardinalities.values()]), strict=False))
+    shares, starts = pair_shares(roots), np.array([begins.get(variable, -1) for variable in names])
+    for alike in noisy.alike:
+        marginals = np.empty(alike.cells.shape)
+        known = (starts[alike.variables] >= 0).all(axis=1) & (alike.variables.shape[1] in (1, 2))
+        if known.any():
+            marginals[known] = Alike(*(own[known] for own in alike)).gathered(shares, starts)
+        for number in np.flatnonzero(~known):
+            marginals[number] = mixture.marginal([names[variable] for variable in alike.variables[number]])
+        yield alike, marginals
 
 
 def _walk(risk: Callable[..., float], start: _Settings) -> _Settings:

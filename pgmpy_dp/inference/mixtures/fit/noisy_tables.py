@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmpy_dp.inference.mixtures.children import Child, Whole
-from pgmpy_dp.inference.tables.table import Variable, Vector, centred, pooled, project_to_simplex, thinned
+from pgmpy_dp.inference.tables.table import Variable, Vector, centred, grouped, pooled, project_to_simplex, thinned
 
 # For each finer variable the coarser one, and its state for every state of the finer one.
 Refined = Mapping[Variable, tuple[Variable, Whole]]
@@ -57,6 +57,14 @@ class Alike(NamedTuple):
     numbers: Whole
     variables: Whole
     cells: Whole
+
+    def gathered(self, together: Vector, starts: Whole) -> Vector:
+        """Stack tables of one or two variables from that of all pairs of states, where variables begin at `starts`."""
+        one, other = (
+            starts[self.variables[:, axis], None] + np.arange(self.cells.shape[axis + 1])
+            for axis in (0, self.variables.shape[1] - 1)
+        )
+        return together[one, one] if self.variables.shape[1] == 1 else together[one[:, :, None], other[:, None]]
 
 
 @dataclass(frozen=True)
@@ -284,7 +292,7 @@ class _Stack(NamedTuple):
     deviations: Vector
 
     def pooled(self, variables: int) -> _Stack:
-        """Return the means of tables of the same variables, of which there are so many, weighted by precision."""
+        """Return the means of tables of the same of all `variables`, weighted by precision."""
         names = np.zeros(len(self.counts), np.intp)
         for column in self.variables.T:
             names = np.unique(names * variables + column, return_inverse=True)[1]
@@ -311,10 +319,7 @@ def coarse_table(refined: Refined, cardinalities: Mapping[Variable, int], table:
     for finer in [name for name in names if name in refined]:
         coarser, groups = refined[finer]
         names, counts, deviation = _without((names, counts, deviation), finer, coarser, groups)
-        axis = names.index(finer)
-        summed = np.zeros((cardinalities[coarser], *np.delete(np.shape(counts), axis)))
-        np.add.at(summed, groups, np.moveaxis(np.asarray(counts), axis, 0))
-        counts = np.moveaxis(summed, 0, axis)
+        counts = grouped(np.asarray(counts, dtype=np.float64), names.index(finer), groups, cardinalities[coarser])
         deviation *= math.sqrt(np.bincount(groups).max())
         names = tuple(coarser if name == finer else name for name in names)
     return names, counts, deviation
