@@ -13,6 +13,7 @@ from noises import Noted
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations
+from pgmpy_dp.privacy.accounting import epsilon_from_renyi, zcdp_curve
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v"]})
 CELLS = list(itertools.product(*SCHEMA.states.values()))
@@ -62,6 +63,16 @@ def test_no_unit_costs_more_than_is_charged(relation, name, epsilon):
         paid, stated = (charge.epsilon, guarantee.epsilon) if power == 1 else (2 * Fraction(charge.rho), guarantee.rho)
         assert paid * (1 - Fraction(1, 10**5)) < worst <= paid
         assert Fraction(str(stated)) * power >= worst
+
+
+def test_tables_priced_in_rho_are_charged_rho_and_the_epsilon_that_it_implies():
+    data = dp.PrivateDataset(pd.DataFrame(FIXED, columns=[*"abc", "person"]), SCHEMA, dp.PrivacyBudget(5.0, 1e-5))
+    noisy = data.release(CountedTables([("a",)], rho=0.1, delta=DELTA))
+    (charge,) = data.budget.history
+    implied = epsilon_from_renyi(zcdp_curve(0.1), DELTA)
+    assert charge.loss.rho == noisy.guarantee.rho == 0.1
+    assert float(charge.epsilon) == noisy.guarantee.epsilon == pytest.approx(implied)
+    assert noisy.scales["a",] ** 2 == pytest.approx(1 / (2 * 0.1))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,14 @@ def rewritten(change=None, csv=None, release=RELEASE) -> bytes:
     return zipped(members | {DESCRIPTOR: json.dumps(descriptor).encode()})
 
 
+@pytest.mark.parametrize("limit", ["MAX_DESCRIPTOR_BYTES", "MAX_DESCRIPTOR_PARTS", "MAX_MEASUREMENTS_BYTES"])
+def test_what_could_not_be_read_again_is_not_written(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(archive, limit, 1)
+    with pytest.raises(ValueError, match="for one file"):
+        RELEASE.save(tmp_path / "release.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_round_trip_is_exact(tmp_path):
     for release in (
         RELEASE,

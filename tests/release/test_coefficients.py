@@ -215,6 +215,8 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
     with pytest.raises(dp.SchemaError, match=r"alone has 24 coefficients"):
         data.measure_coefficients([("a", "b", "c")], 0.5)
     assert data.budget.history == ()
+    monkeypatch.setattr(contrasts, "MAX_COEFFICIENTS", 24)
+    assert data.measure_coefficients([("a", "b", "c")], 0.5).cliques == (("a", "b", "c"),)
 
 
 def test_a_clique_that_was_not_measured_is_named():

@@ -49,6 +49,12 @@ def test_promises_add_up_and_noise_goes_down(kind, neighbours):
     assert joined.public_total == first.public_total
 
 
+def test_releases_of_one_plan_are_averaged():
+    first, second = (measured(0.5, noise=dp.SimulatedNoise(seed)) for seed in (0, 1))
+    mean = (first.tables["a", "b"] + second.tables["a", "b"]) / 2
+    assert np.abs((first + second).tables["a", "b"] - mean).max() <= 0.5
+
+
 def test_joined_releases_go_into_files(tmp_path):
     for kind in KINDS:
         joined = measured(0.5, kind) + measured(0.25, kind, [("b",)])

@@ -136,6 +136,12 @@ def test_variances_are_those_of_the_discrete_noise():
     assert release(guarantee=EXACT, scales=dict.fromkeys(TABLES, 0)).variances[("b",)] == 0.0
 
 
+def test_unsigned_tables_that_fit_are_kept_as_signed_ones():
+    noisy = release(tables=TABLES | {("b",): np.array([1, 2**63 - 1], dtype=np.uint64)})
+    assert noisy.tables["b",].dtype == np.int64
+    assert noisy.tables["b",].tolist() == [1, 2**63 - 1]
+
+
 def test_tables_of_the_same_variables_are_observed_as_their_mean_by_precision():
     seen = observe(release(), ["b"])
     precisions = np.array([1 / (3 * laplace_variance(4.0)), 1 / laplace_variance(2.0)])
