@@ -63,6 +63,7 @@ from .schema import Forbidden as Forbidden
 from .schema import Hierarchy as Hierarchy
 from .schema import HouseholdSchema as HouseholdSchema
 from .schema import Schema as Schema
+from .schema import TimeBins as TimeBins
 from .schema import agree as agree
 from .structure import NoisyScore as NoisyScore
 from .structure import PrivateStructureSearch as PrivateStructureSearch

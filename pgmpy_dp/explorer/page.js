@@ -30,13 +30,12 @@ const percent = (p) => `${points(p)} %`;
 const signed = (p) => (Math.abs(p) < 5e-4 ? '' : p < 0 ? '−' : '+') + points(Math.min(Math.abs(p), 1));
 const whole = (n) => Math.round(n).toLocaleString('en');
 const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
-const day = (x) => new Date(Math.round(x) * 864e5).toISOString().slice(0, 10);
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
-  constructor({ name, states, edges, kind, dates, shape }, base, choose) {
+  constructor({ name, states, edges, dates, shape }, base, choose) {
     const form = dates && new DateForm(dates, edges[0]);
-    const shown = form ? (x) => form.written(x) : kind === 'date' ? day : rounded;
+    const shown = form ? (x) => form.written(x) : rounded;
     Object.assign(this, { name, states, shown }, copied('card-template'));
     this.guess.textContent = shape?.guess ? ` The release hardly identifies it: ${shape.guess}.` : '';
     this.list.ariaLabel = visible(name);

@@ -245,9 +245,11 @@ def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
     if literals:
         content["literals"] = literals
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
-        content |= {"edges": packed.add(bins.edges, np.float64), "kind": bins.kind}
-        if isinstance(bins, DateBins) and bins.format is not None:
-            content["dates"] = {"format": bins.format, "expression": DateFormat(bins.format).expression}
+        content["edges"] = packed.add(bins.edges, np.float64)
+        if isinstance(bins, DateBins):
+            content["dates"] = {"unit": bins.unit}
+            if bins.format is not None:
+                content["dates"] |= {"format": bins.format, "expression": DateFormat(bins.format).expression}
         if np.isfinite(bins.edges).sum() > 1:
             content["shape"] = shape_content(fitted.shape(variable, bins=bins), packed)
     return content

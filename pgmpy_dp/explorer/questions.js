@@ -69,31 +69,44 @@ const daysOf = (year, month, day) => {
   return year > 0 && time.getUTCMonth() === month && time.getUTCDate() === day ? time / 864e5 : undefined;
 };
 
-/** A form in which dates are written, as `schema/date_format.py` has it; `first` is the first day of all. */
+const ISO = '(?<Y>\\d{4})-(?<m>\\d\\d)-(?<d>\\d\\d)(?:[T ](?<H>\\d\\d):(?<M>\\d\\d)(?::(?<S>\\d\\d)(?:\\.\\d+)?)?Z?)?';
+
+/** A form in which dates are written, as `schema/date_format.py` has it, and numbers of `unit` seconds since 1970. */
 class DateForm {
-  constructor({ format, expression }, first) {
-    Object.assign(this, { format, first, expression: new RegExp(`^(?:${expression})$`, 'i') });
+  constructor({ format, expression = ISO, unit }, first) {
+    Object.assign(this, { format, unit, first, expression: new RegExp(`^(?:${expression})$`, 'i') });
+    this.format ??= unit > 1 ? '%Y-%m-%d' : '%Y-%m-%dT%H:%M:%S';
   }
 
-  /** The days since 1970 of a text; undefined if it writes no date in this form. */
-  day(text) {
-    const { Y, y, m, b, B, d = 1, H = 0, I = 12, M = 0, S = 0 } = this.expression.exec(text)?.groups ?? { H: 99 };
+  /** The number of a text; undefined if it writes no date in this form. */
+  number(text) {
+    const parts = this.expression.exec(text)?.groups ?? { H: 99 }, { H = 0, I = 12, p = 'am', M = 0, S = 0 } = parts;
+    const hour = parts.I ? I % 12 + (p.toLowerCase() === 'pm' ? 12 : 0) : +H;
+    if (hour > 23 || I < 1 || I > 12 || M > 59 || S > 59) return undefined;
+    const day = this.day(parts);
+    return day === undefined ? day : Math.floor((day * 86400 + hour * 3600 + M * 60 + +S) / this.unit);
+  }
+
+  /** The days since 1970 of the parts of a date. */
+  day({ Y, y, m, b, B, d = 1 }) {
     const name = (B ?? b)?.toLowerCase(), named = MONTHS.map((own) => (B ? own : own.slice(0, 3)).toLowerCase());
     const month = m ? m - 1 : name ? named.indexOf(name) : 0;
-    if (H > 23 || I < 1 || I > 12 || M > 59 || S > 59 || month < 0 || month > 11) return undefined;
+    if (month < 0 || month > 11) return undefined;
     if (Y) return daysOf(+Y, month, +d);
-    const start = new Date(this.first * 864e5).getUTCFullYear(), year = start + ((y - start % 100 + 100) % 100);
-    const found = daysOf(year, month, +d);
-    return found >= this.first ? found : daysOf(year + 100, month, +d);
+    const first = Math.floor(this.first * this.unit / 86400), start = new Date(first * 864e5).getUTCFullYear();
+    const year = start + ((y - start % 100 + 100) % 100), found = daysOf(year, month, +d);
+    return found >= first ? found : daysOf(year + 100, month, +d);
   }
 
-  /** A number of days since 1970, that of the nearest day, in this form. */
+  /** The date of the nearest whole number, in this form. */
   written(number) {
-    const time = new Date(Math.round(number) * 864e5), month = MONTHS[time.getUTCMonth()];
+    const time = new Date(Math.round(number) * this.unit * 1000), month = MONTHS[time.getUTCMonth()];
+    const hour = time.getUTCHours();
     const two = (n) => String(n).padStart(2, '0'), year = time.getUTCFullYear();
     const parts = {
       Y: String(year).padStart(4, '0'), y: two(year % 100), m: two(time.getUTCMonth() + 1), d: two(time.getUTCDate()),
-      b: month.slice(0, 3), B: month, H: '00', I: '12', p: 'AM', M: '00', S: '00', f: '000000', '%': '%',
+      b: month.slice(0, 3), B: month, H: two(hour), I: two((hour + 11) % 12 + 1), p: hour < 12 ? 'AM' : 'PM',
+      M: two(time.getUTCMinutes()), S: two(time.getUTCSeconds()), f: '000000', '%': '%',
     };
     return this.format.replace(/%(.)/gs, (all, letter) => parts[letter] ?? all);
   }
@@ -116,9 +129,8 @@ class Model {
 
   /** The places of a variable and of its state, or of the bin that holds a number. */
   fact(name, value) {
-    const variable = this.variable(name), { states, edges, kind, dates } = this.variables[variable];
-    const iso = () => Date.parse(/^\d{4}-\d\d-\d\d/.exec(value)) / 864e5;
-    const number = dates ? new DateForm(dates, edges[0]).day(value) : kind === 'date' ? iso() : value;
+    const variable = this.variable(name), { states, edges, dates } = this.variables[variable];
+    const number = dates ? new DateForm(dates, edges[0]).number(value) : value;
     const holds = (s) => typeof number === 'number' && edges?.[s] <= number && number < edges[s + 1];
     const found = states.indexOf(String(value)), state = found < 0 ? states.findIndex((_, s) => holds(s)) : found;
     if (state >= 0) return [variable, state];

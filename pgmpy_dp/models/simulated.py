@@ -14,7 +14,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.comparisons import ComparedNumbers, compared, meeting, names_of
 from pgmpy_dp.models.numbers import Drawing, Shape, require_scale
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Bins, DateBins, Schema
 from pgmpy_dp.schema.states import alike, typed
 
 Numbers = Literal["states", "drawn", "midpoint"]
@@ -119,9 +119,9 @@ def _column(schema: Schema, variable: str, codes: NDArray[Any], numbers: Numbers
         values[known] = middle
     else:
         values = drawn
-    if bins.kind == "date":
-        days = np.where(known, values, 0).astype(np.int64).astype("datetime64[D]").astype("datetime64[s]")
-        return np.where(known, days, np.datetime64("NaT", "s"))
+    if isinstance(bins, DateBins):
+        times = (np.where(known, values, 0).astype(np.int64) * bins.unit).astype("datetime64[s]")
+        return np.where(known, times, np.datetime64("NaT", "s"))
     whole = steps is not None and not bins.decimals
     if known.all():
         return values.astype(np.int64) if whole else values

@@ -18,10 +18,8 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.schema import Bins, DateBins, Schema, State, is_text, plain
-from pgmpy_dp.schema.date_bins import civil_day, day_of, iso, iso_day
-
-DAY = 86_400
-"""Seconds of a day."""
+from pgmpy_dp.schema.date_bins import civil_day, iso, iso_day, seconds_of
+from pgmpy_dp.schema.date_format import DAY
 
 PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": DAY, "ms": DAY * 10**3, "us": DAY * 10**6, "ns": DAY * 10**9}
 PER_DAY |= {"ps": DAY * 10**12, "fs": DAY * 10**15, "as": DAY * 10**18}
@@ -85,7 +83,7 @@ class Reader:
     @property
     def of_dates(self) -> bool:
         """Whether the bins are of dates, which frames hold as dates, times or texts in their format."""
-        return self.bins is not None and self.bins.kind == "date"
+        return isinstance(self.bins, DateBins)
 
     def position(self, value: Any) -> int:
         """Return the position of a value's state or bin, or MISSING, UNDECLARED or, with `numbers`, one beyond."""
@@ -99,23 +97,28 @@ class Reader:
         """
         return self._numbered(self._of_text(text), (str, text))
 
-    def day_position(self, day: int) -> int:
-        """Return the position of a day since 1970-01-01: of the state that writes it in ISO, or of its bin."""
+    @property
+    def unit(self) -> int:
+        """Seconds of the unit in which times are counted: a day, unless the bins are of times."""
+        return self.bins.unit if isinstance(self.bins, DateBins) else DAY
+
+    def time_position(self, units: int) -> int:
+        """Return the position of a time, in units since 1970-01-01: of the state that writes it in ISO, or its bin."""
         if self.bins is None:
-            return self._places_of_days.get(day, UNDECLARED)
-        return _bin(day, self.bins.edges) if self.of_dates else UNDECLARED
+            return self._places_of_days.get(units, UNDECLARED)
+        return _bin(units, self.bins.edges) if self.of_dates else UNDECLARED
 
     def _of_key(self, typed: Key) -> int:
         kind, number = typed
         if typed == EMPTY or (kind is str and number in self.missing_values):
             return MISSING
         if kind is date:
-            return self.day_position(number)
+            return self.time_position(number // self.unit)
         if self.bins is None:
             return self._places.get(typed, UNDECLARED)
         if isinstance(self.bins, DateBins):
-            day = self.bins.day(number) if kind in (str, float, Decimal) else None
-            return UNDECLARED if day is None else _bin(day, self.bins.edges)
+            units = self.bins.number(number) if kind in (str, float, Decimal) else None
+            return UNDECLARED if units is None else _bin(units, self.bins.edges)
         return _bin(number, self.bins.edges) if kind in (float, Decimal) else UNDECLARED
 
     def _of_text(self, text: str) -> int:
@@ -171,7 +174,7 @@ def key(value: Any) -> Key:
         value = np.generic.astype(value, np.generic.dtype.__get__(value))  # of numpy's own type, not of one derived
         kind = type(value)
         if issubclass(kind, (np.datetime64, np.timedelta64)):
-            return EMPTY if np.isnat(value) else _day(value)
+            return EMPTY if np.isnat(value) else _seconds(value)
         value = plain(value) if kind is not np.longdouble else _exact_float(value)
         kind = type(value)
     if issubclass(kind, bool):
@@ -193,16 +196,21 @@ def key(value: Any) -> Key:
     if issubclass(kind, date):
         # To Python, timestamps of other years have another date.
         beyond = kind is pd.Timestamp and not 1 <= value.year <= 9999
-        return date, civil_day(value.year, value.month, value.day) if beyond else day_of(value)
+        return date, _beyond(value) if beyond else seconds_of(value)
     return STRANGE
 
 
-def _day(value: Any) -> Key:
-    """Return the day of a time of numpy, but not of a month or year. Of integers, since numpy's casts overflow."""
+def _beyond(value: pd.Timestamp) -> int:
+    days = civil_day(value.year, value.month, value.day)
+    return days * DAY + value.hour * 3600 + value.minute * 60 + value.second
+
+
+def _seconds(value: Any) -> Key:
+    """Return the seconds of a time of numpy, but not of a month or year. Of integers, since numpy's casts overflow."""
     unit, multiple = np.datetime_data(value.dtype)
     if value.dtype.kind != "M" or unit not in PER_DAY:
         return STRANGE
-    return date, int(value.astype(np.int64)) * multiple // PER_DAY[unit]
+    return date, int(value.astype(np.int64)) * multiple * DAY // PER_DAY[unit]
 
 
 def written_number(text: str, decimal: str) -> int | float | None:

@@ -24,9 +24,10 @@ import pandas as pd
 import pyarrow
 from numpy.typing import NDArray
 
-from pgmpy_dp.records.cells import DAY, MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
+from pgmpy_dp.records.cells import MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.schema.date_bins import civil_day
+from pgmpy_dp.schema.date_format import DAY
 from pgmpy_dp.schema.variable import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -34,6 +35,7 @@ Positions = NDArray[np.signedinteger[Any]]
 
 _BLOCK = 2**20
 _REMEMBERED = 2**16  # texts of cells of a column that has no type
+_FARTHEST = 2**62  # seconds
 _CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # in every zone, days that Python has
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
@@ -130,7 +132,9 @@ def positions(given: Any, reader: Reader) -> Positions:
         values = column.fill_null(False).to_numpy().astype(bool)
         result = np.where(values, reader.position(True), reader.position(False)).astype(smallest_type(reader))
     elif (times := times_of(column)) is not None:
-        result = _each_distinct(local_days(*times), reader, reader.day_position)
+        units = local_seconds(*times) // reader.unit
+        # Nearly every second is distinct.
+        result = _each_distinct(units, reader, reader.time_position) if reader.unit == DAY else _binned(units, reader)
         empty = empty | np.isnat(times[0])
     else:
         result = np.full(len(column), UNDECLARED, dtype=smallest_type(reader))
@@ -246,17 +250,23 @@ def times_of(column: nw.Series[Any]) -> tuple[NDArray[np.datetime64], Any] | Non
     return column.to_numpy(), getattr(column.dtype, "time_zone", None)
 
 
-def local_days(times: NDArray[np.datetime64], zone: Any) -> NDArray[np.int64]:
-    """Return the days since 1970-01-01 of times in UTC where a time zone is; of any integer, without an overflow."""
+def local_seconds(times: NDArray[np.datetime64], zone: Any) -> NDArray[np.int64]:
+    """Return the seconds since 1970-01-01 of times in UTC where a time zone is.
+
+    Integers too large for 64 bits of seconds become the largest, whose days no calendar has.
+    """
     counts, per_day = times.view(np.int64), PER_DAY[np.datetime_data(times.dtype)[0]]
+    if per_day < DAY:
+        scale = DAY // per_day
+        seconds = counts.clip(-_FARTHEST // scale, _FARTHEST // scale) * scale
+    else:
+        seconds = (counts // (per_day // DAY)).clip(-_FARTHEST, _FARTHEST)
     if zone is None:
-        return np.asarray(counts // per_day)
-    seconds = counts // (per_day // DAY)
-    days, within = np.divmod(seconds, DAY)
+        return np.asarray(seconds)
     known = seconds.clip(*_CALENDAR)
     local = pd.DatetimeIndex(known.view("datetime64[s]"), tz="UTC").tz_convert(zone).tz_localize(None)
     offsets = local.to_numpy().astype("datetime64[s]").view(np.int64) - known
-    return np.asarray(days + (within + offsets) // DAY)
+    return np.asarray(seconds + offsets)
 
 
 def smallest_type(reader: Reader) -> np.dtype[Any]:

@@ -23,7 +23,7 @@ import pyarrow
 import pyarrow.compute
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.columns import local_days
+from pgmpy_dp.records.columns import local_seconds
 from pgmpy_dp.records.engines import (
     DUCKDB_FAMILIES,
     DUCKDB_ZONED,
@@ -222,7 +222,7 @@ def _refuse_converted(path: str, column: str) -> None:
 def _require_known(zone: str | None, path: str, column: str) -> None:
     """Refuse a time zone of which no day is known, even where there is no record."""
     try:
-        local_days(np.zeros(0, dtype="datetime64[s]"), zone)
+        local_seconds(np.zeros(0, dtype="datetime64[s]"), zone)
     except Exception:
         problem = f"{path}: the column {column!r} has times in a zone that is not known here"
     else:

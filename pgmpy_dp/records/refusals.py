@@ -91,7 +91,7 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
         bins = schema.bins[variable]
         ends = f"from {bins.written(bins.edges[0], 6)} to {bins.written(bins.edges[-1], 6)}"
         ends = (
-            f"dates {ends}, as texts in {'ISO' if bins.format is None else bins.format}"
+            f"{bins.kind}s {ends}, as texts in {'ISO' if bins.format is None else bins.format}"
             if isinstance(bins, DateBins)
             else f"numbers {ends}, and no texts of a frame's column"
         )
@@ -110,7 +110,7 @@ def _written(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> st
     """Name possible causes in a file's format, from the declared states alone; no record is read."""
     numbers = any(type(state) is float for state in schema.states[variable])
     if variable in schema.bins:
-        numbers = schema.bins[variable].kind == "number"
+        numbers = not isinstance(schema.bins[variable], DateBins)
     foreign = any(isinstance(state, str) and not state.isascii() for state in schema.states[variable])
     causes = [
         *(["decimal commas (decimal=',')"] if numbers and declared.decimal == "." else []),

@@ -3,7 +3,7 @@
 from pgmpy_dp.schema.agreement import agree
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.date_bins import DateBins
+from pgmpy_dp.schema.date_bins import DateBins, TimeBins
 from pgmpy_dp.schema.date_format import DateFormat
 from pgmpy_dp.schema.household_schema import HouseholdSchema
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Hierarchy, Rule
@@ -24,6 +24,7 @@ __all__ = [
     "Rule",
     "Schema",
     "State",
+    "TimeBins",
     "agree",
     "is_text",
     "plain",

@@ -121,7 +121,8 @@ def _refined(declared: Sequence[Variable]) -> Bins | list[State]:
 def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
     """Cut bins at the edges of all; one that is nobody's own gets the name of its edges."""
     if len(kinds := {type(own) for own in binned}) > 1:
-        raise SchemaError(f"Variable {variable!r} has bins of numbers for one holder and of dates for another.")
+        named = " and of ".join(sorted(f"{own.kind}s" for own in kinds))
+        raise SchemaError(f"Variable {variable!r} has bins of {named}: all holders declare bins of one kind.")
     (kind,) = kinds
     edges = sorted({edge for own in binned for edge in own.edges})
     names: dict[tuple[float, float], str] = {}
@@ -136,4 +137,4 @@ def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
     decimals = [own.decimals for own in binned]
     maximum = None if None in decimals else max(own for own in decimals if own is not None)
     forms = {own.format for own in binned if isinstance(own, DateBins)}
-    return kind(edges, labels, maximum) if len(forms) != 1 else DateBins(edges, labels, format=forms.pop())
+    return kind(edges, labels, maximum) if len(forms) != 1 else kind(edges, labels, format=forms.pop())  # type: ignore[call-arg]

@@ -116,8 +116,8 @@ class Bins:
         whole = all(edge.is_integer() and abs(edge) <= _MAX_WHOLE for edge in self.edges)
         return [int(edge) for edge in self.edges] if whole else None
 
-    @staticmethod
-    def _label(low: float, high: float) -> str:
+    @classmethod
+    def _label(cls, low: float, high: float) -> str:
         if math.isinf(low) and math.isinf(high):
             return "any"
         if math.isinf(low):

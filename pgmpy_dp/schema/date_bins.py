@@ -1,4 +1,4 @@
-"""Public bins of dates, which are numbers of days behind their face."""
+"""Public bins of dates and times, which are numbers of days or seconds behind their face."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +14,17 @@ import numpy as np
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins
-from pgmpy_dp.schema.date_format import DateFormat, date_format
+from pgmpy_dp.schema.date_format import DAY, DateFormat, date_format
 from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _MIN, _MAX = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
+_DRAWN = 106_650  # days from 1970 to 2261, which nanoseconds in 64 bits hold, as they do those back to 1678
 _CENTURY = 36_524  # the least number of days of a hundred years
 _CYCLE = date(401, 1, 1).toordinal() - 1  # days in 400 years, after which the calendar repeats
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_TIME = r"\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2}){0,2})?"
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_SECONDS = {"day": DAY, "hour": 3600}
+_TIME = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:Z|[+-]\d{2}(?::?\d{2}){0,2})?"
 # Times of 64 bits have years of at most twelve digits.
 _ISO = re.compile(rf"([+-]?\d{{4,12}})-(\d{{2}})-(\d{{2}})(?:[T ]{_TIME})?", re.ASCII)
 
@@ -67,8 +69,12 @@ class DateBins(Bins):
 
     format: str | None = field(default=None, compare=False)
     kind: ClassVar[str] = "date"
-    span: ClassVar[tuple[float, float]] = (-106_650.0, 106_650.0)  # 1678 to 2261, which nanoseconds in 64 bits hold
+    span: ClassVar[tuple[float, float]] = (-float(_DRAWN), float(_DRAWN))
     limits: ClassVar[tuple[float, float]] = (float(_MIN), float(_MAX))
+    unit: ClassVar[int] = DAY
+    """Seconds in one of the numbers that stand for dates."""
+    _periods: ClassVar[tuple[str, ...]] = tuple(_MONTHS)
+    _example: ClassVar[str] = "2024-03-01"
 
     def __init__(
         self,
@@ -80,95 +86,241 @@ class DateBins(Bins):
         format: str | None = None,
     ) -> None:
         if decimals not in (0, None):
-            raise SchemaError(f"Bins of dates: dates are whole days, got decimals={decimals!r}.")
-        form, given = _checked_format(format), listed(edges, "Bins: edges")
+            raise SchemaError(f"Bins of {self.kind}s have no decimals, got decimals={decimals!r}.")
+        form, given = self._checked_format(format), listed(edges, "Bins: edges")
         if form is not None and form.of_centuries:
-            read = {edge: form.day(edge) for edge in given if isinstance(edge, str)}
-            given = [edge if not isinstance(edge, str) or read[edge] is None else read[edge] for edge in given]
-        super().__init__(_cut(given), labels, 0, found, detail)
+            read = {edge: form.seconds(edge) for edge in given if isinstance(edge, str)}
+            given = [edge if (seconds := read.get(edge)) is None else seconds / self.unit for edge in given]
+        super().__init__(self._cut(given), labels, 0, found, detail)
         object.__setattr__(self, "format", format)
-
-        if form is not None and not form.of_centuries and not self.edges[-1] - self.edges[0] < _CENTURY:
-            raise SchemaError(
-                f"Bins of dates: the years of {format!r} have two digits, which say their century only between finite "
-                "edges that span less than a hundred years."
-            )
+        if form is not None:
+            self._require_complete(form)
 
     def __repr__(self) -> str:
         form = "" if self.format is None else f", format={self.format!r}"
-        return f"DateBins(edges={self.listed_edges()}, labels={list(self.labels)}{form})"
+        return f"{type(self).__name__}(edges={self.listed_edges()}, labels={list(self.labels)}{form})"
 
-    @staticmethod
-    def _label(low: float, high: float) -> str:
+    @classmethod
+    def _label(cls, low: float, high: float) -> str:
         if math.isinf(low) or math.isinf(high):
             if math.isinf(low):
-                return "any" if math.isinf(high) else f"before_{iso(high)}"
-            return f"{iso(low)}_or_later"
-        first = _day(low)
-        for name, months in reversed(_MONTHS.items()):
-            if first.day == 1 and (first.month - 1) % months == 0 and high == _start(first, months):
-                own = {"year": "", "quarter": f"-Q{first.month // 3 + 1}", "month": f"-{first.month:02}"}
-                return f"{first.year:04}{own[name]}"
-        return iso(low) if high == low + 1 else f"{iso(low)}_to_{iso(high)}"
+                return "any" if math.isinf(high) else f"before_{cls._iso(high)}"
+            return f"{cls._iso(low)}_or_later"
+        first = cls._moment(low)
+        for period in (*_MONTHS, *_SECONDS):
+            if first == _begin(first, period) and high * cls.unit == _end(first, period):
+                return _name(first, period)
+        return f"{cls._iso(low)}_to_{cls._iso(high)}"
+
+    @classmethod
+    def _moment(cls, number: float) -> datetime:
+        """Return the time of the nearest whole number that Python has."""
+        seconds = min(max(round(number) * cls.unit, _MIN * DAY), (_MAX + 1) * DAY - 1)
+        return datetime(1970, 1, 1) + timedelta(seconds=seconds)
+
+    @classmethod
+    def _iso(cls, number: float) -> str:
+        return cls._moment(number).date().isoformat()
+
+    @classmethod
+    def _cut(cls, edges: list[Any]) -> Iterator[float]:
+        """Replace words between dates by where periods of this name begin."""
+        for position, edge in enumerate(edges):
+            if not isinstance(edge, str) or edge not in cls._periods:
+                yield cls.edge(edge)
+                continue
+            ends = edges[position - 1 : position] + edges[position + 1 : position + 2]
+            low, high = map(cls.edge, ends) if len(ends) == 2 else (math.inf, math.inf)
+            if not (math.isfinite(low) and math.isfinite(high)):
+                raise SchemaError(
+                    f"Bins of {cls.kind}s: {edge!r} cuts what is between two {cls.kind}s, and stands between them."
+                )
+            start = _end(cls._moment(low), edge) / cls.unit
+            while start < high:
+                yield start
+                start = _end(cls._moment(start), edge) / cls.unit
+
+    @classmethod
+    def edge(cls, edge: Any) -> float:
+        """Return the number of an edge; infinite ones may be texts."""
+        given = str(edge.astype("datetime64[s]")) if isinstance(edge, np.datetime64) else edge
+        seconds = text_seconds(given) if isinstance(given, str) else None
+        if isinstance(given, date) and 1 <= given.year <= 9999:
+            seconds = seconds_of(given)
+        number: Any = given if seconds is None else seconds / cls.unit
+        if given in ("inf", "-inf"):
+            number = float(given)
+        numeric = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
+        if not numeric or not (math.isinf(number) or (number == int(number) and _is_python(number * cls.unit))):
+            times = " Times of a day are edges of TimeBins." if seconds is not None and seconds % DAY else ""
+            raise SchemaError(
+                f"Bins of {cls.kind}s: an edge is one such as {cls._example!r}, inf or -inf; between two of them may "
+                f"stand {', '.join(map(repr, cls._periods))}. Got {edge!r}.{times}"
+            )
+        return float(number)
 
     def written(self, number: float, digits: int = 4) -> str:
-        """Write a number of days as texts of the variable do."""
+        """Write a number as texts of the variable do."""
         if not math.isfinite(number):
             return str(number)
-        return iso(number) if self.format is None else date_format(self.format).written(number)
+        if self.format is None:
+            return self._iso(number)
+        return date_format(self.format).text(self._moment(number))
 
     def listed_edges(self) -> list[Any]:
         """Return the edges as files write them, in ISO."""
-        return [iso(edge) if math.isfinite(edge) else str(edge) for edge in self.edges]
+        return [self._iso(edge) if math.isfinite(edge) else str(edge) for edge in self.edges]
+
+    def number(self, value: str | float) -> int | None:
+        """Return the number of a text, or of a number whose digits write a date; None if there is none.
+
+        Examples
+        --------
+        >>> bins = DateBins(["2023-01-01", "2024-01-01"], format="%Y%m%d")
+        >>> bins.number("20230102") == bins.number(20230102) == bins.edges[0] + 1, bins.number("2023-01-02")
+        (True, None)
+        """
+        if self.format is None:
+            seconds = text_seconds(value) if isinstance(value, str) else None
+        else:
+            form, first = date_format(self.format), self.edges[0] * self.unit / DAY
+            seconds = form.seconds(value, first) if isinstance(value, str) else form.of_number(value, first)
+        return None if seconds is None else seconds // self.unit
 
     def day(self, value: str | float) -> int | None:
         """Return the days since 1970-01-01 of a text, or of a number whose digits write a date; None if there is none.
 
         Examples
         --------
-        >>> bins = DateBins(["2023-01-01", "2024-01-01"], format="%Y%m%d")
-        >>> bins.day("20230102") == bins.day(20230102) == bins.edges[0] + 1, bins.day("2023-01-02")
-        (True, None)
+        >>> DateBins(["2023-01-01", "2024-01-01"]).day("1970-01-03")
+        2
         """
-        if isinstance(value, str):
-            return written_day(value) if self.format is None else date_format(self.format).day(value, self.edges[0])
-        return None if self.format is None else date_format(self.format).of_number(value, self.edges[0])
+        number = self.number(value)
+        return None if number is None else number * self.unit // DAY
 
     def numbers(self, column: Any) -> np.ndarray[Any, Any]:
-        """Return the days since 1970-01-01 of a pandas column of dates, NaN where it has none."""
+        """Return the numbers of a pandas column of dates, NaN where it has none."""
         cells = column.astype(object).where(column.notna(), None).tolist()
-        days = [number_of(cell) if isinstance(cell, date) else cell and self.day(cell) for cell in cells]
-        return np.array(days, dtype=np.float64)
+        numbers = [
+            seconds_of(cell) // self.unit if isinstance(cell, date) else cell and self.number(cell) for cell in cells
+        ]
+        return np.array(numbers, dtype=np.float64)
 
     def value(self, number: float) -> Any:
         """Return a mean or quantile as a timestamp, as pandas gives the mean of dates."""
         import pandas as pd
 
-        return pd.Timestamp(np.datetime64(round(number * 86_400), "s"))
+        return pd.Timestamp(np.datetime64(round(number * self.unit), "s"))
+
+    def number_of(self, value: Any) -> float:
+        """Return the number that :meth:`value` makes a timestamp of.
+
+        Examples
+        --------
+        >>> bins = DateBins(["2023-01-01", "2024-01-01"])
+        >>> bins.number_of(bins.value(19358.5))
+        19358.5
+        """
+        return float(value.timestamp() / self.unit)
+
+    @classmethod
+    def _checked_format(cls, format: Any) -> DateFormat | None:
+        if format is None:
+            return None
+        if not isinstance(format, str):
+            raise SchemaError(
+                f"Bins of {cls.kind}s: a format is a text such as '%d/%m/%Y', got {type(format).__name__}."
+            )
+        try:
+            return date_format(format)
+        except ValueError as error:
+            raise SchemaError(f"Bins of {cls.kind}s: {error}") from None
+
+    def _require_complete(self, form: DateFormat) -> None:
+        """Refuse a format that leaves out what the edges need."""
+        if not form.of_centuries and not self.edges[-1] - self.edges[0] < _CENTURY * DAY / self.unit:
+            raise SchemaError(
+                f"Bins of {self.kind}s: the years of {form.pattern!r} have two digits, which say their century only "
+                "between finite edges that span less than a hundred years."
+            )
 
 
-def _checked_format(format: Any) -> DateFormat | None:
-    if format is None:
-        return None
-    if not isinstance(format, str):
-        raise SchemaError(f"Bins of dates: a format is a text such as '%d/%m/%Y', got {type(format).__name__}.")
-    try:
-        return date_format(format)
-    except ValueError as error:
-        raise SchemaError(f"Bins of dates: {error}") from None
+@dataclass(frozen=True, init=False, repr=False)
+class TimeBins(DateBins):
+    """Bins of a variable of dates with times of the day, cut at public times.
+
+    As :class:`DateBins`, in seconds where those have days: a bin holds the times from its lower edge up to, but not
+    including, the upper one. A time is read as the calendar and the clock of its column's time zone show it; fractions
+    of a second are dropped, and a date is its midnight.
+
+    Parameters
+    ----------
+    edges : iterable
+        Strictly increasing times: ISO texts such as ``"2024-03-01 08:00"``, `datetime.datetime`, `pandas.Timestamp`, or
+        numbers of seconds since 1970-01-01. The first may be ``-inf``, the last ``inf``. Between two times, ``"hour"``,
+        ``"day"``, ``"month"``, ``"quarter"`` or ``"year"`` cuts where each of them begins.
+    labels : iterable of str, optional
+        One name for each bin. By default ``"2024-03-01T08h"`` where a bin is an hour, names as for :class:`DateBins`
+        where it is a day, a month or longer, and otherwise ``"2024-03-01T08:30:00_to_2024-03-01T12:00:00"``.
+    decimals : 0
+        Times are whole seconds.
+    found : Guarantee, optional
+    detail : int
+        See :class:`Bins`.
+    format : str, optional
+        See :class:`DateBins`; such as ``"%d/%m/%Y %H:%M"``.
+
+    Raises
+    ------
+    SchemaError
+        If an edge is not a time, or as for :class:`Bins`.
+
+    Examples
+    --------
+    >>> TimeBins(["2024-03-01 22:00", "hour", "2024-03-02", "day", "2024-03-04"]).labels
+    ('2024-03-01T22h', '2024-03-01T23h', '2024-03-02', '2024-03-03')
+    """
+
+    kind: ClassVar[str] = "datetime"
+    span: ClassVar[tuple[float, float]] = (-float(_DRAWN * DAY), float(_DRAWN * DAY))
+    limits: ClassVar[tuple[float, float]] = (float(_MIN * DAY), float((_MAX + 1) * DAY - 1))
+    unit: ClassVar[int] = 1
+    _periods: ClassVar[tuple[str, ...]] = (*_MONTHS, *_SECONDS)
+    _example: ClassVar[str] = "2024-03-01 08:00"
+
+    @classmethod
+    def _iso(cls, number: float) -> str:
+        return cls._moment(number).isoformat()
+
+    def _require_complete(self, form: DateFormat) -> None:
+        if not form.of_times:
+            raise SchemaError(f"Bins of datetimes: {form.pattern!r} writes no hours: add %H:%M, or use DateBins.")
+        super()._require_complete(form)
+
+
+DATED: dict[str, type[DateBins]] = {bins.kind: bins for bins in (DateBins, TimeBins)}
+"""Bins of dates and times by their type in a Table Schema."""
 
 
 def iso_day(text: str) -> int | None:
     """Return the days since 1970-01-01 of a text that begins with an ISO date, as a time of that day may follow."""
-    day = written_day(text)
-    return day if day is not None and _MIN <= day <= _MAX else None
+    seconds = text_seconds(text)
+    return seconds // DAY if seconds is not None and _is_python(seconds) else None
 
 
-def written_day(text: str) -> int | None:
-    """Return the days as :func:`iso_day` does, of years before 1 and after 9999 too."""
+def text_seconds(text: str) -> int | None:
+    """Return the seconds since 1970-01-01 of an ISO date or time, of years before 1 and after 9999 too.
+
+    They are those of the calendar and the clock where it was written: an offset from UTC is not subtracted.
+    """
     result = _ISO.fullmatch(text)
+    if result is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in result.groups())
+    if hour > 23 or minute > 59 or second > 60:
+        return None
     try:
-        return None if result is None else civil_day(*map(int, result.groups()))
+        return civil_day(year, month, day) * DAY + hour * 3600 + minute * 60 + min(second, 59)  # a leap second
     except ValueError:  # such as February 30
         return None
 
@@ -179,61 +331,49 @@ def civil_day(year: int, month: int, day: int) -> int:
     return date(year + 1, month, day).toordinal() + cycles * _CYCLE - _EPOCH
 
 
-def day_of(value: date) -> int:
-    """Return the days since 1970-01-01 of a date or a time, by the calendar where it was written.
+def seconds_of(value: date) -> int:
+    """Return the seconds since 1970-01-01 of a date or a time, by the calendar and the clock where it was written.
 
     No method of a class derived from `date` is called: one that raises would make a record refuse the others.
     """
-    return date.toordinal(value) - _EPOCH
+    days = date.toordinal(value) - _EPOCH
+    return days * DAY + (_clock(value) if isinstance(value, datetime) else 0)
+
+
+def _clock(value: datetime) -> int:
+    hour, minute, second = (part.__get__(value) for part in (datetime.hour, datetime.minute, datetime.second))
+    return int(hour * 3600 + minute * 60 + second)
 
 
 def iso(number: float) -> str:
     """Write a number of days since 1970-01-01 as an ISO date, that of the nearest day."""
-    return _day(number).isoformat()
+    return DateBins._iso(number)
 
 
-def number_of(edge: Any) -> float:
-    """Return the days since 1970-01-01 of an edge of bins of dates."""
-    if isinstance(edge, np.datetime64):
-        edge = str(edge.astype("datetime64[D]"))
-    if isinstance(edge, date):
-        number: Any = day_of(edge) if 1 <= edge.year <= 9999 else None
-    else:
-        number = iso_day(edge) if isinstance(edge, str) else edge
-        if edge in ("inf", "-inf"):
-            number = float(edge)
-    whole = isinstance(number, (int, float, np.integer, np.floating)) and not isinstance(number, bool)
-    if not whole or not (math.isinf(number) or (number == int(number) and _MIN <= number <= _MAX)):
-        raise SchemaError(
-            f"Bins of dates: an edge is a date such as '2024-03-01', inf or -inf; between two of them may stand "
-            f"{', '.join(map(repr, _MONTHS))}. Got {edge!r}."
-        )
-    return float(number)
+def _is_python(seconds: float) -> bool:
+    """Whether Python has the day of a time."""
+    return _MIN * DAY <= seconds < (_MAX + 1) * DAY
 
 
-def _cut(edges: list[Any]) -> Iterator[float]:
-    """Replace words between dates by the dates at which months, quarters or years begin."""
-    for position, edge in enumerate(edges):
-        if not isinstance(edge, str) or edge not in _MONTHS:
-            yield number_of(edge)
-            continue
-        ends = edges[position - 1 : position] + edges[position + 1 : position + 2]
-        low, high = map(number_of, ends) if len(ends) == 2 else (math.inf, math.inf)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise SchemaError(f"Bins of dates: {edge!r} cuts the days between two dates, and stands between them.")
-        start = _start(_day(low), _MONTHS[edge])
-        while start < high:
-            yield start
-            start = _start(_day(start), _MONTHS[edge])
+def _begin(moment: datetime, period: str) -> datetime:
+    """Return when the period that holds a time begins."""
+    if period in _MONTHS:
+        return datetime(moment.year, moment.month - (moment.month - 1) % _MONTHS[period], 1)
+    return moment.replace(hour=0 if period == "day" else moment.hour, minute=0, second=0)
 
 
-def _start(day: date, months: int) -> float:
-    """Return when the next month, quarter or year after a day begins."""
-    month = day.month - (day.month - 1) % months + months
-    if day.year + (month - 1) // 12 > date.max.year:
-        return math.inf
-    return float(date(day.year + (month - 1) // 12, (month - 1) % 12 + 1, 1).toordinal() - _EPOCH)
+def _end(moment: datetime, period: str) -> float:
+    """Return when the next period begins, in seconds since 1970-01-01; infinite beyond the calendar."""
+    begin = _begin(moment, period)
+    if period in _SECONDS:
+        return seconds_of(begin) + _SECONDS[period]
+    year, month = divmod(begin.year * 12 + begin.month - 1 + _MONTHS[period], 12)
+    return float(seconds_of(date(year, month + 1, 1))) if year <= date.max.year else math.inf
 
 
-def _day(number: float) -> date:
-    return date.fromordinal(min(max(round(number) + _EPOCH, 1), date.max.toordinal()))
+def _name(begin: datetime, period: str) -> str:
+    """Name the period that begins at a time."""
+    names = {"year": "", "quarter": f"-Q{begin.month // 3 + 1}", "month": f"-{begin.month:02}"}
+    if period in names:
+        return f"{begin.year:04}{names[period]}"
+    return begin.date().isoformat() + ("" if period == "day" else f"T{begin.hour:02}h")

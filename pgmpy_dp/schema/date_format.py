@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import calendar
+import math
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
+
+DAY = 86_400
+"""Seconds of a day."""
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = [name.lower() for name in calendar.month_name]
@@ -24,9 +28,8 @@ class DateFormat:
     ----------
     pattern : str
         With ``%Y`` or ``%y``, ``%m``, ``%b`` or ``%B``, and ``%d``; without the latter a month stands for its first
-        day, and without either a year. Times, ``%H`` or ``%I`` with ``%p``, ``%M``, ``%S`` and ``%f``, are read over;
-        they are written as midnight. Names of months are English. Days and months may have one digit, unless they
-        stand beside other digits.
+        day, and without either a year. Times are ``%H`` or ``%I`` with ``%p``, ``%M``, ``%S`` and ``%f``. Names of
+        months are English. Days and months may have one digit, unless they stand beside other digits.
 
     Raises
     ------
@@ -57,6 +60,11 @@ class DateFormat:
     def of_centuries(self) -> bool:
         """Whether years have four digits."""
         return "%Y" in self.pattern
+
+    @property
+    def of_times(self) -> bool:
+        """Whether hours are written."""
+        return not {"H", "I"}.isdisjoint(_letters(self.pattern))
 
     @cached_property
     def width(self) -> int | None:
@@ -97,6 +105,11 @@ class DateFormat:
 
         A year of two digits is that of the hundred years from the day `first` on.
         """
+        seconds = self.seconds(text, first)
+        return None if seconds is None else seconds // DAY
+
+    def seconds(self, text: str, first: float | None = None) -> int | None:
+        """Return the seconds since 1970-01-01 of a text, as :meth:`day` does the days."""
         result = self._expression.fullmatch(text)
         if result is None:
             return None
@@ -108,30 +121,42 @@ class DateFormat:
         name = (parts.get("b") or parts.get("B") or "").lower()
         names = _SHORT if "b" in parts else _MONTHS
         month = int(parts["m"]) if "m" in parts else (names.index(name) if name in names[1:] else 0) if name else 1
-        day = int(parts.get("d") or 1)
+        days = self._days(parts, month, int(parts.get("d") or 1), first)
+        hour = int(parts["I"]) % 12 + 12 * (parts["p"].lower() == "pm") if "I" in parts else int(parts.get("H") or 0)
+        minute, second = (int(parts.get(letter) or 0) for letter in "MS")
+        return None if days is None else days * DAY + hour * 3600 + minute * 60 + second
+
+    @staticmethod
+    def _days(parts: dict[str, str], month: int, day: int, first: float | None) -> int | None:
         if "Y" in parts:
             return _days(int(parts["Y"]), month, day)
         if first is None:
             return None
-        start = date.fromordinal(round(first) + _EPOCH).year
+        start = date.fromordinal(math.floor(first) + _EPOCH).year
         year = start + (int(parts["y"]) - start) % 100
         days = _days(year, month, day)
-        return days if days is not None and days >= first else _days(year + 100, month, day)
+        return days if days is not None and days >= math.floor(first) else _days(year + 100, month, day)
 
     def of_number(self, number: float, first: float | None = None) -> int | None:
-        """Return the days of a whole number whose digits write a date, as frames hold 20240131."""
+        """Return the seconds of a whole number whose digits write a date, as frames hold 20240131."""
         width = self.width
         if width is None or not 0 <= number < 10**width or number != int(number):
             return None
-        return self.day(f"{int(number):0{width}}", first)
+        return self.seconds(f"{int(number):0{width}}", first)
 
     def written(self, number: float) -> str:
         """Write a number of days since 1970-01-01, that of the nearest day."""
-        day = date.fromordinal(min(max(round(number) + _EPOCH, 1), date.max.toordinal()))
-        midnight = {"H": "00", "I": "12", "p": "AM", "M": "00", "S": "00", "f": "000000", "%": "%"}
-        named = {"b": calendar.month_abbr[day.month], "B": calendar.month_name[day.month]}
-        digits = {"Y": f"{day.year:04}", "y": f"{day.year % 100:02}", "m": f"{day.month:02}", "d": f"{day.day:02}"}
-        return _TOKEN.sub(lambda result: (midnight | named | digits).get(result[1], result[0]), self.pattern)
+        days = min(max(round(number), 1 - _EPOCH), date.max.toordinal() - _EPOCH)
+        return self.text(datetime(1970, 1, 1) + timedelta(days=days))
+
+    def text(self, time: datetime) -> str:
+        """Write a time."""
+        half = {"p": "AM" if time.hour < 12 else "PM", "I": f"{(time.hour - 1) % 12 + 1:02}"}
+        clock = {"H": f"{time.hour:02}", "M": f"{time.minute:02}", "S": f"{time.second:02}", "f": "000000", "%": "%"}
+        named = {"b": calendar.month_abbr[time.month], "B": calendar.month_name[time.month]}
+        digits = {"Y": f"{time.year:04}", "y": f"{time.year % 100:02}", "m": f"{time.month:02}", "d": f"{time.day:02}"}
+        parts = half | clock | named | digits
+        return _TOKEN.sub(lambda result: parts.get(result[1], result[0]), self.pattern)
 
 
 date_format = lru_cache(maxsize=256)(DateFormat)

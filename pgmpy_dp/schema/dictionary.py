@@ -16,7 +16,7 @@ from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.date_bins import DateBins, iso, iso_day
+from pgmpy_dp.schema.date_bins import DATED, DateBins, iso, iso_day
 from pgmpy_dp.schema.fields import declarations
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
 from pgmpy_dp.schema.variable import Variable
@@ -117,15 +117,15 @@ def _variable(name: str, entry: Any) -> Variable:
     _require_edges(name, entry)
     declared: Any = entry.get("states", [])
     if "edges" in entry:
-        dated, edges = entry.get("type") == "date" or bool(entry.get("format")), entry["edges"]
-        edges = edges if dated else [_number(name, edge) for edge in edges]
+        kind = DATED.get(entry.get("type", ""), DateBins if entry.get("format") else Bins)
+        edges = entry["edges"] if kind is not Bins else [_number(name, edge) for edge in entry["edges"]]
         try:
             given = {
                 role: entry[role] for role in ("labels", "decimals", "detail", "format") if entry.get(role) is not None
             }
             if entry.get("type") == "integer":
                 given.setdefault("decimals", 0)
-            declared = (DateBins if dated else Bins)(edges, **given)
+            declared = kind(edges, **given)
         except SchemaError as error:
             raise SchemaError(f"Variable {name!r}: {error}") from None
     roles = {role: entry[role] for role in ("missing", "other") if entry.get(role) is not None}
@@ -219,8 +219,10 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
 
 def _require_edges(name: str, entry: Mapping[str, Any]) -> None:
     """Refuse a format of what are no dates in bins."""
-    if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", "date")):
-        raise SchemaError(f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date.")
+    if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", *DATED)):
+        raise SchemaError(
+            f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date or datetime."
+        )
 
 
 def _listed(text: str) -> list[str]:
@@ -251,7 +253,8 @@ def _typed(name: str, kind: str, text: str) -> Any:
     if kind == "date" and (day := iso_day(text)) is not None:
         return iso(day)
     raise SchemaError(
-        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number, boolean and date."
+        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number, boolean, "
+        "date and, in bins, datetime."
     )
 
 

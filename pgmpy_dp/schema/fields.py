@@ -10,7 +10,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.date_bins import DateBins, number_of
+from pgmpy_dp.schema.date_bins import DATED, DateBins
 from pgmpy_dp.schema.rules import Rule, rule_from_dict
 from pgmpy_dp.schema.states import FIELD_TYPES, State, checked_name, typed
 from pgmpy_dp.schema.variable import Variable
@@ -39,7 +39,7 @@ def table_field(variable: Variable) -> dict[str, Any]:
         constraints |= {"minimum": edges[0]} if closed and math.isfinite(low) else {}
         constraints |= {"maximum": edges[-1]} if closed and math.isfinite(high) else {}
         field |= {"type": bins.kind, "constraints": constraints}
-        decimals = {} if bins.decimals is None or bins.kind == "date" else {"decimals": bins.decimals}
+        decimals = {} if bins.decimals is None or isinstance(bins, DateBins) else {"decimals": bins.decimals}
         detail = {} if bins.detail == DETAIL else {"detail": bins.detail}
         field |= {"format": bins.format} if isinstance(bins, DateBins) and bins.format is not None else {}
         field[BINS_PROPERTY] = {"edges": edges, "labels": list(bins.labels), **decimals, **detail}
@@ -136,11 +136,11 @@ def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:
         edges = [math.inf if e == "inf" else -math.inf if e == "-inf" else e for e in bins["edges"]]
         try:
             own = bins.get("labels"), bins.get("decimals"), _found(name, field), bins.get("detail", DETAIL)
-            if field.get("type") != "date":
+            if (kind := DATED.get(str(field.get("type")))) is None:
                 return Bins(edges, *own)
             # Edges in files are in ISO, whatever the format of the records is.
             form = field.get("format") if "%" in str(field.get("format")) else None
-            return DateBins([edge if edge in _INFINITE else number_of(edge) for edge in edges], *own, format=form)
+            return kind(map(kind.edge, edges), *own, format=form)
         except SchemaError as error:
             raise SchemaError(f"Field {name!r}: {error}") from None
     constraints = field.get("constraints", {})

@@ -14,7 +14,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, learned
 from pgmpy_dp.schema.bins import Bins, checked_guarantee
 from pgmpy_dp.schema.csv_format import CsvFormat
-from pgmpy_dp.schema.date_bins import DateBins
+from pgmpy_dp.schema.date_bins import DateBins, TimeBins
+from pgmpy_dp.schema.date_format import date_format
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, distinct, in_order, listed, typed
 
 IN_DETAIL = " in detail"
@@ -64,6 +65,8 @@ class Variable:
     def with_dates(self, format: str | None) -> Self:
         """Return the variable with the format of its dates, if they have none of their own."""
         if format is None or not isinstance(self.bins, DateBins) or self.bins.format is not None:
+            return self
+        if isinstance(self.bins, TimeBins) and not date_format(format).of_times:  # those of other columns
             return self
         try:
             return replace(self, bins=replace(self.bins, format=format))

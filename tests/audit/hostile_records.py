@@ -72,11 +72,15 @@ STATES: dict[str, list[Any]] = {  # of variables, by the kinds of values that th
     "mixed": [["x", 1, 0.5], [True, 2, "1"], ["True", True, 0]],
     "binned": [dp.Bins([0, 1, 18, 65]), dp.Bins([-math.inf, 0, math.inf]), dp.Bins([0, 2**53, 1e18])],
     "dates": [dp.DateBins(["1970-01-01", "year", "2021-06-01"]), dp.DateBins(["-inf", "2024-02-29", "2024-03-01"])],
+    "times": [
+        dp.TimeBins(["1970-01-01 00:00:01", "year", "2021-06-01 12:00"]),
+        dp.TimeBins(["-inf", "2024-02-29 12:00"]),
+    ],
     "days": [["1970-01-01", "2020-01-01", "x"]],
 }
 FITTING = {"text": ["text", "text", "integer", "binned", "boolean"], "boolean": ["boolean"], "decimal": ["binned"]}
 FITTING |= {"integer": ["integer", "binned"], "long": ["integer", "binned"]}
-FITTING |= {kind: ["dates", "dates", "days"] for kind in ("date", "time", "zoned")}
+FITTING |= {kind: ["dates", "times", "dates", "days"] for kind in ("date", "time", "zoned")}
 FITTING |= {"float": ["float", "integer", "binned"], "number": ["float", "integer", "binned"]}
 
 NAMES = ["V", " ", "a b", "\ufeffv", "\u200b", "v\rw", "v\nw", "w\r", "v,w", "v;w", 'a"b', "a`b", "a'b", "e\u0301", "é"]

@@ -40,6 +40,8 @@ EDGES = ["0001-01-01", "0001-01-02", "1970-01-01", "2019-01-01", "2020-01-01", "
 STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}
 BINNED = dp.Schema({"v": dp.DateBins(["-inf", *EDGES, "inf"], detail=0)}, **STAND_INS)
 NAMED = dp.Schema({"v": ["0001-01-01", "1969-12-31", "2019-12-31", "2020-01-01", "9999-12-31"]}, **STAND_INS)
+CLOCKS = ["1970-01-01T00:00:00", "2019-12-31T19:00:00", "2020-01-01T00:00:00", "2020-01-01T05:30:00"]
+TIMED = dp.Schema({"v": dp.TimeBins(["-inf", *CLOCKS, "inf"], detail=0)}, **STAND_INS)
 ROWS = dp.Schema({"w": [0]}, other={"w": "other"})
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,27 +52,31 @@ def instants(unit):
     return [*(time for time in held if abs(time) < 2**63), 2**63 - 1, -(2**63) + 1, -(2**63)]
 
 
-def day(instant, unit, zone):
-    """The day of a time, from 1 for that of year 1, by Python's integers and calendars."""
+def second(instant, unit, zone):
+    """The second of a time since 1970 where its zone is, by Python's integers and calendars."""
     seconds, offset = instant // TICKS[unit], timedelta()
     if zone is not None:
         known = EPOCH + timedelta(seconds=min(max(seconds, -62135510400), 253402128000))
         named = datetime.strptime(zone, "%z").tzinfo if zone[0] in "+-" else ZoneInfo(zone)
         offset = known.astimezone(named).utcoffset()
-    return EPOCH.toordinal() + (seconds + offset // timedelta(seconds=1)) // 86400
+    return seconds + offset // timedelta(seconds=1)
 
 
-def state(number, schema):
-    """The state of a day."""
+def state(seconds, schema):
+    """The state of a time: of its day, from 1 for that of year 1, where the schema has no times."""
+    number = EPOCH.toordinal() + seconds // 86400
+    if schema is TIMED:
+        edges = [datetime.fromisoformat(edge).replace(tzinfo=UTC).timestamp() for edge in CLOCKS]
+        return schema.states["v"][sum(seconds >= edge for edge in edges)]
     if schema is BINNED:
         return schema.states["v"][sum(number >= datetime.fromisoformat(edge).toordinal() for edge in EDGES)]
     text = str(datetime.fromordinal(number).date()) if 1 <= number <= datetime.max.toordinal() else None
     return text if text in schema.states["v"] else "other"
 
 
-def table_of(days, schema):
-    """The counts of days, None of which is missing."""
-    counts = Counter("missing" if number is None else state(number, schema) for number in days)
+def table_of(seconds, schema):
+    """The counts of times, None of which is missing."""
+    counts = Counter("missing" if second is None else state(second, schema) for second in seconds)
     return [counts[name] for name in schema.states["v"]]
 
 
@@ -179,11 +185,11 @@ def counted(records, schema, unit=None, weights=None):
 
 
 @pytest.mark.parametrize(("form", "unit", "zone"), COLUMNS)
-def test_every_time_of_64_bits_has_the_day_that_it_has_where_its_zone_is(form, unit, zone, source):
+def test_every_time_of_64_bits_has_the_day_and_hour_that_it_has_where_its_zone_is(form, unit, zone, source):
     times = instants(unit)
-    records, days = source(form, times, unit, zone), [*(day(time, unit, zone) for time in times[:-1]), None]
-    for schema in (BINNED, NAMED):
-        assert counted(records, schema) == table_of(days, schema)
+    records, seconds = source(form, times, unit, zone), [*(second(time, unit, zone) for time in times[:-1]), None]
+    for schema in (BINNED, NAMED, TIMED):
+        assert counted(records, schema) == table_of(seconds, schema)
     assert counted(records, dp.Schema({"v": dp.Bins([0, 1])}, **STAND_INS)) == [0, 1, len(times) - 1]
 
 
@@ -278,37 +284,37 @@ def test_times_that_duckdb_converts_or_whose_zone_it_drops_are_refused_for_their
 # Texts of times, and cells of no type.
 
 
-def test_texts_of_times_have_the_day_that_they_write(tmp_path):
-    days = {
-        "2019-12-31 23:59:59-05": "2019-12-31",
-        "2019-12-31T20:00-05:00": "2019-12-31",
-        "1883-01-01 00:00:00-04:56:02": "1883-01-01",
-        "10000-01-01": "9999-12-31",
-        "+292277026596-02-29T00:00:00Z": "9999-12-31",
+def test_texts_of_times_have_the_day_and_hour_that_they_write(tmp_path):
+    times = {
+        "2019-12-31 23:59:59-05": "2019-12-31T23:59:59Z",
+        "2019-12-31T20:00-05:00": "2019-12-31T20:00:00Z",
+        "1883-01-01 00:00:00-04:56:02": "1883-01-01T00:00:00Z",
+        "10000-01-01": "9999-12-31T00:00:00Z",
+        "+292277026596-02-29T00:00:00Z": "9999-12-31T00:00:00Z",
         "-0001-12-31": None,
         "-292277026596-01-01": None,
     }
     others = ["12001-02-29", "1234567890123-01-01", "2019-12-31 23:59:59-5", "0000-00-00", "-2019-02-29"]
-    numbers = [0 if text is None else datetime.fromisoformat(text).toordinal() for text in days.values()]
-    (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{text},1" for text in [*days, *others]), ""]))
-    frame = pd.DataFrame({"v": [*days, *others]})
-    expected = [*table_of(numbers, BINNED)[:-1], len(others)]
+    seconds = [-(10**12) if own is None else int(datetime.fromisoformat(own).timestamp()) for own in times.values()]
+    (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{text},1" for text in [*times, *others]), ""]))
+    frame = pd.DataFrame({"v": [*times, *others]})
     for records in (tmp_path / "records.csv", frame, frame.astype("category"), pl.from_pandas(frame).lazy()):
-        assert counted(records, BINNED) == expected
+        for schema in (BINNED, TIMED):
+            assert counted(records, schema) == [*table_of(seconds, schema)[:-1], len(others)]
 
 
-def test_times_in_columns_of_objects_have_the_day_that_columns_of_times_give_them():
+def test_times_in_columns_of_objects_have_the_day_and_hour_that_columns_of_times_give_them():
     cells = [(np.datetime64(count, unit), unit, count, None) for unit in TICKS for count in instants(unit)[:-1]]
-    for second, hours in product((253402286400, -62135596800 - 3600, NEW_YEAR - 1), (-5, 0, 5)):
+    for utc, hours in product((253402286400, -62135596800 - 3600, NEW_YEAR - 1), (-5, 0, 5)):
         there = timezone(timedelta(hours=hours))
-        time = pd.Timestamp(np.datetime64(second, "s")).tz_localize("UTC").tz_convert(there)
-        cells.append((time, "s", second, f"{hours:+03}:00"))
-    days = [day(count, unit, zone) for _, unit, count, zone in cells]
+        time = pd.Timestamp(np.datetime64(utc, "s")).tz_localize("UTC").tz_convert(there)
+        cells.append((time, "s", utc, f"{hours:+03}:00"))
+    seconds = [second(count, unit, zone) for _, unit, count, zone in cells]
     column = pd.Series([None] * len(cells), dtype=object)
     for place, (cell, *_) in enumerate(cells):
         column[place] = cell
-    for schema in (BINNED, NAMED):
-        assert counted(pd.DataFrame({"v": column}), schema) == table_of(days, schema)
+    for schema in (BINNED, NAMED, TIMED):
+        assert counted(pd.DataFrame({"v": column}), schema) == table_of(seconds, schema)
 
 
 # Other values of which Python, pandas or DuckDB has none.
@@ -371,7 +377,7 @@ def test_bytes_that_are_no_text_are_another_value(kind):
     )
     table = pa.table({"v": column.view(kind), "w": range(4)})
     for frame in (table, table.set_column(0, "v", table["v"].dictionary_encode())):
-        assert counted(frame, BINNED) == [*table_of([datetime(2019, 12, 31).toordinal()], BINNED)[:-1], 3]
+        assert counted(frame, BINNED) == [*table_of([NEW_YEAR - 1], BINNED)[:-1], 3]
         opened = open_records(frame, dp.Schema({"v": []}, **STAND_INS), ["v"])
         assert opened.value_counts("v") == {"x": 1, "2019-12-31": 1}
         assert sum(counted(frame, ROWS, unit="v")) == 4

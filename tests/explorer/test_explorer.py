@@ -419,9 +419,11 @@ def test_a_model_without_a_release_has_a_page_without_bounds(opened, models):
 def test_dates_are_read_and_written_in_their_form(opened):
     forms = {"day": "%d.%m.%y", "month": "%b %Y", "time": "%m/%d/%Y %I:%M %p", "digits": "%Y%m%d", "iso": None}
     edges = ["1950-01-01", "2000-01-01", "2024-02-01", "2030-01-01"]
-    schema = dp.Schema({name: dp.DateBins(edges, format=form) for name, form in forms.items()})
-    tables = [np.full((1, 3), 1 / 3) for _ in forms]
-    mixture = Mixture.of(schema.cardinalities(), [(name,) for name in forms], [1.0], tables)
+    hours = ["2024-01-31 08:00", "2024-01-31 12:00", "2024-01-31 12:30", "2024-02-01"]
+    times = {"clock": dp.TimeBins(hours, format="%d/%m/%y %I:%M %p"), "stamp": dp.TimeBins(hours)}
+    schema = dp.Schema({name: dp.DateBins(edges, format=form) for name, form in forms.items()} | times)
+    tables = [np.full((1, 3), 1 / 3) for _ in schema.variables]
+    mixture = Mixture.of(schema.cardinalities(), [(name,) for name in schema.variables], [1.0], tables)
     page = opened(dp.PrivateMixtureNetwork(schema, mixture, 100, Guarantee.of(1.0)))
     for name, texts in {
         "day": ["31.01.24", "1.2.24", "31.12.49", "01.01.50", "30.02.24", "31/01/24", "x"],
@@ -429,16 +431,19 @@ def test_dates_are_read_and_written_in_their_form(opened):
         "time": ["01/31/2024 08:15 pm", "1/31/2024 13:15 PM", "02/01/2024 12:00 AM"],
         "digits": ["20240131", "2024131", "20240230"],
         "iso": ["2024-01-31", "2024-02-01 10:00"],
+        "clock": ["31/01/24 8:00 AM", "31/01/24 12:29 PM", "31/01/24 12:30 pm", "31/1/24 7:59 AM", "31/01/24 13:00 PM"],
+        "stamp": ["2024-01-31 08:00", "2024-01-31T12:29:59", "2024-01-31 12:30:00.5", "2024-01-31", "2024-01-31 24:00"],
     }.items():
         for text in texts:
-            day, bins = schema.bins[name].day(text), schema.bins[name]
-            inside = day is not None and bins.edges[0] <= day < bins.edges[-1]
-            place = sum(day >= edge for edge in bins.edges[1:-1]) if inside else None
+            number, bins = schema.bins[name].number(text), schema.bins[name]
+            inside = number is not None and bins.edges[0] <= number < bins.edges[-1]
+            place = sum(number >= edge for edge in bins.edges[1:-1]) if inside else None
             asked = "try { return explorer.model.fact(arguments[0], arguments[1])[1] } catch { return null }"
             assert page(asked, name, text) == place, (name, text)
-    for name in forms:
-        shown = page("return explorer.page.cards.get(explorer.model.variable(arguments[0])).shown(19753.2)", name)
-        assert shown == schema.bins[name].written(19753.2)
+    for name, bins in schema.bins.items():
+        number = 19753.2 * 86_400 / bins.unit
+        asked = "return explorer.page.cards.get(explorer.model.variable(arguments[0])).shown(arguments[1])"
+        assert page(asked, name, number) == bins.written(number)
 
 
 def test_from_the_command_line(models, tmp_path, monkeypatch):

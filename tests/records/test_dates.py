@@ -1,5 +1,6 @@
 """Dates are numbers of days behind their face: every source gives the same, and so does every way to write one."""
 
+import io
 from datetime import date, datetime, tzinfo
 
 import duckdb
@@ -12,6 +13,7 @@ import pytest
 from writers import every_form
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli.shared.written import to_csv
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.units import number_ids
 
@@ -24,6 +26,20 @@ TIMES = [
     pd.NaT,
     pd.Timestamp("2024-03-02"),
 ]
+
+
+CLOCK = [
+    pd.Timestamp("2024-02-28 23:00"),
+    pd.Timestamp("2024-02-28 23:59:59.999999"),
+    pd.Timestamp("2024-02-29 00:00:01"),
+    pd.Timestamp("2024-02-29 01:30"),
+    pd.NaT,
+    pd.Timestamp("2024-02-29 01:30:01"),
+    pd.Timestamp("2024-02-28 22:59:59"),
+]
+
+
+HOURS = ["2024-02-28 23:00", "2024-02-29", "hour", "2024-02-29 01:00", "2024-02-29 01:30"]
 
 
 BINS = dp.DateBins(["1969-12-31", "1970-01-01", "2023-11-15", "month", "2024-03-01"])
@@ -90,6 +106,71 @@ def test_every_source_gives_the_same(tmp_path):
     for name, source in _sources(tmp_path).items():
         # The last bin holds its upper edge.
         assert _counts(source) == [DAYS, STATES], name
+
+
+def test_every_source_gives_the_same_hours(tmp_path):
+    times = dp.Schema(
+        {"day": dp.TimeBins(HOURS), "state": dp.TimeBins(HOURS[1:])},
+        missing={"day": "none", "state": "none"},
+        other={"day": "other", "state": "other"},
+    )
+    frame = pd.DataFrame({"day": CLOCK, "state": CLOCK})
+    moments = pa.Table.from_pandas(frame)
+    pyarrow.parquet.write_table(moments, tmp_path / "times.parquet", coerce_timestamps="us")
+    frame.to_csv(tmp_path / "times.csv", index=False)
+    local = frame.apply(lambda column: column.dt.tz_localize("Asia/Tokyo"))
+    sources = {
+        "pandas": frame,
+        "seconds": frame.astype("datetime64[s]"),
+        "objects": frame.astype(object).map(lambda time: None if time is pd.NaT else time.to_pydatetime()),
+        "numpy": frame.astype(object).map(lambda time: None if time is pd.NaT else time.to_datetime64()),
+        "texts": frame.astype(object).map(lambda time: None if time is pd.NaT else time.isoformat(" ")),
+        "time zone": local,
+        "time zone in Arrow": pa.Table.from_pandas(local),
+        "lazy": pl.from_arrow(moments).lazy(),
+        "DuckDB": duckdb.connect().sql("SELECT * FROM moments"),
+        "Parquet": tmp_path / "times.parquet",
+        "CSV": tmp_path / "times.csv",
+    }
+    for name, source in sources.items():
+        assert _counts(source, times) == [
+            {
+                "2024-02-28T23h": 2,
+                "2024-02-29T00h": 1,
+                "2024-02-29T01:00:00_to_2024-02-29T01:30:00": 1,
+                "none": 1,
+                "other": 2,
+            },
+            {"2024-02-29T00h": 1, "2024-02-29T01:00:00_to_2024-02-29T01:30:00": 1, "none": 1, "other": 4},
+        ], name
+
+
+def test_times_are_read_and_written_in_their_form(tmp_path):
+    bins = dp.TimeBins(["01/02/2024 08:00 AM", "hour", "2024-02-01 14:00"], format="%d/%m/%Y %I:%M %p")
+    schema = dp.Schema({"time": bins}, missing={"time": "none"}, other={"time": "other"})
+    texts = [
+        "01/02/2024 08:59 AM",
+        "1/2/2024 12:00 PM",
+        "01/02/2024 12:59 pm",
+        "01/02/2024 12:00 AM",
+        "01/02/2024",
+        None,
+    ]
+    sources = every_form(pd.DataFrame({"day": texts}).rename(columns={"day": "time"}), tmp_path)
+    expected = [{"2024-02-01T08h": 1, "2024-02-01T12h": 2, "none": 1, "other": 2}]
+    assert {name: _counts(source, schema) for name, source in sources.items()} == dict.fromkeys(sources, expected)
+    data = dp.PrivateDataset(pd.DataFrame({"time": texts}), schema, dp.PrivacyBudget(1e3))
+    network = dp.PrivateBayesianNetwork()
+    network.add_node("time")
+    network.fit(data.measure([("time",)], epsilon=1e3), estimator=dp.PrivateMLE())
+    drawn = network.simulate(500, seed=1, numbers="drawn")
+    assert _counts(drawn, schema)[0].keys() <= {*schema.states["time"]}
+    assert drawn["time"].dropna().dt.minute.nunique() > 30
+    read = pd.read_csv(io.StringIO(to_csv(drawn, None, schema, spreadsheet=False)))["time"].replace({"": None})
+    assert _counts(pd.DataFrame({"time": read}), schema) == _counts(drawn, schema)
+    mean = network.expectation().loc["time"]
+    assert mean["lower"] <= mean["value"] <= mean["upper"]
+    assert bins.value(bins.edges[0]) == pd.Timestamp("2024-02-01 08:00")
 
 
 FORMS = {"%d/%m/%Y": "31/01/2024 1/2/2024 29/02/2023 2024-01-31 x", "%d.%m.%y": "31.01.24 1.2.24 29.02.23 31.01.2024 x"}

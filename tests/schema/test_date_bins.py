@@ -30,6 +30,56 @@ def test_bins_of_dates_survive_a_file(edges, labels):
 
 
 @pytest.mark.parametrize(
+    ("edges", "labels"),
+    [
+        (["2024-02-28 23:00", "hour", "2024-02-29 01:00"], ("2024-02-28T23h", "2024-02-29T00h")),
+        (
+            [datetime(2024, 2, 28, 12), "day", date(2024, 3, 1)],
+            ("2024-02-28T12:00:00_to_2024-02-29T00:00:00", "2024-02-29"),
+        ),
+        (
+            ["-inf", pd.Timestamp("2023-12-01"), "month", "2024-02-01T00:00", "inf"],
+            ("before_2023-12-01T00:00:00", "2023-12", "2024-01", "2024-02-01T00:00:00_or_later"),
+        ),
+        (
+            [0, np.datetime64("1970-01-01T00:00:01"), 3600],
+            ("1970-01-01T00:00:00_to_1970-01-01T00:00:01", "1970-01-01T00:00:01_to_1970-01-01T01:00:00"),
+        ),
+        (
+            ["9999-12-31 22:00", "hour", "9999-12-31T23:59:59"],
+            ("9999-12-31T22h", "9999-12-31T23:00:00_to_9999-12-31T23:59:59"),
+        ),
+    ],
+)
+def test_bins_of_times_survive_a_file(edges, labels):
+    bins = dp.TimeBins(edges, format="%Y-%m-%d %H:%M:%S")
+    schema = dp.Schema({"time": bins}, other={"time": "other"})
+    read = dp.Schema.from_dict(schema.to_dict())
+    assert read == schema
+    assert read.bins["time"].format == bins.format
+    assert schema.to_dict()["fields"][0]["type"] == "datetime"
+    assert bins.labels == labels
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dp.DateBins(["2024-01-01 08:00", "2024-01-02"]), "Times of a day are edges of TimeBins"),
+        (lambda: dp.DateBins([pd.Timestamp("2024-01-01 08:00"), "2024-01-02"]), "Times of a day are edges of TimeBins"),
+        (lambda: dp.DateBins(["2024-01-01", "hour", "2024-01-02"]), "may stand 'year', 'quarter', 'month'"),
+        (lambda: dp.TimeBins(["2024-01-01 25:00", "2024-01-02"]), "an edge is one such as '2024-03-01 08:00'"),
+        (lambda: dp.TimeBins([0.5, 1]), "an edge is one such as"),
+        (lambda: dp.TimeBins(["2024-01-01", "2024-01-02"], format="%d/%m/%Y"), "writes no hours"),
+        (lambda: dp.TimeBins(["2024-01-01", "2024-01-02"], decimals=1), "datetimes have no decimals"),
+        (lambda: dp.TimeBins(["2024-01-01", "2124-01-02"], format="%d/%m/%y %H"), "less than a hundred years"),
+    ],
+)
+def test_what_cuts_no_times_is_refused(make, message):
+    with pytest.raises(dp.SchemaError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
     "edges",
     [
         ["2023-02-29", "2024-01-01"],
@@ -59,7 +109,7 @@ def test_holders_agree_on_bins_of_dates():
         dp.Schema({"day": dp.DateBins(["2024-01-01", word, "2024-07-01"])}) for word in ("month", "year")
     )
     assert dp.agree([months, quarters]).bins["day"] == months.bins["day"]
-    with pytest.raises(dp.SchemaError, match="bins of numbers for one holder and of dates"):
+    with pytest.raises(dp.SchemaError, match="bins of dates and of numbers"):
         dp.agree([months, dp.Schema({"day": dp.Bins([0, 1])})])
 
 
@@ -68,6 +118,7 @@ def test_holders_agree_on_bins_of_dates():
     [
         ("date,,2022-01-01|month|2022-03-01", None),
         ("date,2022-01-01|2022-01-02,", None),
+        ("datetime,,2022-01-01 08:00|hour|2022-01-01 18:00", None),
         ("date,,2022-01-01|week|2022-03-01", "Bins of dates"),
         ("date,2022-01-01|soon,", "not of type date"),
         ("number,,2022-01-01|month|2022-03-01", "is not a finite number"),

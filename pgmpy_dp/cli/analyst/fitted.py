@@ -325,8 +325,8 @@ def query(
 
 
 def _written(value: Any, bins: Any) -> float | str:
-    """Write the date of a mean, that of the nearest day."""
-    return float(value) if isinstance(value, float) else str(bins.written(value.timestamp() / 86_400))
+    """Write the date or time of a mean."""
+    return float(value) if isinstance(value, float) else str(bins.written(bins.number_of(value)))
 
 
 @click.command(cls=Command)

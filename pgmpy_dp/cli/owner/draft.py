@@ -38,11 +38,11 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     \b
       variable  its name: the column of the records
       states    its values, separated by |            (yes|no)
-      edges     or the edges of its bins, for numbers (0|18|65|120), or dates (2020-01-01|month|2024-01-01)
+      edges     or the edges of its bins, for numbers (0|18|65|120), dates (2020-01-01|month|2024-01-01) or times
       labels    names of the bins, separated by |     (optional)
       decimals  of synthetic numbers; by default none for integers, or where edges are whole (optional)
       detail    approximate number of cells of a finer histogram of the number (64 by default; 0: none is measured)
-      type      string, integer, number, boolean or date (optional)
+      type      string, integer, number, boolean, date or, in bins, datetime (optional)
       format    of dates in the records, such as %d/%m/%Y, %Y%m%d or %b %Y (optional; by default 2024-03-01)
       missing   the state for missing values           (optional)
       other     the state for undeclared values        (optional)
@@ -52,7 +52,8 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.
 
     Edges of dates are written as 2024-03-01, or in their format. Between two edges, month, quarter or year cuts where
-    each of them begins. No form of dates is guessed: years of two digits (%y) need edges within a hundred years.
+    each of them begins; between times, such as 2024-03-01 08:00, day or hour too. No form of dates is guessed: years of
+    two digits (%y) need edges within a hundred years.
 
     A dictionary in JSON is a Table Schema or a network of ours, or maps each variable to a list of states or to
     {"edges": [...], "labels": [...], "missing": ..., "other": ...}.
@@ -77,7 +78,7 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
     """
-    from pgmpy_dp.schema import Allowed
+    from pgmpy_dp.schema import Allowed, DateBins
     from pgmpy_dp.schema.dictionary import read_rules
 
     drafted = read_source(source)
@@ -88,7 +89,7 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
         drafted.save(out)
     width = max(len(variable) for variable in drafted.variables)
     lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
-    if wide := [v for v, bins in drafted.bins.items() if bins.kind == "number" and _is_wide(bins.edges)]:
+    if wide := [v for v, bins in drafted.bins.items() if not isinstance(bins, DateBins) and _is_wide(bins.edges)]:
         lines += [
             "",
             f"Caution: the last edge of {', '.join(wide)} is over ten times the one before: add edges between.",

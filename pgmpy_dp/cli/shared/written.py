@@ -68,13 +68,17 @@ def _dates(records: Any, schema: Schema) -> dict[str, Any]:
     """Write the dates of variables with a format of their own in it."""
     import pandas as pd
 
+    from pgmpy_dp.schema import DateBins
+
     results = {}
     for variable, bins in schema.bins.items():
-        if getattr(bins, "format", None) is not None and variable in records and records[variable].dtype.kind == "M":
-            days = records[variable].dropna().to_numpy().astype("datetime64[D]").astype(int)
-            texts = {day: bins.written(day) for day in set(days.tolist())}
+        if not isinstance(bins, DateBins) or bins.format is None or variable not in records:
+            continue
+        if records[variable].dtype.kind == "M":
+            numbers = records[variable].dropna().to_numpy().astype("datetime64[s]").astype(int) // bins.unit
+            texts = {number: bins.written(number) for number in set(numbers.tolist())}
             results[variable] = pd.Series(None, index=records.index, dtype=object)
-            results[variable][records[variable].notna()] = [texts[day] for day in days.tolist()]
+            results[variable][records[variable].notna()] = [texts[number] for number in numbers.tolist()]
     return results
 
 
