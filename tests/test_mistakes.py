@@ -8,6 +8,8 @@ import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from pgmpy.estimators import MaximumLikelihoodEstimator
+from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
@@ -15,26 +17,31 @@ from pgmpy_dp.cli.shared.files import FileOf
 from pgmpy_dp.cli.shared.wording import in_command_words
 
 SECRET = "Xylophone-4711"
+SCHEMA = dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "race": ["a", "b"], "ill": ["yes", "no"]})
+RECORDS = pd.DataFrame({"age": [5, 40, 70, 12] * 50, "race": ["a", "b"] * 100, "ill": ["yes", "no"] * 100})
+LEVELS = RECORDS.set_axis(pd.MultiIndex.from_product([["x"], RECORDS.columns]), axis=1)
 # What a shell cannot run: calls, arguments and classes of Python, and the messages of its own library.
 PYTHON = re.compile(
     r"\bdp\.|\w\(|\b\w+=(?=\W|None|True|False)|\b(Collective|Private|Pairwise|Noisy|Csv)[A-Z]\w+|codec|Expecting value"
 )
 
 
+def data_set(epsilon=2.0, records=RECORDS):
+    return dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(epsilon))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Records, their schema, ledger, edges and cliques, and a release with a network fitted to it."""
     work = tmp_path_factory.mktemp("mistakes")
-    schema = dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "race": ["a", "b"], "ill": ["yes", "no"]})
-    records = pd.DataFrame({"age": [5, 40, 70, 12] * 50, "race": ["a", "b"] * 100, "ill": ["yes", "no"] * 100})
-    records.to_csv(work / "records.csv", index=False)
-    records.assign(ill=[SECRET, *records["ill"][1:]]).to_csv(work / "wrong.csv", index=False)
-    records.assign(ill=[None, *records["ill"][1:]]).to_csv(work / "gaps.csv", index=False)
+    RECORDS.to_csv(work / "records.csv", index=False)
+    RECORDS.assign(ill=[SECRET, *RECORDS["ill"][1:]]).to_csv(work / "wrong.csv", index=False)
+    RECORDS.assign(ill=[None, *RECORDS["ill"][1:]]).to_csv(work / "gaps.csv", index=False)
     (work / "empty.csv").write_text("")
     (work / "blanks.csv").write_text("age, race, ill\n5, a, yes\n")
-    schema.save(work / "schema.json")
+    SCHEMA.save(work / "schema.json")
     dp.Schema({"age": dp.Bins([0, 18, float("inf")]), "race": ["a", "b"]}).save(work / "open.json")
-    schema.replace(missing={"ill": "unknown"}).save(work / "unknown.json")
+    SCHEMA.replace(missing={"ill": "unknown"}).save(work / "unknown.json")
     dp.PrivacyBudget.open(work / "ledger.json", 2.0)
     dp.PrivacyBudget.open(work / "gaussian.json", 2.0, 1e-6)
     for name, line in (
@@ -48,7 +55,7 @@ def folder(tmp_path_factory):
     (work / "accuracy.json").write_text('{"residuals": []}')
     (work / "words.csv").write_text("variable,states\nill,yes|no\n")
     (work / "rules.csv").write_text("rule,combination\nforbidden,ill=yes\n")
-    noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0)).measure([("age", "race")], 1.0)
+    noisy = data_set(1.0).measure([("age", "race")], 1.0)
     noisy.save(work / "release.zip")
     network = dp.PrivateBayesianNetwork([("age", "race")]).fit(noisy, estimator=dp.PrivateMLE())
     network.save(work / "fitted.bif")
@@ -143,10 +150,11 @@ COMMANDS = [
     (f"{SYNTHESIZE} --target rase", "did you mean 'race'"),
     (swapped(SYNTHESIZE, ("--delta 1e-7", "--delta 0 --stages 2")), "give a --delta"),
     (swapped(SYNTHESIZE, ("--delta 1e-7 ", "")), "number of records, such as 1e-9. With --delta 0 there is none"),
+    (swapped(SYNTHESIZE, ("--delta 1e-7 ", "")), "Missing option '--delta': the probability"),
     (swapped(SYNTHESIZE, ("gaussian.json", "ledger.json")), "or take --delta 0."),
     (swapped(RELEASE, ("--out", "--delta 1e-7 --out")), "or take --mechanism laplace."),
     (f"{QUERY.split(' --')[0]} --mean race", "ask for its states by --target, or name the release"),
-    ("query fitted.zip --mean race", "is not binned: ask for its states by --target."),
+    ("query fitted.zip --mean race", "'race' is not binned: ask for its states by --target."),
     ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
     (f"{QUERY} --evidence age=5", "has no state '5'; it has '"),
     (f"{QUERY} --evidence age=5 --evidence age=6", "'age' twice"),
@@ -355,14 +363,8 @@ def _part(part):
     return str(part.value)
 
 
-@pytest.fixture
-def schema():
-    return dp.Schema({"age": dp.Bins([0, 18, 65, 120]), "race": ["a", "b"], "ill": ["yes", "no"]})
-
-
-@pytest.fixture
-def records():
-    return pd.DataFrame({"age": [5, 40, 70, 12] * 50, "race": ["a", "b"] * 100, "ill": ["yes", "no"] * 100})
+def unfitted():
+    return dp.PrivateBayesianNetwork([("age", "race")])
 
 
 # What is done with a data set of these records, and what the refusal says.
@@ -386,9 +388,9 @@ CALLS = [
     (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "'rase'"),
     (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data), "epsilon"),
     (lambda data: dp.PrivateBayesianNetwork([("age", "rase")]).fit(data, dp.PrivateMLE(epsilon=1.0)), "mean 'race'"),
-    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit("release.zip"), "NoisyMarginals.load"),
-    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, dp.PrivateMLE), "PrivateMLE(epsilon=1.0, "),
-    (lambda data: dp.PrivateBayesianNetwork([("age", "race")]).fit(data, "AutoMLE"), "give an estimator"),
+    (lambda data: unfitted().fit("release.zip"), "NoisyMarginals.load"),
+    (lambda data: unfitted().fit(data, dp.PrivateMLE), "PrivateMLE(epsilon=1.0, "),
+    (lambda data: unfitted().fit(data, "AutoMLE"), "give an estimator"),
     (lambda data: dp.PrivateMarkovNetwork([("age", "race")]).fit(data, dp.CollectiveEM), "CollectiveEM(epsilon=1.0, "),
     (lambda data: dp.PrivateBayesianNetwork([("age", "race"), ("race", "age")]), "age -> race -> age"),
     (lambda data: data.measure([("age",)], epsilon=1, mechanism="gaussian"), "such as 1e-9"),
@@ -396,11 +398,71 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("call", "hint"), CALLS, ids=range(len(CALLS)))
-def test_a_mistake_in_python(call, hint, records, schema):
-    data = dp.PrivateDataset(records, schema, budget=dp.PrivacyBudget(2.0))
+def test_a_mistake_in_python(call, hint):
+    data = data_set()
     with pytest.raises((ValueError, TypeError)) as caught:
         call(data)
     message = str(caught.value)
     assert hint in message
     assert "\n" not in message
     assert data.budget.history == ()
+
+
+@pytest.fixture(scope="module")
+def models(folder):
+    """A network, a mixture, a network that was changed, and the folder."""
+    network, changed = (dp.load(folder / "fitted.zip") for _ in range(2))
+    changed.remove_edge("age", "race")
+    release = dp.NoisyMarginals.load(folder / "release.zip")
+    return network, dp.PairwiseMixture(members=1).fit(release).network_, changed, folder
+
+
+ODD = [
+    (lambda n, m, c, f: data_set(records=LEVELS).measure([("age",)], 0.1), "names of 2 levels: flatten them"),
+    (lambda n, m, c, f: n.predict(LEVELS), "names of 2 levels: flatten them"),
+    (lambda n, m, c, f: dp.VariableElimination(unfitted()), "not fitted yet: call fit first"),
+    (lambda n, m, c, f: n.query([]), "No variable is named"),
+    (lambda n, m, c, f: n.query(3), "Name the variables in a list, .* got 3"),
+    (lambda n, m, c, f: n.query("race"), "Name the variables in a list"),
+    (lambda n, m, c, f: n.expectation(3), "Name the variables in a list, .* got 3"),
+    (lambda n, m, c, f: n.expectation(["race"]), r"'race' is not binned: give a number"),
+    (lambda n, m, c, f: n.quantiles("age"), r"levels is 'age'; it must be a list .* variables="),
+    (lambda n, m, c, f: n.quantiles(0.5), "levels is 0.5; it must be a list"),
+    (lambda n, m, c, f: n.simulate(5, seed="a"), "seed must be a whole number, at least 0, got 'a'"),
+    (lambda n, m, c, f: m.simulate(5, seed=-1), "seed must be a whole number, at least 0, got -1"),
+    (lambda n, m, c, f: n.simulate(partial_samples=[1]), "DataFrame are needed, got list"),
+    (lambda n, m, c, f: dp.NoisyMarginals.load(f / "fitted.zip"), "not a release file: .* pgmpy_dp.load"),
+    (lambda n, m, c, f: dp.Schema.load(f / "fitted.zip"), "not a schema, .* schema_"),
+    (lambda n, m, c, f: dp.load(RECORDS), "load reads the file of a model, by its name; got DataFrame"),
+    (lambda n, m, c, f: dp.plan_pairs(RECORDS), "planned for a Schema, got DataFrame"),
+    (lambda n, m, c, f: unfitted().fit(epsilon=1.0), "fit takes no epsilon: give it to an estimator"),
+    (lambda n, m, c, f: unfitted().fit("records.csv"), "give the estimator an epsilon and states"),
+    (lambda n, m, c, f: unfitted().fit(RECORDS, estimator=MaximumLikelihoodEstimator), "must be an instance with fit"),
+    (lambda n, m, c, f: dp.AutoMLE(epsilon=1.0).release_, "AutoMLE is not fitted yet, and fit sets release_"),
+    (lambda n, m, c, f: VariableElimination(m), r"A mixture has no graph and no CPDs: to_bayesian_network\(\)"),
+    (lambda n, m, c, f: m.nodes, r"A mixture has no graph .* to_bayesian_network\(\)"),
+    (lambda n, m, c, f: m.get_cpds(), r"A mixture has no graph .* to_bayesian_network\(\)"),
+    (lambda n, m, c, f: c.query(["race"]), "changed since it was fitted, .* a CPD of 'race' given"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ODD)))
+def test_odd_arguments_are_named(models, number):
+    call, message = ODD[number]
+    with pytest.raises((TypeError, ValueError, AttributeError), match=message):
+        call(*models)
+
+
+def test_commands_name_odd_files_and_do_not_caution_twice(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    (tmp_path / "words.csv").write_text('variable,states\nrace,"F,M"\nill,yes|no\n')
+
+    def run(line):
+        result = CliRunner().invoke(main, line.split())
+        return result.output + result.stderr
+
+    assert "Caution: the only state of race is 'F,M': separate states by |" in run(f"schema {tmp_path / 'words.csv'}")
+    drawn = run(f"sample fitted.zip --out {tmp_path / 'drawn.csv'}")
+    assert re.match(r"\d+ synthetic records written", drawn)
+    for shown in (drawn, run("check fitted.zip"), run("query fitted.zip --target race")):
+        assert "Note: Caution:" not in shown
