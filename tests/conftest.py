@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,12 +17,15 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 sys.path.append(str(Path(__file__).parents[1]))  # for `experiments`, behind an installed package
 
+import numpy as np
+import pandas as pd
 import pytest
 from filelock import FileLock
 from numba.core.dispatcher import Dispatcher
 
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate as simulated_by
+from pgmpy_dp.schema import Schema
 
 _compile = Dispatcher.compile
 
@@ -74,10 +78,15 @@ def _together(code, path):
     return [process.communicate(timeout=60)[0] for process in processes]
 
 
-def _rewritten(path, change):
+def _rewritten(path, change=lambda contents: None, rows=lambda content: content):
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
+    if "measurements.csv" in members:
+        members["measurements.csv"] = rows(members["measurements.csv"])
     descriptor = json.loads(members["datapackage.json"])
+    for resource in descriptor["resources"]:
+        content = members[resource["path"]]
+        resource |= {"hash": f"sha256:{sha256(content).hexdigest()}", "bytes": len(content)}
     change(descriptor["pgmpy_dp:release"])
     members["datapackage.json"] = json.dumps(descriptor).encode()
     with zipfile.ZipFile(path, "w") as archive:
@@ -87,7 +96,7 @@ def _rewritten(path, change):
 
 @pytest.fixture
 def rewritten():
-    """Function: the path of a release's file and what changes its descriptor; the file is written anew with that."""
+    """Function: the path of a release's file, what changes its descriptor, and its rows; its hash is right again."""
     return _rewritten
 
 
@@ -95,6 +104,17 @@ def rewritten():
 def started_together():
     """Function: code and a path to what three processes print that run it at the same time."""
     return _together
+
+
+@pytest.fixture(scope="session")
+def smokers():
+    """Schema and records of three variables, of which one depends on one of the others."""
+    generator = np.random.default_rng(0)
+    smoke = generator.random(4000) < 0.3
+    lung = generator.random(4000) < np.where(smoke, 0.4, 0.1)
+    columns = {"smoke": np.where(smoke, "yes", "no"), "lung": np.where(lung, "yes", "no")}
+    records = pd.DataFrame({**columns, "site": generator.integers(0, 3, 4000)})
+    return Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "site": [0, 1, 2]}), records
 
 
 @pytest.fixture

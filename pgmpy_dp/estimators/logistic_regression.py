@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
-from pgmpy_dp.data.mechanisms.integer_sums import Moments, NoisyMoments, row_products
+from pgmpy_dp.data.mechanisms.integer_sums import Moments, NoisyMoments, checked_norm, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.base import require_same
@@ -289,7 +289,7 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
-        "clip_norm": optional(exact_positive),
+        "clip_norm": optional(checked_norm),
         "delay": DELAY,
         "forgetting": FORGETTING,
         "prior_shape": exact_positive,

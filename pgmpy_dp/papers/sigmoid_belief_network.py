@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.data.mechanisms.integer_sums import Moments, row_products
+from pgmpy_dp.data.mechanisms.integer_sums import Moments, checked_norm, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
@@ -28,7 +28,7 @@ from pgmpy_dp.estimators.iterated import (
 )
 from pgmpy_dp.estimators.logistic_regression import Averages, Gaussian, expected_weight
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional, whole
+from pgmpy_dp.privacy.checks import Constraint, optional, whole
 from pgmpy_dp.schema import Schema
 
 _SWEEPS = 8
@@ -93,7 +93,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         "n_components": whole(1),
-        "clip_norm": optional(exact_positive),
+        "clip_norm": optional(checked_norm),
         "delay": DELAY,
         "forgetting": FORGETTING,
     }

@@ -282,52 +282,24 @@ KEPT_BACK = "messages tell neither the number of records nor what they hold, whi
 NOISE = "there is no seed for private noise: two fits differ"
 OWN = "the same records would be private and public: fit_transform refuses"
 DECLARED = "what the records may hold is declared, not found out"
-SHARED = {
-    "check_complex_data": KEPT_BACK,
-    "check_dtype_object": KEPT_BACK,
-    "check_estimators_empty_data_messages": KEPT_BACK,
-    "check_fit1d": KEPT_BACK,
-    "check_fit_idempotent": NOISE,
-}
-TRANSFORMER = SHARED | {
-    "check_transformer_data_not_an_array": OWN,
-    "check_fit_score_takes_y": OWN,
-    "check_pipeline_consistency": OWN,
-    "check_transformer_general": OWN,
-    "check_transformer_preserve_dtypes": OWN,
-    "check_estimators_nan_inf": "the subclass of this test makes numbers of everything",
-}
+CHECK = "check_{}".format
+SPARSE = [CHECK(f"estimator_sparse_{kind}") for kind in ("array", "matrix", "tag")]
+ALL = ("complex_data", "dtype_object", "estimators_empty_data_messages", "fit1d")
+OF_TRANSFORMERS = ("transformer_data_not_an_array", "fit_score_takes_y", "pipeline_consistency", "transformer_general")
+SHARED = dict.fromkeys(map(CHECK, ALL), KEPT_BACK) | {"check_fit_idempotent": NOISE}
+TRANSFORMER = SHARED | dict.fromkeys(map(CHECK, (*OF_TRANSFORMERS, "transformer_preserve_dtypes")), OWN)
+TRANSFORMER["check_estimators_nan_inf"] = "the subclass of this test makes numbers of everything"
+SUPERVISED = SHARED | dict.fromkeys([*SPARSE, "check_supervised_y_2d"], KEPT_BACK) | {"check_requires_y_none": DECLARED}
+FEW = "a private fit of so few records is not accurate"
 EXPECTED = {
-    "classifier": SHARED
-    | {
-        "check_classifier_data_not_an_array": KEPT_BACK,
-        "check_classifiers_regression_target": DECLARED,
-        "check_classifiers_train": "a private fit of so few records is not accurate",
-        "check_estimator_sparse_array": KEPT_BACK,
-        "check_estimator_sparse_matrix": KEPT_BACK,
-        "check_estimator_sparse_tag": KEPT_BACK,
-        "check_fit2d_1sample": KEPT_BACK,
-        "check_requires_y_none": DECLARED,
-        "check_supervised_y_2d": KEPT_BACK,
-    },
-    "regressor": SHARED
-    | {
-        "check_estimator_sparse_array": KEPT_BACK,
-        "check_estimator_sparse_matrix": KEPT_BACK,
-        "check_estimator_sparse_tag": KEPT_BACK,
-        "check_regressor_data_not_an_array": KEPT_BACK,
-        "check_regressors_int": NOISE,
-        "check_regressors_train": "a private fit of so few records is not accurate",
-        "check_requires_y_none": DECLARED,
-        "check_supervised_y_2d": KEPT_BACK,
-    },
+    "classifier": SUPERVISED
+    | {"check_classifiers_regression_target": DECLARED, "check_classifiers_train": FEW}
+    | dict.fromkeys(["check_classifier_data_not_an_array", "check_fit2d_1sample"], KEPT_BACK),
+    "regressor": SUPERVISED
+    | {"check_regressors_int": NOISE, "check_regressors_train": FEW}
+    | {"check_regressor_data_not_an_array": KEPT_BACK},
     "topics": TRANSFORMER | {"check_positive_only_tag_during_fit": KEPT_BACK},
-    "hidden causes": TRANSFORMER
-    | {
-        "check_estimator_sparse_array": KEPT_BACK,
-        "check_estimator_sparse_matrix": KEPT_BACK,
-        "check_estimator_sparse_tag": KEPT_BACK,
-    },
+    "hidden causes": TRANSFORMER | dict.fromkeys(SPARSE, KEPT_BACK),
 }
 CHECKED = {
     "classifier": lambda: Declaring(5.0, bounds=(-100.0, 100.0), **PLAN),

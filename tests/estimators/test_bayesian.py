@@ -1,7 +1,6 @@
 """PrivateMLE, CollectiveEM and AutoMLE on Bayesian networks, as a pgmpy user meets them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
@@ -21,20 +20,9 @@ def blank(network):
 
 
 @pytest.fixture
-def small():
+def small(smokers):
     """Schema, records and structure of three variables."""
-    generator = np.random.default_rng(0)
-    smoke = generator.random(4000) < 0.3
-    lung = generator.random(4000) < np.where(smoke, 0.4, 0.1)
-    records = pd.DataFrame(
-        {
-            "smoke": np.where(smoke, "yes", "no"),
-            "lung": np.where(lung, "yes", "no"),
-            "site": generator.integers(0, 3, 4000),
-        }
-    )
-    schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "site": [0, 1, 2]})
-    return schema, records, [("smoke", "lung"), ("site", "lung")]
+    return *smokers, [("smoke", "lung"), ("site", "lung")]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -84,6 +84,7 @@ class Case:
 
 
 LATENT = DiscreteBayesianNetwork([("class", name) for name in "abcd"], latents={"class"})
+CHAIN = dp.PrivateMarkovNetwork([("a", "b"), ("b", "c"), ("c", "d")])
 CASES = [
     Case(
         dp.PrivateVB,
@@ -91,6 +92,13 @@ CASES = [
         lambda fitted: [cpd.values.ravel() for cpd in fitted.parameters_],
         {"state_names": {"class": ["one", "two"]}},
         network=LATENT,
+    ),
+    Case(
+        dp.papers.PrivateSGD,
+        discrete,
+        lambda fitted: [factor.values.ravel() for factor in fitted.parameters_],
+        {"total": 300},
+        network=CHAIN,
     ),
     Case(dp.PrivateLDA, documents, lambda fitted: [fitted.components_.ravel()], {"n_components": 2}),
     Case(
@@ -147,20 +155,65 @@ def test_an_interrupted_fit_keeps_what_it_has_and_its_charge(case):
     assert all(np.isfinite(values).all() for values in case.learned(fitted))
 
 
-@EVERY
+NO_PLANS = [  # of all
+    ({"epsilon": 2.5}, dp.BudgetExceededError, r"epsilon=2\.5.*A noise multiplier of \d"),
+    ({"epsilon": None}, ValueError, "needs an epsilon|costs privacy"),
+    ({"noise_multiplier": 0.1}, ValueError, "noise_multiplier"),
+    ({"delta": 0.0}, ValueError, "needs a delta"),
+    ({"delta": 1e-13, "steps": 10**6}, ValueError, "larger delta"),
+    ({"steps": 0}, ValueError, "steps"),
+    ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
+    ({"batch_size": 10}, ValueError, "private"),
+    ({"clip_norm": float("nan")}, ValueError, "clip_norm"),
+    ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
+    ({"neighbours": "replace_one"}, ValueError, "neighbours"),
+]
+TURNED = {"a": [1, 0], "b": [0, 1], "c": [0, 1], "d": [0, 1]}
+OWN = {  # of one of them
+    dp.PrivateVB: [
+        ({"forgetting": 1.5}, ValueError, "forgetting"),
+        ({"state_names": None}, dp.SchemaError, "Latent variable 'class' has no declared states"),
+        ({"state_names": {"class": []}}, dp.SchemaError, "class"),
+        ({"state_names": {"class": ["one", "two"], **TURNED}}, dp.SchemaError, "'a'"),
+    ],
+    dp.PrivateLDA: [
+        (
+            {"epsilon": None, "noise_multiplier": 2.0, "steps": 5, "sampling_rate": 1.0},
+            dp.BudgetExceededError,
+            r"multiplier is 2, for epsilon=\d.*A noise multiplier of \d.* fits",
+        ),
+        ({"epsilon": 0.5, "noise_multiplier": 0.1}, ValueError, "leave out one of the two"),
+        ({"delta": 1.5}, ValueError, "delta"),
+        ({"n_components": 2.0}, ValueError, "n_components"),
+        ({"topic_word_prior": 1e-9}, ValueError, "topic_word_prior"),
+        ({"learning_decay": 1.5}, ValueError, "learning_decay"),
+        ({"learning_offset": 0.5}, ValueError, "learning_offset"),
+        ({"document_length": 41}, ValueError, "document_length"),
+    ],
+    dp.PrivateLogisticRegression: [
+        ({"forgetting": 1.5}, ValueError, "forgetting"),
+        ({"bounds": (0, 2)}, ValueError, "its own bounds"),
+        ({"classes": [1, 0]}, ValueError, "its own classes"),
+    ],
+    dp.papers.PrivateSigmoidBeliefNetwork: [
+        ({"n_components": 2.0}, ValueError, "n_components"),
+        ({"delta": 1e-11, "n_components": 300, "epsilon": 1.0, "sampling_rate": 0.05}, ValueError, "larger delta"),
+        ({"delay": 0.5}, ValueError, "delay"),
+    ],
+    dp.papers.PrivateSGD: [
+        ({"total": None}, ValueError, "number of records is private"),
+        ({"total": -5}, ValueError, "total"),
+        ({"state_names": TURNED}, dp.SchemaError, "'a'"),
+    ],
+}
+
+
 @pytest.mark.parametrize(
-    ("change", "error", "match"),
+    ("case", "change", "error", "match"),
     [
-        ({"epsilon": 2.5}, dp.BudgetExceededError, r"epsilon=2\.5.*A noise multiplier of \d"),
-        ({"epsilon": None}, ValueError, "needs an epsilon|costs privacy"),
-        ({"noise_multiplier": 0.1}, ValueError, "noise_multiplier"),
-        ({"delta": 0.0}, ValueError, "needs a delta"),
-        ({"delta": 1e-13, "steps": 10**6}, ValueError, "larger delta"),
-        ({"steps": 0}, ValueError, "steps"),
-        ({"sampling_rate": 1.5}, ValueError, "sampling_rate"),
-        ({"batch_size": 10}, ValueError, "private"),
-        ({"clip_norm": float("nan")}, ValueError, "clip_norm"),
-        ({"neighbours": "replace_one"}, ValueError, "neighbours"),
+        pytest.param(case, *row, id=f"{case.kind.__name__} {row[0]}")
+        for case in CASES
+        for row in NO_PLANS + OWN[case.kind]
     ],
 )
 def test_bad_input_charges_nothing(case, change, error, match):

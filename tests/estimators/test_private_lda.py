@@ -73,32 +73,6 @@ def test_the_paper_s_epsilon_and_what_holds():
     assert papers.printed_epsilon(other.guarantee_, other.noise_multiplier_, steps=5, sampling_rate=1.0) is None
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "match"),
-    [
-        (
-            {"epsilon": None, "noise_multiplier": 2.0},
-            dp.BudgetExceededError,
-            r"multiplier is 2, for epsilon=\d.*A noise multiplier of \d.* fits",
-        ),
-        ({"epsilon": 0.5, "noise_multiplier": 0.1}, ValueError, "leave out one of the two"),
-        ({"delta": 1.5}, ValueError, "delta"),
-        ({"n_components": 2.0}, ValueError, "n_components"),
-        ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
-        ({"topic_word_prior": 1e-9}, ValueError, "topic_word_prior"),
-        ({"learning_decay": 1.5}, ValueError, "learning_decay"),
-        ({"learning_offset": 0.5}, ValueError, "learning_offset"),
-        ({"document_length": 41}, ValueError, "document_length"),
-    ],
-)
-def test_bad_input_charges_nothing(change, error, match):
-    data = private(documents(20, 1)[0])
-    options = {"n_components": 3, "epsilon": 1.0, "delta": 1e-6, "steps": 5, "sampling_rate": 1.0, **change}
-    with pytest.raises(error, match=match):
-        dp.PrivateLDA(**options).fit(data)
-    assert data.budget.history == ()
-
-
 def test_other_bad_input():
     counts = documents(20, 1)[0]
     data = private(counts)

@@ -109,24 +109,6 @@ def test_comparison_accountings_cost_more_noise():
     assert noise["tight"] < noise["naive"]
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "match"),
-    [
-        ({"clip_norm": 1e-9}, ValueError, "clip_norm"),
-        ({"forgetting": 1.5}, ValueError, "forgetting"),
-        ({"state_names": None}, dp.SchemaError, "Latent variable 'class' has no declared states"),
-        ({"state_names": {"class": []}}, dp.SchemaError, "class"),
-        ({"state_names": {**STATES, "x0": ["yes", "no"]}}, dp.SchemaError, "x0"),
-    ],
-)
-def test_bad_input_charges_nothing(change, error, match):
-    data = private(latent_class_records(100, 1))
-    options = {"epsilon": 1.0, "delta": 1e-6, "state_names": STATES, "steps": 5, **change}
-    with pytest.raises(error, match=match):
-        dp.PrivateVB(**options).fit(network(), data)
-    assert data.budget.history == ()
-
-
 def test_other_bad_input():
     data = private(latent_class_records(100, 1))
     with pytest.raises(ValueError, match="sample_weight"):

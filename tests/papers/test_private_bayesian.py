@@ -1,7 +1,6 @@
 """PrivateBayesianEstimator, and releases of coefficients in the other estimators."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork, NaiveBayes
@@ -22,17 +21,6 @@ RELEASES = ["laplace", "fourier"]
 EDGES = [("smoke", "lung"), ("site", "lung")]
 
 
-@pytest.fixture(scope="module")
-def small():
-    """Schema and records of three variables."""
-    generator = np.random.default_rng(0)
-    smoke = generator.random(4000) < 0.3
-    lung = generator.random(4000) < np.where(smoke, 0.4, 0.1)
-    columns = {"smoke": np.where(smoke, "yes", "no"), "lung": np.where(lung, "yes", "no")}
-    records = pd.DataFrame({**columns, "site": generator.integers(0, 3, 4000)})
-    return dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "site": [0, 1, 2]}), records
-
-
 PRIORS = [
     {"prior_type": "BDeu", "equivalent_sample_size": 12},
     {"prior_type": "BDeu", "equivalent_sample_size": {"smoke": 2, "lung": 3.5, "site": 1}},
@@ -47,8 +35,8 @@ PRIORS = [
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("release", RELEASES)
-def test_without_noise_it_is_pgmpys_estimator(release, prior, small):
-    schema, records = small
+def test_without_noise_it_is_pgmpys_estimator(release, prior, smokers):
+    schema, records = smokers
     exact = DiscreteBayesianNetwork(EDGES).fit(
         records, estimator=DiscreteBayesianEstimator(state_names=schema.state_names, **prior)
     )
@@ -64,8 +52,8 @@ def test_without_noise_it_is_pgmpys_estimator(release, prior, small):
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_algorithm_1_measures_every_family_alike(neighbours, small):
-    schema, records = small
+def test_algorithm_1_measures_every_family_alike(neighbours, smokers):
+    schema, records = smokers
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), neighbours=neighbours)
     estimator = dp.papers.PrivateBayesianEstimator(0.5)
     DiscreteBayesianNetwork(EDGES).fit(data, estimator=estimator)
@@ -75,8 +63,8 @@ def test_algorithm_1_measures_every_family_alike(neighbours, small):
     assert estimator.guarantee_.neighbours == neighbours
 
 
-def test_posterior_counts_are_prior_plus_clamped_counts(small):
-    schema, records = small
+def test_posterior_counts_are_prior_plus_clamped_counts(smokers):
+    schema, records = smokers
     data = dp.PrivateDataset(records.head(20), schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(1))
     noisy = data.measure(families(DiscreteBayesianNetwork(EDGES)), 0.2)
     estimator = dp.papers.PrivateBayesianEstimator(prior_type="K2").fit(DiscreteBayesianNetwork(EDGES), noisy)
@@ -87,8 +75,8 @@ def test_posterior_counts_are_prior_plus_clamped_counts(small):
 
 
 @pytest.mark.parametrize("increment", ["least", "paper", None])
-def test_fourier_counts_agree_as_promised(increment, small):
-    schema, records = small
+def test_fourier_counts_agree_as_promised(increment, smokers):
+    schema, records = smokers
     data = dp.PrivateDataset(records.head(50), schema, dp.PrivacyBudget(1.0))
     noisy = data.measure_coefficients(families(DiscreteBayesianNetwork(EDGES)), 0.5)
     kind = papers.PrintedBayesianEstimator if increment == "paper" else dp.papers.PrivateBayesianEstimator
@@ -102,9 +90,9 @@ def test_fourier_counts_agree_as_promised(increment, small):
         np.testing.assert_allclose(by_smoke[["yes", "no"]], counts["smoke"]["smoke"][["yes", "no"]], atol=1e-6)
 
 
-def test_draws_follow_the_dirichlet_posterior(small):
+def test_draws_follow_the_dirichlet_posterior(smokers):
     """Kolmogorov-Smirnov at 1e-6 a test; a prior counted twice is the planted bug."""
-    schema, records = small
+    schema, records = smokers
     estimator = dp.papers.PrivateBayesianEstimator(1e5, prior_type="dirichlet", pseudo_counts=0.3, state_names=schema)
     estimator.fit(DiscreteBayesianNetwork(EDGES), records.head(60))
     drawn = estimator.sample_cpds(1500, seed=3)
@@ -118,8 +106,8 @@ def test_draws_follow_the_dirichlet_posterior(small):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_naive_bayes(release, small):
-    schema, records = small
+def test_naive_bayes(release, smokers):
+    schema, records = smokers
     model = NaiveBayes(["smoke", "site"], "lung")
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
     estimator = dp.papers.PrivateBayesianEstimator(2.0, mechanism=release).fit(model, data)
@@ -133,8 +121,8 @@ def test_naive_bayes(release, small):
     assert answer.get_value(lung="yes") == pytest.approx(0.4, abs=0.1)
 
 
-def test_bad_input_charges_nothing(small):
-    schema, records = small
+def test_bad_input_charges_nothing(smokers):
+    schema, records = smokers
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
     network = DiscreteBayesianNetwork(EDGES)
     wrong = {"smoke": [[1], [1]], "lung": np.ones((2, 3)), "site": [[1], [1], [1]]}
@@ -159,8 +147,8 @@ def test_bad_input_charges_nothing(small):
     assert data.budget.history == ()
 
 
-def test_a_release_of_another_networks_families_names_the_missing_one(small):
-    schema, records = small
+def test_a_release_of_another_networks_families_names_the_missing_one(smokers):
+    schema, records = smokers
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0))
     other = families(DiscreteBayesianNetwork([("smoke", "lung"), ("lung", "site")]))
     for noisy in (data.measure(other, 0.5), data.measure_coefficients(other, 0.5)):
@@ -170,9 +158,9 @@ def test_a_release_of_another_networks_families_names_the_missing_one(small):
         DiscreteBayesianNetwork(EDGES).fit(data.measure_coefficients(other, 0.5), estimator=dp.PrivateMLE())
 
 
-def test_observations_of_coefficients_are_linear_in_the_counts(small):
+def test_observations_of_coefficients_are_linear_in_the_counts(smokers):
     """A n of the exact counts are the exact coefficients, and noise far above them has the stated variance."""
-    schema, records = small
+    schema, records = smokers
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1e9), noise=dp.SimulatedNoise(0))
     noisy = data.measure_coefficients([("lung", "site", "smoke"), ("site",)], 1e6)
     own, seen = noisy.schema.select(["site", "lung", "smoke"]), observe(noisy, ["site", "lung", "smoke"])
@@ -190,8 +178,8 @@ def test_observations_of_coefficients_are_linear_in_the_counts(small):
     assert part.owners.size == 4
 
 
-def test_gradients_with_coefficients_are_those_of_the_objectives(small):
-    schema, records = small
+def test_gradients_with_coefficients_are_those_of_the_objectives(smokers):
+    schema, records = smokers
     noisy = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0)).measure_coefficients(
         [("lung", "site"), ("lung", "smoke")], 0.3
     )
@@ -218,13 +206,13 @@ def test_gradients_with_coefficients_are_those_of_the_objectives(small):
     require_gradient(bound, np.concatenate([generator.normal(size=size), generator.normal(-3, 1, size=size)]))
 
 
-def test_collective_fits_of_coefficients(small):
+def test_collective_fits_of_coefficients(smokers):
     """Both kinds of networks from one release of coefficients, closer to the truth than the agreeing counts.
 
     Over 200 releases divergences were 0.040, 0.110 and 0.035 on average, with deviations of 0.026, 0.080 and 0.019: the
     limits for means of 20 are four standard errors off and more.
     """
-    schema, records = small
+    schema, records = smokers
     exact = DiscreteBayesianNetwork(EDGES).fit(records, estimator=dp.NotPrivateMLE(state_names=schema))
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(5))
     collective, plain, markov = [], [], []
