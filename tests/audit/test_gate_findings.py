@@ -1,6 +1,5 @@
 """What attacks on the gate have found, one by one: cases in which a record once decided how others were read."""
 
-import csv
 import math
 import random
 from decimal import Decimal
@@ -13,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from gate import Unit, Weights, open_records, outcome
+from writers import objects
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.features import PrivateFeatures
@@ -21,7 +21,7 @@ from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
 pytestmark = pytest.mark.full
 
-SMOKE = dp.Schema({"smoke": ["yes", "no"]})
+
 STAND_INS = {"missing": {"v": "missing"}, "other": {"v": "other"}}
 
 
@@ -39,48 +39,6 @@ def refused(found):
     return isinstance(found, str)
 
 
-# A carriage return in one record's text is no end of a line, whatever column it is in.
-
-COMMENT = "hello" + "\ryes" * 500
-
-
-def by_csv_module(rows, path):
-    with open(path, "w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def by_pandas(rows, path):
-    pd.DataFrame(rows[1:], columns=rows[0]).to_csv(path, index=False, lineterminator="\n")
-
-
-@pytest.mark.parametrize("write", [by_csv_module, by_pandas])
-@pytest.mark.parametrize(
-    "names", [["smoke", "who", "comment"], ["comment", "who", "smoke"], ["who", "comment", "smoke"]]
-)
-def test_a_carriage_return_makes_no_record(write, names, tmp_path):
-    path = tmp_path / "records.csv"
-    records = [{"smoke": "no", "who": "p", "comment": comment} for comment in (COMMENT, "")]
-    write([names, *([record[name] for name in names] for record in records)], path)
-    found = [counted(path, SMOKE), counted(path, SMOKE, "who"), counted(path, SMOKE, "who", 9)]
-    assert all(map(refused, found)) or found == [(2, [0, 2]), (1, [0, UNIT_WEIGHT]), (1, [0, 2])]
-
-
-# A quote that is not doubled swallows no records.
-
-STRAY = ['"x,1', 'x,"1', 'x"y,1', 'x,1"', '"x"y,1', 'x,"1"2', '"x,"y",1', 'x, "1"', '"x\n",1"']
-
-
-@pytest.mark.parametrize("line", STRAY)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_stray_quote_is_refused(line, end, tmp_path):
-    path = tmp_path / "records.csv"
-    for place in (0, 7, 20):
-        lines = ["x,1"] * 20
-        lines[place:place] = [line]
-        path.write_text(end.join(["w,v", *lines, ""]), newline="")
-        assert refused(counted(path, dp.Schema({"v": [1]}, **STAND_INS)))
-
-
 # A file's types are its own.
 
 
@@ -91,9 +49,8 @@ def test_a_missing_age_in_one_file_rounds_no_age_in_another(first, last, tmp_pat
     for kind in ("float64", None):  # where pandas finds another type, with or without a missing age
         for number, ages in enumerate([first, last]):
             column = pd.Series(ages, dtype=kind)
-            pd.DataFrame({"age": column if kind else column.convert_dtypes()}).to_parquet(
-                tmp_path / f"{number}.parquet"
-            )
+            frame = pd.DataFrame({"age": column if kind else column.convert_dtypes()})
+            frame.to_parquet(tmp_path / f"{number}.parquet")
         ages = [*first, *last]
         young, absent = sum(age in (17, 17.5) for age in ages), ages.count(None)
         found = counted(tmp_path, schema)
@@ -116,10 +73,9 @@ def test_a_file_does_not_change_the_kind_of_values_in_another(values, tmp_path):
 @pytest.mark.parametrize("ages", [[0.0, math.nan], [math.nan, 5.0], [0.0, 5.0, math.nan, None]])
 def test_a_nan_is_missing_whatever_the_other_values_of_a_file_are(ages, tmp_path):
     """Statistics in the file leave it out, and engines take them for all values."""
-    frame = pd.DataFrame({"v": pd.Series(ages, dtype=pd.ArrowDtype(pa.float64()))})
     pa.parquet.write_table(pa.table({"v": pa.array(ages, pa.float64())}), tmp_path / "records.parquet")
     schema = dp.Schema({"v": dp.Bins([0, 1, 18])}, **STAND_INS)
-    size, absent = len(frame), sum(age is None or math.isnan(age) for age in ages)
+    size, absent = len(ages), sum(age is None or math.isnan(age) for age in ages)
     assert counted(tmp_path / "records.parquet", schema) == (size, [ages.count(0.0), ages.count(5.0), absent, 0])
 
 
@@ -148,9 +104,8 @@ def test_files_of_one_layout_with_names_that_an_engine_changes_are_read_by_place
     """DuckDB calls the columns u, u_1, U, u of a file something else; files of one layout it calls alike."""
     for number in range(3):
         names = ["u", "u_1", "U", "x", "x", "filename", "file_row_number"]
-        write_columns(
-            tmp_path / f"{number}.parquet", [(name, [place + 10 * number]) for place, name in enumerate(names)]
-        )
+        columns = [(name, [place + 10 * number]) for place, name in enumerate(names)]
+        write_columns(tmp_path / f"{number}.parquet", columns)
     for place, name in enumerate(["u", "u_1", "U"]):
         schema = dp.Schema({name: [place + 10 * number for number in range(3)]})
         assert counted(tmp_path, schema) == (3, [1, 1, 1])
@@ -199,10 +154,7 @@ def arrow_column(stored, cast):
 ODD = {
     "long field": ("csv", ["9" * 32_000, "1" + "0" * 10**6, "-" + "9" * 32_000]),
     "dotless i": ("csv", ["ınf", "ınfınıty", "-ınf"]),
-    "signalling NaN": (
-        lambda v: pd.DataFrame({"v": pd.Series(v, dtype=object)}),
-        [Decimal("sNaN"), Decimal("-sNaN12")],
-    ),
+    "signalling NaN": (lambda v: pd.DataFrame({"v": objects(v)}), [Decimal("sNaN"), Decimal("-sNaN12")]),
     "Polars dates": (polars_column(pl.Int32, pl.Date), DAYS),
     "Polars times": (polars_column(pl.Int64, pl.Datetime("us")), [2**62, -(2**62), 0]),
     "Polars durations": (polars_column(pl.Int64, pl.Duration("ms")), [2**62, -(2**62), 0]),
@@ -212,6 +164,7 @@ ODD = {
     "lazy dates": (lambda values: polars_column(pl.Int32, pl.Date)(values).lazy(), DAYS),
     "lazy durations": (lambda values: polars_column(pl.Int64, pl.Duration("ms"))(values).lazy(), [2**62, 0]),
 }
+KINDS = [["x"], [1, 2], [0.5], [True], ["x", 1], dp.Bins([-5, 0, 5]), dp.DateBins(["1950-01-01", "1950-01-02"])]
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -224,15 +177,7 @@ def test_a_strange_value_is_another_or_none(kind, tmp_path):
         (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{value},1" for value in values), ""]))
         return tmp_path / "records.csv"
 
-    for states in (
-        ["x"],
-        [1, 2],
-        [0.5],
-        [True],
-        ["x", 1],
-        dp.Bins([-5, 0, 5]),
-        dp.DateBins(["1950-01-01", "1950-01-02"]),
-    ):
+    for states in KINDS:
         size, table = counted(source(values), dp.Schema({"v": states}, **STAND_INS))
         assert (size, sum(table), sum(table[-2:])) == (len(values),) * 3
         for value in values:
@@ -258,8 +203,8 @@ def test_a_path_with_signs_of_patterns_reads_no_other_file(name, tmp_path):
 # Numbers agree by value, in every type.
 
 
-FLOATS = [0.0, -0.0, 1.0, 0.5, 6e-8, 60000.0, -60000.0, 65504.0, -65504.0, 2.0**63]
-FLOATS += [math.inf, -math.inf, math.nan]
+FLOATS = [0.0, -0.0, 1.0, 0.5, 6e-8, 60000.0, -60000.0, 65504.0, -65504.0, 2.0**63, math.inf, -math.inf, math.nan]
+
 STATES = [[0, 60000, -60000], [1, 70000], [-65504, 65504], [0.5, 1e300], [1.7e308, -1.7e308, 0], [2**60, 1], [2.0**63]]
 
 
@@ -299,12 +244,11 @@ class Failing(Decimal):
 
 @pytest.mark.parametrize(("text", "position"), [("1", 0), ("7", 2), ("1E+400", 2), ("NaN", 1), ("sNaN", 1)])
 def test_a_decimal_whose_methods_fail_is_read_as_its_number(text, position):
-    column = pd.Series([None], dtype=object)
-    column[0] = Failing(text)
+    frame = pd.DataFrame({"v": objects([Failing(text)])})
     expected = [int(place == position) for place in range(3)]
-    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (1, expected)
+    assert counted(frame, dp.Schema({"v": dp.Bins([0, 2])}, **STAND_INS)) == (1, expected)
     expected = [0, position == 1, position != 1]  # a decimal is no state
-    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (1, expected)
+    assert counted(frame, dp.Schema({"v": [1]}, **STAND_INS)) == (1, expected)
 
 
 class FailingComplex(complex):
@@ -341,10 +285,9 @@ class Closed:
 )
 def test_no_method_of_an_object_is_called(kind, position):
     """Numbers of unknown classes are read as numbers, and narwhals looks for the type of no column of objects."""
-    column = np.array([1, None], dtype=object)
-    column[1] = kind(1)
     table = np.eye(3, dtype=int)[0] + np.eye(3, dtype=int)[position]
-    assert counted(pd.DataFrame({"v": column}), dp.Schema({"v": [1]}, **STAND_INS)) == (2, table.tolist())
+    frame = pd.DataFrame({"v": objects([1, kind(1)])})
+    assert counted(frame, dp.Schema({"v": [1]}, **STAND_INS)) == (2, table.tolist())
 
 
 def test_features_are_no_objects():
@@ -363,9 +306,6 @@ def test_a_signalling_nan_is_missing_without_a_warning(kind, make):
     source, weights = make({"v": [1, 1], "w": values}), Weights("w", 1)
     opened = outcome(lambda: open_records(source, dp.Schema({"v": [1]}), ["v"], weights=weights))
     assert opened.counts([("v",)])["v",].tolist() == [UNIT_WEIGHT]
-
-
-# What is masked is not there.
 
 
 # A source that is another each time it is read.

@@ -60,12 +60,8 @@ def _makes(make: Callable[[list[Any]], Any], value: Any) -> bool:
 def arrow(columns: Columns, texts: str = "string", dictionary: bool = False, numbers: str = "float64") -> Any:
     """A PyArrow table."""
     types = {"text": getattr(pa, texts)(), "mixed": getattr(pa, texts)(), "integer": pa.int64(), "long": pa.uint64()}
-    types |= {
-        "number": pa.float64(),
-        "float": getattr(pa, numbers)(),
-        "boolean": pa.bool_(),
-        "decimal": pa.decimal128(38, 9),
-    }
+    types |= {"number": pa.float64(), "float": getattr(pa, numbers)(), "boolean": pa.bool_()}
+    types["decimal"] = pa.decimal128(38, 9)
     casts = {"date": (pa.int32(), pa.date32()), "time": (pa.int64(), pa.timestamp("us"))}
     casts |= {"duration": (pa.int64(), pa.duration("us")), "zoned": (pa.int64(), pa.timestamp("us", ZONE))}
 
@@ -232,19 +228,18 @@ def declared_csv(frame: Any, folder: Path, delimiter: str, encoding: str) -> Csv
 
 
 def to_csv(frame: Any, folder: Path, name: str = "records.csv", **options: Any) -> str:
-    """A file of pandas."""
+
     frame.to_csv(folder / name, index=False, **options)
     return str(folder / name)
 
 
 def polars_csv(frame: Any, folder: Path, **options: Any) -> Path:
-    """A file of Polars."""
     frame.write_csv(folder / "records.csv", **options)
     return folder / "records.csv"
 
 
 def arrow_csv(frame: Any, folder: Path, **options: Any) -> Path:
-    """A file of PyArrow."""
+
     pyarrow.csv.write_csv(frame, folder / "records.csv", pyarrow.csv.WriteOptions(**options))
     return folder / "records.csv"
 
@@ -270,19 +265,16 @@ def relation(frame: Any, folder: Path, huge: bool = False, table: bool = False) 
 
 
 def duckdb_csv(frame: Any, folder: Path, **options: Any) -> Path:
-    """A file of DuckDB's COPY TO."""
     relation(frame, folder).write_csv(str(folder / "records.csv"), **options)
     return folder / "records.csv"
 
 
 def duckdb_parquet(frame: Any, folder: Path) -> Path:
-    """A file of DuckDB's COPY TO."""
     relation(frame, folder).write_parquet(str(folder / "records.parquet"))
     return folder / "records.parquet"
 
 
 def polars_parquet(frame: Any, folder: Path) -> Path:
-    """A file of Polars."""
     frame.write_parquet(folder / "records.parquet")
     return folder / "records.parquet"
 

@@ -65,6 +65,17 @@ def split(content: bytes, folder) -> list[list[bytes]] | None:
     return lines
 
 
+STRAYS = [b'"x,1', b'x,"1', b'x"y,1', b'x,1"', b'"x"y,1', b'x,"1"2', b'"x,"y",1', b'x, "1"', b'"x\n",1"']
+
+
+def with_strays(test):
+    """Quotes that are not doubled, which swallow no records."""
+    for line in STRAYS:
+        test = example([line, b"\n", b"x,1"])(example([b"x,1\r\n", line, b"\r\nx,1"])(test))
+    return test
+
+
+@with_strays
 @given(st.lists(st.sampled_from([b"a", b"b", b",", b'"', b"\n", b"\r", b"\r\n", b"\0", b"xyz"]), max_size=24))
 @example([b"a", b",", b"b", b"\n"])
 @example([b"a", b"\r\n", b'"', b"\r", b'"', b"\r\n"])

@@ -197,13 +197,9 @@ def test_simulated_samples_are_repeatable():
     ("arguments", "message"),
     [
         ({"max_rows": 2}, "name the column"),
-        ({"unit": "person", "max_rows": 0}, "whole number"),
-        ({"unit": "person", "max_rows": True}, "whole number"),
-        ({"unit": "person", "max_rows": 1.5}, "whole number"),
-        ({"unit": "person", "max_rows": 2**31}, "whole number"),  # of which sums are kept in 64 bits
-        ({"unit": ""}, "unit must name"),
-        ({"unit": "record"}, "unit must name"),
-        ({"unit": 3}, "unit must name"),
+        # Sums of 2**31 rows are not kept in 64 bits.
+        *(({"unit": "person", "max_rows": rows}, "whole number") for rows in (0, True, 1.5, 2**31)),
+        *(({"unit": unit}, "unit must name") for unit in ("", "record", 3)),
         ({"unit": "who"}, "'who' has no column"),
     ],
 )
@@ -213,9 +209,12 @@ def test_bad_units_are_refused(arguments, message):
 
 
 def test_mechanisms_for_single_records_are_refused_for_units():
-    data = PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0), unit="person", max_rows=1)
-    with pytest.raises(ValueError, match="single records"):
-        data.measure([("a",)], 0.5, sampling_rate=0.5)
-    with pytest.raises(ValueError, match="single records"):
-        data.measure_coefficients([("a", "b")], 0.5)
+    data = PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0, 1e-5), unit="person", max_rows=2)
+    for call in (
+        lambda: data.measure([("a",)], 0.5, sampling_rate=0.5),
+        lambda: data.measure_coefficients([("a", "b")], 0.5),
+        lambda: data.measure_residuals({(): 9.0, ("a",): 9.0}, delta=1e-6),
+    ):
+        with pytest.raises(ValueError, match="single records"):
+            call()
     assert data.budget.history == ()
