@@ -1,5 +1,7 @@
 """Sources of noise for tests: none, what a test wants, or an interruption; some keep what they were asked for."""
 
+import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -86,3 +88,29 @@ class Interrupting(SimulatedNoise):
         if self.draws == self.at:
             raise KeyboardInterrupt
         return super().discrete_gaussian(counts, scale)
+
+
+def moved(one, other, power):
+    """How far the numbers that `Noted` was asked for lie apart, in scales of their noise: an exact sum of powers."""
+    assert [scale for _, scale in one] == [scale for _, scale in other]
+    return sum(
+        (Fraction(abs(int(n) - int(m))) / scale) ** power
+        for (values, scale), (others, _) in zip(one, other, strict=True)
+        for n, m in zip(values, others, strict=True)
+    )
+
+
+def largest_move(records, neighbours, total):
+    """Largest move of a sum of integers between neighbours, over the sensitivity that `total` gives with it.
+
+    The record that differs comes last, so that what is drawn for the others is equal.
+    """
+    worst = 0.0
+    for base in itertools.combinations_with_replacement(records, 2):
+        pairs = [((*base, record), base) for record in records]
+        if neighbours == "replace_one":
+            pairs = [((*base, one), (*base, other)) for one, other in itertools.combinations(records, 2)]
+        for first, second in pairs:
+            (left, allowed), (right, _) = total(first), total(second)
+            worst = max(worst, math.sqrt(sum(int(d) ** 2 for d in left - right)) / allowed)
+    return worst

@@ -1,7 +1,5 @@
 """The wall."""
 
-import copy
-import pickle
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -154,9 +152,7 @@ def test_nothing_of_the_records_shows():
     data = dataset()
     budget = "PrivacyBudget(epsilon=1.0, delta=0.0, spent epsilon=0)"
     assert repr(data) == f"PrivateDataset(3 variables, neighbours='add_remove', budget={budget})"
-    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="neither copied nor pickled"):
-            duplicate(data)
+
     with pytest.raises(TypeError):
         len(data)
     with pytest.raises(TypeError):

@@ -35,7 +35,6 @@ ASKED = {
         ({"std": {"age": 25.0, "income": 0.0}}, ValueError, "std of 'income'"),
         ({"coefficient_bound": {"age": -1.0, "income": 2.0}}, ValueError, "coefficient_bound of 'age'"),
         ({"prior_precision": 0.0}, ValueError, "prior_precision"),
-        ({"epsilon": 0.0}, ValueError, "epsilon"),
         ({"draws": 0}, ValueError, "draws"),
     ],
 )

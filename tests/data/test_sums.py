@@ -1,16 +1,15 @@
 """Plans of noisy sums: sensitivity by brute force, distribution, ledger, refusals."""
 
-import copy
 import itertools
 import math
-import pickle
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
-from noises import NotedSums
+from noises import NotedSums, largest_move
 from scipy import sparse, stats
 
 from pgmpy_dp.data import PrivateDataset
@@ -35,19 +34,19 @@ def dataset(records, neighbours="add_remove", noise=None, epsilon=100.0, delta=1
     return PrivateDataset(frame, SCHEMA, PrivacyBudget(epsilon, delta), neighbours, noise or NoNoise())
 
 
+ODD = [
+    [3.0, -4.0, 0.1],
+    [0.3, 0.2, -0.1],
+    [1e200, 1.0, 0.0],
+    [math.inf, 0.0, 1.0],
+    [math.nan, 2.0, 0.0],
+    [0.1, 0.7, 0.7],
+]
+
+
 def vectors(codes):
     """One vector a record: long, short, with negative entries, huge, infinite, NaN, and too long by rounding alone."""
-    by_record = np.array(
-        [
-            [3.0, -4.0, 0.1],
-            [0.3, 0.2, -0.1],
-            [1e200, 1.0, 0.0],
-            [math.inf, 0.0, 1.0],
-            [math.nan, 2.0, 0.0],
-            [0.1, 0.7, 0.7],
-        ]
-    )
-    return by_record[codes[:, 0].astype(int) * 3 + codes[:, 1]]
+    return np.array(ODD)[codes[:, 0].astype(int) * 3 + codes[:, 1]]
 
 
 def explicit(codes, centre):
@@ -75,13 +74,6 @@ def repeated(codes):
     return sparse.coo_array((np.ones(rows.size), (rows, np.repeat(codes[:, 1].astype(int), 2))), (codes.shape[0], 3))
 
 
-def integer_sum(records, neighbours, statistic, known):
-    key = tuple(sorted(records))  # sums do not depend on the order
-    if key not in known:
-        known[key] = new_integer_sum(key, neighbours, statistic)
-    return known[key]
-
-
 def new_integer_sum(records, neighbours, statistic):
     data = dataset(records, neighbours)
     size = {"batch_size": len(records)} if neighbours == "replace_one" else {"sampling_rate": 1.0}
@@ -92,16 +84,7 @@ def new_integer_sum(records, neighbours, statistic):
 
 def worst_ratio(neighbours, statistic):
     """Largest move of a sum between neighbours, over what the noise allows for."""
-    worst, known = 0.0, {}
-    for base in itertools.combinations_with_replacement(RECORDS, 2):
-        if neighbours == "add_remove":
-            pairs = [((*base, record), base) for record in RECORDS]
-        else:
-            pairs = [((*base, one), (*base, other)) for one, other in itertools.combinations(RECORDS, 2)]
-        for first, second in pairs:
-            (left, allowed), (right, _) = (integer_sum(r, neighbours, statistic, known) for r in (first, second))
-            worst = max(worst, math.sqrt(sum(int(d) ** 2 for d in left - right)) / allowed)
-    return worst
+    return largest_move(RECORDS, neighbours, cache(lambda records: new_integer_sum(records, neighbours, statistic)))
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -299,6 +282,7 @@ def test_a_dear_plan_is_refused_with_the_noise_that_fits():
         ({"sampling_rate": 1.5}, "sampling_rate"),
         ({"sampling": "without_replacement"}, "does not match"),
         ({"variables": ["c"]}, "Unknown variable"),
+        ({"variables": []}, ""),
     ],
 )
 def test_bad_plans_charge_nothing(change, match):
@@ -384,15 +368,3 @@ def test_variables_are_handed_in_order():
     plan = dataset(RECORDS).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=1.0, variables=["b"])
     plan.noisy_sum(lambda codes: seen.append(codes.tolist()) or codes, 1.0)
     assert seen == [[[0]], [[0], [1], [2]]]  # a row of zeros is tried first; equal records come once
-
-
-def test_no_copies():
-    plan = dataset(RECORDS).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5)
-    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="paid for once"):
-            duplicate(plan)
-
-
-def test_unknown_columns_are_refused_by_the_schema():
-    with pytest.raises(SchemaError):
-        dataset(RECORDS).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5, variables=[])

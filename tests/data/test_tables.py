@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from noises import Noted
+from noises import Noted, moved
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
@@ -29,15 +29,6 @@ def measured(rows, relation, unit, epsilon, how):
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(epsilon, DELTA), relation, noise, **unit)
     noisy = data.measure(CLIQUES, epsilon, weights=[3, 1, 0.3], **how)
     return noise.seen, noisy.guarantee, data.budget.history[0]
-
-
-def moved(one, other, power):
-    assert [scale for _, scale in one] == [scale for _, scale in other]
-    return sum(
-        (Fraction(abs(int(n) - int(m))) / scale) ** power
-        for (values, scale), (others, _) in zip(one, other, strict=True)
-        for n, m in zip(values, others, strict=True)
-    )
 
 
 UNITS = {

@@ -1,5 +1,6 @@
 """The wall stamps what it hands out with its cost and all that shaped it; in several answers each cost counts once."""
 
+import copy
 import pickle
 import warnings
 from dataclasses import dataclass, replace
@@ -310,3 +311,23 @@ def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
     with pytest.raises(ValueError, match="Exact counts are not a release"):
         data_set(merged, budget).measure([("area",)], 1.0)
     assert budget.history == ()
+
+
+HOMES = dp.HouseholdSchema(dp.Schema({"h": ["x"]}), dp.Schema({"a": ["x"]}), "key", 1)
+KEPT = {
+    "records": lambda budget: data_set(OPEN, budget),
+    "plan of sums": lambda budget: data_set(OPEN, budget).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5),
+    "households": lambda budget: dp.PrivateHouseholds(
+        pd.DataFrame({"key": [1], "h": "x"}), pd.DataFrame({"key": [1], "a": "x"}), HOMES, budget
+    ),
+    "documents": lambda budget: dp.PrivateDocuments(np.ones((1, 1), dtype=np.int64), ["word"], budget, 1),
+    "features": lambda budget: dp.PrivateFeatures([[1.0]], ["no"], budget=budget, bounds=(0, 1), classes=["no", "yes"]),
+    "budget": lambda budget: budget,
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_what_holds_records_or_a_budget_is_neither_copied_nor_pickled(kept, budget):
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=r"copied|spent again"):
+            duplicate(KEPT[kept](budget))

@@ -146,32 +146,21 @@ def altered(path, change):
     path.write_text(json.dumps(stored))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda s: s.update(epsilon="2"),
-        lambda s: s.update(delta=0.5),
-        lambda s: s.update(name="0" * 32),
-        lambda s: s.update(version=2),
-        lambda s: s.update(version=0),
-        lambda s: s.update(version="1"),
-        lambda s: s.update(format="pgmpy_dp release"),
-        lambda s: s.pop("head"),
-        lambda s: s["charges"].pop(),
-        lambda s: s["charges"].pop(0),
-        lambda s: s["charges"].clear(),
-        lambda s: s["charges"].reverse(),
-        lambda s: s["charges"].append(s["charges"][-1]),
-        lambda s: s["charges"][1]["charge"].update(epsilon="1/1000"),
-        lambda s: s["charges"][1]["charge"].update(label="other"),
-        lambda s: s["charges"][1]["charge"].update(rho=1.0),
-        lambda s: s["charges"][1].update(hash="0" * 64),
-        lambda s: s["charges"].__setitem__(0, None),
-        lambda s: s.update(charges={}),
-        lambda s: s.update(epsilon="0"),
-        lambda s: s.update(epsilon="1/0"),
-    ],
-)
+EDITS = [{"epsilon": "2"}, {"delta": 0.5}, {"name": "0" * 32}, {"version": 2}, {"version": 0}, {"version": "1"}]
+EDITS += [{"format": "pgmpy_dp release"}, {"charges": {}}, {"epsilon": "0"}, {"epsilon": "1/0"}]
+CHANGES = [
+    *(lambda s, edit=edit: s.update(edit) for edit in EDITS),
+    *(lambda s, edit=edit: s["charges"][1]["charge"].update(edit) for edit in ({"label": "other"}, {"rho": 1.0})),
+    lambda s: s["charges"][1]["charge"].update(epsilon="1/1000"),
+    lambda s: s["charges"][1].update(hash="0" * 64),
+    lambda s: s["charges"].__setitem__(0, None),
+    lambda s: s["charges"].append(s["charges"][-1]),
+    *(lambda s: s.pop("head"), lambda s: s["charges"].pop(), lambda s: s["charges"].pop(0)),
+    *(lambda s: s["charges"].clear(), lambda s: s["charges"].reverse()),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_edited_ledgers_are_refused(path, change):
     budget = PrivacyBudget.open(path, epsilon=1.0)
     for part in (0.1, 0.2, 0.3):

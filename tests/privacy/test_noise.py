@@ -244,9 +244,11 @@ def test_draws_have_the_odds_of_the_exponential_mechanism(noise):
     assert distance(noise.permute_and_flip) > limit
 
 
-def test_other_scores_are_refused():
-    for scores in ([1, 2], np.array([1.0]), np.array([], dtype=np.int64)):
+@pytest.mark.parametrize("choose", [OPENDP_NOISE.exponential_mechanism, OPENDP_NOISE.permute_and_flip])
+def test_other_scores_are_refused(choose):
+    for scores in ([1, 2], np.array([1.0]), np.array([], dtype=np.int64), np.zeros((1, 1), dtype=np.int64)):
         with pytest.raises(ValueError, match="one-dimensional array of int64"):
-            OPENDP_NOISE.exponential_mechanism(scores, 1.0)
-    with pytest.raises(ValueError, match="scale"):
-        OPENDP_NOISE.exponential_mechanism(np.array([1]), 0.0)
+            choose(scores, 1.0)
+    for scale in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="scale"):
+            choose(np.array([1, 2]), scale)
