@@ -205,10 +205,11 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
     for epsilon in (0, -1.0, math.nan, math.inf, True, "1", 1e-18):
         with pytest.raises(ValueError, match="epsilon"):
             data.measure_coefficients(CLIQUES, epsilon)
+    with pytest.raises(ValueError, match="outside the range of 64-bit"):
+        data.measure_coefficients(CLIQUES, 1e-14)
     with pytest.raises(dp.SchemaError, match="Unknown variable"):
         data.measure_coefficients([("a", "e")], 0.5)
-    with pytest.raises(dp.BudgetExceededError):
-        data.measure_coefficients(CLIQUES, 1.5)
+
     monkeypatch.setattr(contrasts, "MAX_COEFFICIENTS", 17)
     with pytest.raises(dp.SchemaError, match="the 7 subsets of the cliques have 18 coefficients"):
         data.measure_coefficients([("b", "c"), ("a", "b"), ("a", "c")], 0.5)
@@ -223,13 +224,6 @@ def test_a_clique_that_was_not_measured_is_named():
     noisy = dataset().measure_coefficients(CLIQUES, 1.0)
     with pytest.raises(dp.SchemaError, match=r"no measured clique contains \('a', 'c'\)"):
         noisy.table(("a", "c"))
-
-
-def test_variables_of_one_state_have_no_coefficients():
-    for neighbours, subsets in (("add_remove", {()}), ("replace_one", set())):
-        noisy = dataset(neighbours=neighbours).measure_coefficients([("d",)], 1.0)
-        assert set(noisy.values) == subsets
-        assert noisy.tables["d",].tolist() == [float(noisy.to_coefficients().values[()])]
 
 
 def test_scales_follow_the_weights():

@@ -109,21 +109,23 @@ def test_weights_of_units_are_rounded_to_their_parts_alone():
 
 def test_what_cannot_be_joined_is_refused():
     one = measured(0.5)
-    with pytest.raises(ValueError, match="with itself"):
-        _ = one + one
-    with pytest.raises(ValueError, match="the same kind of noise"):
-        _ = one + measured(0.5, "gaussian")
-    with pytest.raises(ValueError, match="different neighbours"):
-        _ = one + measured(0.5, neighbours="replace_one")
-    with pytest.raises(ValueError, match="Exact counts"):
-        _ = one + dp.exact_marginals(FRAME, SCHEMA, EDGES)
-    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0))
-    with pytest.raises(ValueError, match="on all records"):
-        _ = one + data.measure(EDGES, 0.5, sampling_rate=0.5)
     people = FRAME.assign(person=np.arange(len(FRAME)) // 2)
     units = dp.PrivateDataset(people, SCHEMA, dp.PrivacyBudget(1.0), unit="person", max_rows=2)
-    with pytest.raises(ValueError, match="different unit"):
-        _ = one + units.measure(EDGES, 0.5)
+    plain, turned = (
+        dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0))
+        for schema in (SCHEMA, dp.Schema({"b": STATES["b"][::-1], "a": STATES["a"]}))
+    )
+    for other, refusal in (
+        (one, "with itself"),
+        (measured(0.5, "gaussian"), "the same kind of noise"),
+        (measured(0.5, neighbours="replace_one"), "different neighbours"),
+        (dp.exact_marginals(FRAME, SCHEMA, EDGES), "Exact counts"),
+        (plain.measure(EDGES, 0.5, sampling_rate=0.5), "on all records"),
+        (units.measure(EDGES, 0.5), "different unit"),
+        (turned.measure([("b",)], 0.5), "other states"),
+    ):
+        with pytest.raises(ValueError, match=refusal):
+            _ = one + other
     with pytest.raises(TypeError):
         _ = one + 1
 

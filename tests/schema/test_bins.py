@@ -11,25 +11,23 @@ from pgmpy.readwrite import BIFReader, BIFWriter
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Bins
 
+NO_EDGES = [
+    [1],
+    [1, 1],
+    [2, 1],
+    [0, math.nan],
+    [0, math.inf, math.inf],
+    [False, True],
+    ["0", "1"],
+    "01",
+    3,
+    [0, 10**400],
+]
+
 
 @pytest.mark.parametrize(
     ("edges", "labels"),
-    [
-        ([1], None),
-        ([1, 1], None),
-        ([2, 1], None),
-        ([0, math.nan], None),
-        ([0, math.inf, math.inf], None),
-        ([False, True], None),
-        (["0", "1"], None),
-        ("01", None),
-        (3, None),
-        ([0, 10**400], None),
-        ([0, 1, 2], ["a"]),
-        ([0, 1, 2], ["a", "a"]),
-        ([0, 1, 2], [0, 1]),
-        ([0, 1, 2], "ab"),
-    ],
+    [*((edges, None) for edges in NO_EDGES), *(([0, 1, 2], labels) for labels in (["a"], ["a", "a"], [0, 1], "ab"))],
 )
 def test_wrong_bins_are_refused(edges, labels):
     with pytest.raises(SchemaError):
