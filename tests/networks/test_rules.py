@@ -58,30 +58,30 @@ def test_no_fit_gives_what_is_forbidden_a_probability(release, number):
     assert abs(network.query(["place"]).get_value(place="Ulm") - (records()["place"] == "Ulm").mean()) < 0.05
 
 
-@pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
-def test_bounds_and_records_of_draws_hold_rules(release, network):
-    network.fit(release, estimator=dp.CollectiveEM())
+@pytest.fixture(params=[dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
+def drawn(request, release):
+    network = request.param(EDGES).fit(release, estimator=dp.CollectiveEM())
     network.sample_draws(draws=20)
-    bounds = network.query(["boat", "region"], interval=0.9, target="records")
+    return network
+
+
+def test_bounds_and_records_of_draws_hold_rules(drawn):
+    bounds = drawn.query(["boat", "region"], interval=0.9, target="records")
     assert (bounds.loc[("yes", "south")] == 0.0).all()
-    assert not any(broken(frame).any() for frame in network.simulate(1000, data_sets=3, seed=0))
+    assert not any(broken(frame).any() for frame in drawn.simulate(1000, data_sets=3, seed=0))
 
 
-@pytest.mark.parametrize("network", [dp.PrivateBayesianNetwork(EDGES), dp.PrivateMarkovNetwork(EDGES)])
-def test_evidence_that_rules_exclude_is_refused_wherever_the_question_is(release, network):
-    network.fit(release, estimator=dp.CollectiveEM())
-    network.sample_draws(draws=20)
-    for options in ({}, {"interval": 0.9}):
-        with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
-            network.query(["sea"], {"place": "Ulm", "boat": "yes"}, **options)
-    elimination, evidence = dp.VariableElimination(network), {"place": "Ulm", "boat": "yes"}
+def test_evidence_that_rules_exclude_is_refused_wherever_the_question_is(drawn):
+    elimination, evidence = dp.VariableElimination(drawn), {"place": "Ulm", "boat": "yes"}
     for ask in (
+        lambda: drawn.query(["sea"], evidence),
+        lambda: drawn.query(["sea"], evidence, interval=0.9),
         lambda: elimination.query(["sea"], evidence, show_progress=False),
         lambda: elimination.map_query(["sea"], evidence, show_progress=False),
         lambda: elimination.max_marginal(["sea"], evidence, show_progress=False),
-        lambda: network.map_query(["sea"], evidence),
-        lambda: network.simulate(3, evidence=evidence),
-        lambda: network.predict(pd.DataFrame([evidence])),
+        lambda: drawn.map_query(["sea"], evidence),
+        lambda: drawn.simulate(3, evidence=evidence),
+        lambda: drawn.predict(pd.DataFrame([evidence])),
     ):  # pgmpy answers where the answer itself does not depend on the evidence
         with pytest.raises(ValueError, match=r"'place': 'Ulm'.*'boat': 'yes'.*probability zero"):
             ask()

@@ -42,19 +42,14 @@ def random_network(states, edges, seed=0):
     for clique in families(network):
         cards = [len(states[v]) for v in clique]
         values = chance.dirichlet(np.full(cards[0], 0.05), int(np.prod(cards[1:]))).T  # from 1e-300 to nearly 1
-        network.add_cpds(
-            TabularCPD(
-                clique[0], cards[0], values, clique[1:] or None, cards[1:] or None, {v: states[v] for v in clique}
-            )
-        )
+        names = {v: states[v] for v in clique}
+        network.add_cpds(TabularCPD(clique[0], cards[0], values, clique[1:] or None, cards[1:] or None, names))
     return network
 
 
 def hostile_network():
     names = list(HOSTILE)
-    return random_network(
-        HOSTILE, [(names[0], names[2]), (names[1], names[2]), (names[4], names[3]), (names[5], names[6])]
-    )
+    return random_network(HOSTILE, [(names[a], names[b]) for a, b in ((0, 2), (1, 2), (4, 3), (5, 6))])
 
 
 def probabilities(network):
@@ -112,27 +107,6 @@ potential (wet | rain) { data = ((1 0)  % heavy
 """
 
 
-def test_other_programs_net_files_are_read(tmp_path):
-    path = tmp_path / "a.net"
-    path.write_text(HUGIN)
-    network = load_network(path)
-    assert network.get_cpds("rain").state_names["rain"] == ["heavy rain", "none; dry"]
-    assert network.query(["wet"], {"rain": "none; dry"}).get_value(wet="yes") == pytest.approx(0.1)
-    for old, new, outputs in (
-        ("(wet | rain)", "(wet rain)", "not a table of one variable"),
-        ("(1 0)", "(1 0 0)", "has 5 probabilities, and needs 4"),
-        ("(1 0)", "(1 normal(0,1))", "could not convert"),
-        ("node wet", "utility wet", "no complete block"),
-        ("node wet", "decision node wet", "is not one with states"),
-        ("node wet", "node rain", "'rain' is declared twice"),
-        ("(rain)", "(wet)", "each variable needs one table"),
-        ("wet | rain", "wet | snow", "'snow'"),
-    ):
-        path.write_text(HUGIN.replace(old, new))
-        with pytest.raises(dp.ReleaseFormatError, match=re.escape(outputs)):
-            load_network(path)
-
-
 GENIE = """<?xml version="1.0" encoding="UTF-8"?>
 <smile version="1.0" id="Network1" numsamples="1000" discsamples="10000"><nodes>
   <cpt id="rain"><state id="heavy" /><state id="none" /><probabilities>0.25 0.75</probabilities></cpt>
@@ -141,17 +115,35 @@ GENIE = """<?xml version="1.0" encoding="UTF-8"?>
 </nodes><extensions><genie version="1.0" app="GeNIe" name="Network1" /></extensions></smile>"""
 
 
-def test_other_programs_xdsl_files_are_read(tmp_path):
-    path = tmp_path / "a.xdsl"
-    path.write_text(GENIE)
-    assert load_network(path).query(["wet"], {"rain": "none"}).get_value(wet="yes") == pytest.approx(0.1)
-    for old, new, outputs in (
+OTHERS = {  # a file, its state for no rain, and what is wrong with another
+    "a.net": (HUGIN, "none; dry", [
+        ("(wet | rain)", "(wet rain)", "not a table of one variable"),
+        ("(1 0)", "(1 0 0)", "has 5 probabilities, and needs 4"),
+        ("(1 0)", "(1 normal(0,1))", "could not convert"),
+        ("node wet", "utility wet", "no complete block"),
+        ("node wet", "decision node wet", "is not one with states"),
+        ("node wet", "node rain", "'rain' is declared twice"),
+        ("(rain)", "(wet)", "each variable needs one table"),
+        ("wet | rain", "wet | snow", "'snow'"),
+    ]),
+    "a.xdsl": (GENIE, "none", [
         ('<cpt id="wet">', '<cpt id="rain">', "'rain' is declared twice"),
         ("<parents>rain", "<parents>rain snow", "'snow'"),
         ("1 0  0.1", "0.1", "has 2 probabilities, and needs 4"),
         ("</nodes>", '<deterministic id="d" /></nodes>', "'d' is a <deterministic>"),
-    ):
-        path.write_text(GENIE.replace(old, new))
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_programs_files_are_read(name, tmp_path):
+    path, (text, dry, wrong) = tmp_path / name, OTHERS[name]
+    path.write_text(text)
+    network = load_network(path)
+    assert network.get_cpds("rain").state_names["rain"] == ["heavy rain" if name == "a.net" else "heavy", dry]
+    assert network.query(["wet"], {"rain": dry}).get_value(wet="yes") == pytest.approx(0.1)
+    for old, new, outputs in wrong:
+        path.write_text(text.replace(old, new))
         with pytest.raises(dp.ReleaseFormatError, match=re.escape(outputs)):
             load_network(path)
 
