@@ -1,14 +1,19 @@
 """Kernels are compiled once a machine, for no problem in particular, wherever the package lies."""
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+from numba.core import event
+from tqdm import tqdm
 
+from pgmpy_dp import _compiled
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 from pgmpy_dp.inference.trees import elimination_kernel, kernel
 
@@ -96,3 +101,22 @@ def test_nothing_is_compiled_for_a_problem():
     kinds = (np.zeros, read_only, lambda size: np.zeros((size, 2))[:, 0], lambda size: np.zeros(size, np.float32))
     again = versions_after({"a": 3, "b": 2, "c": 2}, [("a", "b"), ("b", "c"), ("a", "c")], *kinds)
     assert again == once
+
+
+def test_a_bar_counts_the_loops_that_are_compiled(monkeypatch):
+    written = io.StringIO()
+    terminal = {"disable": False, "file": written, "delay": 0, "mininterval": 0}
+    monkeypatch.setattr(_compiled, "tqdm", lambda **options: tqdm(**options | terminal))
+
+    @numba.njit
+    def doubled(value):
+        return 2 * value
+
+    progress = _compiled._Progress()
+    with event.install_listener("numba:compile", progress):
+        assert doubled(1.0) == doubled(1.0)
+        assert progress.bar.n == 1
+        doubled(1)  # for other types, once more
+        assert progress.bar.n == 2
+    assert "Compiling, once on this machine: 1loop" in written.getvalue()
+    assert any(isinstance(listener, _compiled._Progress) for listener in event._registered["numba:compile"])

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2, kstest
 
 from pgmpy_dp._threads import cores
 from pgmpy_dp.inference import FactorGraph, JunctionTree, TreeTooLargeError, build_engine, sample
-from pgmpy_dp.inference.tables.table import Layout
+from pgmpy_dp.inference.tables.table import Layout, Table
 from pgmpy_dp.inference.trees import kernel
+from pgmpy_dp.inference.trees.junction_tree import sample_counts
 from pgmpy_dp.inference.trees.triangulation import (
     RULES,
     Elimination,
@@ -341,3 +343,25 @@ def test_places_of_scopes_in_any_order_are_those_of_their_tables():
     for scopes in ([("c", "a"), ("a", "b")], [("b",)], list(reversed(layout.scopes)), list(layout.scopes)):
         own = np.concatenate([tables[scope].ravel() for scope in scopes])
         np.testing.assert_array_equal(vector[layout.places(scopes)], own)
+
+
+CARDS = {"a": 2, "b": 3, "c": 2, "d": 2}
+
+
+def test_drawn_tables_agree_and_are_multinomial():
+    """Pearson's statistic of a table of cells is about chi-squared; the test fails by chance once in a million."""
+    generator = np.random.default_rng(0)
+    tree = JunctionTree.build(CARDS, [("a", "b"), ("b", "c"), ("d",)])
+    calibration = tree.calibrate(generator.normal(size=tree.layout.size))
+    count, draws = 5000, 2000
+    drawn = sample_counts(tree, calibration, count, draws, generator)
+    tables = [Table((-1, *clique.table.scope), table) for clique, table in zip(tree.cliques, drawn, strict=True)]
+    for clique, table in zip(tree.cliques, tables, strict=True):
+        assert (table.values.reshape(draws, -1).sum(axis=1) == count).all()
+        expected = count * tree.table(calibration, clique.table)
+        pearson = ((table.values - expected) ** 2 / expected).reshape(draws, -1).sum(axis=1)
+        assert kstest(pearson, chi2(expected.size - 1).cdf).pvalue > 1e-6
+    shared = tree.variables.index("b")
+    margins = [table.margin((-1, shared)).values for table in tables if shared in table.variables]
+    assert len(margins) == 2
+    np.testing.assert_array_equal(*margins)
