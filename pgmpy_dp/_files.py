@@ -18,9 +18,16 @@ _TOKEN = 8  # random bytes in the name of a new file
 _PAGES = (".html", ".htm")
 
 
+def path_of(given: Any) -> Path:
+    """Return the path of a file; TypeError if it is not named by a text or a path, such as by a number."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"A file is named by a text or a path, such as 'release.zip'; got {type(given).__name__}.")
+    return Path(given)
+
+
 def require_page(path: str | os.PathLike[str]) -> None:
     """Require that a file's name ends like that of a page, else raise ValueError."""
-    if Path(path).suffix.lower() not in _PAGES:
+    if path_of(path).suffix.lower() not in _PAGES:
         raise ValueError(f"{path}: pages are written to {' and '.join(_PAGES)} files.")
 
 

@@ -902,6 +902,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert "Note: " in run(*call, "--of", "records")
     found = json.loads(run("check", "release.zip", "--model", "fitted.bif", "--json"))
     assert found["fails"]
+    assert found["measured"] == (network.check_fit().measured or None)
     assert "fails" in run("check", "release.zip", "--model", "fitted.bif")
 
     # one file for all of it

@@ -443,6 +443,26 @@ ODD = [
     (lambda n, m, c, f: m.nodes, r"A mixture has no graph .* to_bayesian_network\(\)"),
     (lambda n, m, c, f: m.get_cpds(), r"A mixture has no graph .* to_bayesian_network\(\)"),
     (lambda n, m, c, f: c.query(["race"]), "changed since it was fitted, .* a CPD of 'race' given"),
+    *(
+        (call, "by its name|named by a text or a path, .* got int")
+        for call in (
+            lambda n, m, c, f: n.save(3),
+            lambda n, m, c, f: m.save(3),
+            lambda n, m, c, f: m.release_.save(3),
+            lambda n, m, c, f: n.explore(3),
+            lambda n, m, c, f: dp.explore(m, 3),
+            lambda n, m, c, f: dp.load(3),
+            lambda n, m, c, f: type(n).load(3),
+            lambda n, m, c, f: type(m).load(3),
+            lambda n, m, c, f: dp.NoisyMarginals.load(3),
+            lambda n, m, c, f: dp.Schema.load(3),
+            lambda n, m, c, f: m.schema_.save(3),
+            lambda n, m, c, f: dp.Schema.from_dictionary(3),
+            lambda n, m, c, f: dp.PrivacyBudget.open(3, 1.0),
+            lambda n, m, c, f: dp.report.write_report(m.release_, 3),
+            lambda n, m, c, f: dp.CsvFile(3),
+        )
+    ),
 ]
 
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 
-from pgmpy_dp._files import replacing, require_page
+from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
 from pgmpy_dp.inference import TreeTooLargeError
@@ -167,7 +166,7 @@ def explore(
     page = explorer_page(model, title)
     if path is None:
         return page
-    with replacing(Path(path)) as handle:
+    with replacing(path_of(path)) as handle:
         handle.write(page.html.encode())
     return None
 
@@ -234,16 +233,17 @@ def _is_bounded(fitted: Any) -> bool:
 
 
 def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
-    states, bins = (
-        fitted.schema.states[variable],
-        reading_schema(fitted.schema, fitted.declared, variable).bins.get(variable),
-    )
+    states, reading = fitted.schema.states[variable], reading_schema(fitted.schema, fitted.declared, variable)
+    bins, missing = reading.bins.get(variable), reading.missing.get(variable)
     texts = list(map(str, states))
     texts = texts if len(set(texts)) == len(texts) else list(map(repr, states))
     content: dict[str, Any] = {"name": variable, "states": texts}
     literals = {number: repr(state) for number, state in enumerate(states) if not isinstance(state, str)}
     if literals:
         content["literals"] = literals
+    if missing is not None:
+        marks = list(reading.missing_values.get(variable, ()))
+        content["missing"] = {"state": states.index(missing), "texts": marks}
     if bins is not None and list(bins.labels) == list(states[: len(bins.labels)]):
         content["edges"] = packed.add(bins.edges, np.float64)
         if isinstance(bins, DateBins):

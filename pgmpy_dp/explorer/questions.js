@@ -129,7 +129,9 @@ class Model {
 
   /** The places of a variable and of its state, or of the bin that holds a number. */
   fact(name, value) {
-    const variable = this.variable(name), { states, edges, dates } = this.variables[variable];
+    const variable = this.variable(name), { states, edges, dates, missing } = this.variables[variable];
+    const lacks = value === null || Number.isNaN(value) || missing?.texts.includes(value);
+    if (lacks && missing) return [variable, missing.state];
     const number = dates ? new DateForm(dates, edges[0]).number(value) : value;
     const holds = (s) => typeof number === 'number' && edges?.[s] <= number && number < edges[s + 1];
     const found = states.indexOf(String(value)), state = found < 0 ? states.findIndex((_, s) => holds(s)) : found;

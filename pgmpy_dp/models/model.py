@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pgmpy_dp import _late
@@ -395,6 +396,8 @@ class Model(ABC):
     def _rows(self, data: pd.DataFrame) -> Rows:
         fitted = self._fitted
         rows = Rows.of(data, fitted.schema, fitted.declared, self._predicted())
+        if len(rows.variables) == len(data.columns) and (rows.codes >= 0).all():
+            raise ValueError("The records have all variables and no missing cell: there is nothing to predict.")
         fitted.warn_of_misfit()
         return rows
 
@@ -487,14 +490,9 @@ class Model(ABC):
         numbers: Numbers,
     ) -> pd.DataFrame:
         """Draw what some records lack; numbers that they have stay as they are."""
-        if evidence:
-            raise ValueError("Evidence is the same for all records: make it columns of partial_samples.")
-        fitted = self._fitted
-        schema, numbers, rows = fitted.schema, fitted.read_as(numbers), self._rows(data)
-        if n_samples is not None and n_samples != len(data):
-            raise ValueError(f"partial_samples has {len(data)} records for {n_samples}: leave n_samples out.")
-        generator = seeded(seed)
-        codes = dict(zip(rows.variables, rows.drawn(fitted.distribution, generator).T, strict=True))
+        fitted, generator = self._fitted, seeded(seed)
+        schema, numbers = fitted.schema, fitted.read_as(numbers)
+        codes = self._completed(data, n_samples, evidence, generator)
         shown = [variable for variable in self._shown() if variable in codes]
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
         given = numbers_in(data, fitted.bins) if numbers != "states" else {}
@@ -504,6 +502,23 @@ class Model(ABC):
         for variable, column in given.items():
             frame[variable] = frame[variable].mask(column.notna(), column)
         return frame
+
+    def _completed(
+        self,
+        data: pd.DataFrame,
+        n_samples: int | None,
+        evidence: Mapping[str, Any] | None,
+        generator: np.random.Generator,
+    ) -> dict[str, NDArray[np.intp]]:
+        """Draw what some records lack, as positions of states."""
+        if evidence:
+            raise ValueError("Evidence is the same for all records: make it columns of partial_samples.")
+        fitted = self._fitted
+        rows = Rows.of(data, fitted.schema, fitted.declared, self._predicted())
+        fitted.warn_of_misfit()
+        if n_samples is not None and n_samples != len(data):
+            raise ValueError(f"partial_samples has {len(data)} records for {n_samples}: leave n_samples out.")
+        return dict(zip(rows.variables, rows.drawn(fitted.distribution, generator).T, strict=True))
 
     def _records(
         self,

@@ -51,8 +51,6 @@ class Rows:
         codes = np.full((len(data), len(variables)), -1, dtype=np.intp)
         for position, own in enumerate(known.values()):
             codes[:, position] = own
-        if len(variables) == len(data.columns) and (codes >= 0).all():
-            raise ValueError("The records have all variables and no missing cell: there is nothing to predict.")
         return cls(data, schema, variables, codes)
 
     def most_probable(self, distribution: Distribution) -> Codes:

@@ -36,7 +36,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pgmpy_dp._files import parse_json, replacing, unfinished
+from pgmpy_dp._files import parse_json, path_of, replacing, unfinished
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
 from pgmpy_dp.privacy.checks import checked_delta, exact_from_text, exact_positive, exact_text
 from pgmpy_dp.privacy.cost import Cost
@@ -122,7 +122,7 @@ class FileLedger(MemoryLedger):
     @classmethod
     def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
         """Open or make a ledger file; see :meth:`PrivacyBudget.open`."""
-        position = Path(path).resolve()  # two links to one ledger must share its lock
+        position = path_of(path).resolve()  # two links to one ledger must share its lock
         if epsilon is None:
             if not position.exists():
                 raise FileNotFoundError(f"{path}: this ledger does not exist. Give a total epsilon to make it.")

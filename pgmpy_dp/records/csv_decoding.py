@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow
 
+from pgmpy_dp._files import path_of
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import CsvFormat, Schema
 from pgmpy_dp.schema.csv_format import byte_table
@@ -67,7 +68,7 @@ class CsvFile:
 
     def __post_init__(self) -> None:
         checked = CsvFormat(self.delimiter, self.encoding, self.strip, self.decimal)
-        object.__setattr__(self, "path", Path(self.path))
+        object.__setattr__(self, "path", path_of(self.path))
         object.__setattr__(self, "encoding", checked.encoding)
 
 

@@ -49,13 +49,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, repeat
-from pathlib import Path
 from typing import IO, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp._files import parse_json, replacing
+from pgmpy_dp._files import parse_json, path_of, replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
@@ -158,7 +157,7 @@ class Contents(Generic[Kind]):
 
 def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
     """Write a release file; see :meth:`Release.save`."""
-    with replacing(Path(path)) as handle:
+    with replacing(path_of(path)) as handle:
         write_release(release, handle)
 
 
@@ -187,7 +186,7 @@ def write_release(release: Archived, handle: IO[bytes]) -> None:
 
 def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
     """Read and check a release file, whose descriptor `interpret` interprets; see :meth:`Release.load`."""
-    path = Path(path)
+    path = path_of(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:

@@ -11,9 +11,8 @@ import io
 import os
 import zipfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from pgmpy_dp._files import replacing
+from pgmpy_dp._files import path_of, replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
@@ -31,7 +30,7 @@ _WANTED = (
 
 def carries(path: str | os.PathLike[str]) -> bool:
     """Whether a file starts like a model that carries its releases."""
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         start = file.read(MODEL_AT)
     return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())
 
@@ -43,7 +42,7 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, carried: Release 
     releases = (carried,) if isinstance(carried, Release) else carried
     if not 1 <= len(releases) <= MAX_RELEASES:
         raise ValueError(f"A model carries 1 to {MAX_RELEASES} releases.")
-    with replacing(Path(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
+    with replacing(path_of(path)) as handle, zipfile.ZipFile(handle, "w") as archive:
         archive.writestr(stored_member(MODEL), model)
         for number, release in enumerate(releases, 1):
             file = io.BytesIO()
@@ -68,7 +67,7 @@ def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:
     """Read what `write_carrying` wrote, and check its releases; ReleaseFormatError if anything is wrong."""
-    with Path(path).open("rb") as handle:
+    with path_of(path).open("rb") as handle:
         try:
             stated = check_ending(handle, 1 + MAX_RELEASES, _WANTED)
             with damage_named(), zipfile.ZipFile(handle) as archive:

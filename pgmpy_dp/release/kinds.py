@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp import _late
+from pgmpy_dp._files import path_of
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, callers_level
 from pgmpy_dp.privacy.blocks import gaussian_delta
@@ -165,8 +166,8 @@ class Release:
         ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
         True
         """
-        if os.fspath(path).lower().endswith(_OTHERS):
-            raise ValueError(f"{os.fspath(path)}: a release is a zip file: end its name in .zip.")
+        if str(path_of(path)).lower().endswith(_OTHERS):
+            raise ValueError(f"{path_of(path)}: a release is a zip file: end its name in .zip.")
         write_archive(self, path)
 
     @classmethod

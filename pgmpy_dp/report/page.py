@@ -9,14 +9,13 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp._files import replacing, require_page
+from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
@@ -157,7 +156,7 @@ def write_report(
     """
     require_page(path)
     page = render_report(release, network, title=title, date=date).encode()
-    with replacing(Path(path)) as handle:
+    with replacing(path_of(path)) as handle:
         handle.write(page)
     return tuple(table.variables for table in released_tables(release) if table.level == "drowned")
 

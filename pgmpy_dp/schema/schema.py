@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp._files import parse_json
+from pgmpy_dp._files import parse_json, path_of
 from pgmpy_dp._names import printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
@@ -559,12 +558,12 @@ class Schema:
         ...     Schema.from_dictionary(path)
         Schema(2 variables with their numbers of states: smoke (2), age (3))
         """
-        return cls.of(*read_dictionary(Path(path)))
+        return cls.of(*read_dictionary(path_of(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as a Frictionless Table Schema file (JSON, UTF-8)."""
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8", newline="\n")
+        path_of(path).write_text(text + "\n", encoding="utf-8", newline="\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -578,14 +577,14 @@ class Schema:
             If it is not a Table Schema, or a field declares no states.
         """
         try:
-            return cls.from_dict(parse_json(Path(path).read_bytes()))
+            return cls.from_dict(parse_json(path_of(path).read_bytes()))
         except UnicodeDecodeError:
             raise SchemaError(
-                f"{os.fspath(path)}: not a schema, which is JSON in UTF-8. Of a model that was loaded it is schema_, "
+                f"{path_of(path)}: not a schema, which is JSON in UTF-8. Of a model that was loaded it is schema_, "
                 "of a release schema."
             ) from None
         except ValueError as error:
-            raise SchemaError(f"{os.fspath(path)}: {error}") from error
+            raise SchemaError(f"{path_of(path)}: {error}") from error
 
     def _content(self) -> tuple[Any, ...]:
         return tuple(variable.content for variable in self.fields), frozenset(self.rules), self.csv

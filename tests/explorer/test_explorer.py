@@ -1,6 +1,7 @@
 """The page that answers: in a real browser it gives what `query` gives, and hostile names do nothing."""
 
 import json
+import math
 import os
 import sys
 import warnings
@@ -444,6 +445,17 @@ def test_dates_are_read_and_written_in_their_form(opened):
         number = 19753.2 * 86_400 / bins.unit
         asked = "return explorer.page.cards.get(explorer.model.variable(arguments[0])).shown(arguments[1])"
         assert page(asked, name, number) == bins.written(number)
+
+
+def test_missing_values_are_evidence_as_records_have_them(opened):
+    schema = dp.Schema({"ill": ["no", "yes"]}, missing={"ill": "unknown"}, missing_values={"ill": ["?", ""]})
+    mixture = Mixture.of({"ill": 3}, [("ill",)], [1.0], [[[0.2, 0.3, 0.5]]])
+    model = dp.PrivateMixtureNetwork(schema, mixture, 100, Guarantee.of(1.0))
+    page = opened(model)
+    for text, value in {"null": None, "NaN": math.nan, "'?'": "?", "''": "", "'unknown'": "unknown"}.items():
+        state = page(f"return explorer.model.fact('ill', {text})[1]")
+        assert model.schema_.states["ill"][state] == "unknown"
+        assert model.simulate(3, evidence={"ill": value}, seed=0)["ill"].tolist() == ["unknown"] * 3
 
 
 def test_from_the_command_line(models, tmp_path, monkeypatch):

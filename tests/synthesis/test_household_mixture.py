@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixtures.household_records import draw_households
+from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.household_records import draw_persons
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.release import Guarantee
@@ -210,6 +211,41 @@ def test_few_households_are_drawn(fitted, count):
     assert set(people["id"]) == set(homes["id"])
 
 
+def test_households_are_drawn_given_what_they_have(fitted):
+    given = pd.DataFrame(
+        {"id": ["u", "k", "b"] * 400, "town": ["Ulm", "Kiel", None] * 400, "size": [4, None, None] * 400}
+    )
+    given["id"] += given.index.astype(str)
+    homes, people = fitted.network_.simulate(partial_samples=given, seed=0)
+    assert homes["id"].tolist() == given["id"].tolist()
+    named = given["town"].notna()
+    assert homes["town"][named].tolist() == given["town"][named].tolist()
+    assert set(homes["county"][given["town"] == "Ulm"]) == {"south"}
+    assert (people.groupby("id").size()[given["id"][0::3]] == 4).all()
+    young = people["age"].eq("0_to_18").groupby(people["id"].str[0]).mean()
+    assert young["u"] > young["k"]
+    whole = homes.assign(size=homes["id"].map(people.groupby("id").size()))
+    again, members = fitted.network_.simulate(partial_samples=whole, seed=1)
+    pd.testing.assert_frame_equal(again, homes)
+    assert members["id"].tolist() == people["id"].tolist()
+    for wrong, message in (
+        (given.assign(id="u"), "'id' of partial_samples is the key"),
+        (given.assign(age=3), "given columns of households"),
+        (given.assign(town="Rom"), "has no state 'Rom'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.network_.simulate(partial_samples=wrong)
+
+
+def test_households_are_drawn_given_evidence(fitted):
+    homes, people = fitted.network_.simulate(300, evidence={"town": "Ulm", "size": 2}, seed=0)
+    assert set(homes["town"]) == {"Ulm"}
+    assert len(people) == 600
+    for options in ({"evidence": {"age": 3}}, {"predicting": "job"}):
+        with pytest.raises(ValueError, match=r"network\.persons\.simulate"):
+            fitted.network_.simulate(5, **options)
+
+
 def test_numbers_of_bins(fitted):
     ages = fitted.network_.simulate(100, seed=0, numbers="drawn")[1]["age"]
     assert ages.between(0, 99).all()
@@ -220,7 +256,8 @@ def test_persons_follow_their_household_where_a_block_holds_both():
     block = np.array([[[0.4, 0.1], [0.0, 0.5]], [[0.5, 0.0], [0.25, 0.25]]])
     sizes = np.array([[0.5, 0.5], [0.2, 0.8]])
     mixture = Mixture.of({"town": 2, "size": 2, "age": 2}, [("town", "age"), ("size",)], [0.5, 0.5], [block, sizes])
-    homes, owners, people = draw_households(mixture, ["town", "size"], "size", [], 4000, np.random.default_rng(0))
+    homes = draw_records(mixture.only(["town", "size"]), 4000, np.random.default_rng(0))
+    owners, people = draw_persons(mixture, ["town", "size"], "size", [], homes, np.random.default_rng(0))
     assert (np.bincount(owners) == homes[:, 1] + 1).all()
     drawn = np.zeros((2, 2, 2))
     np.add.at(drawn, (homes[owners, 0], homes[owners, 1], people[:, 0]), 1 / (homes[owners, 1] + 1))

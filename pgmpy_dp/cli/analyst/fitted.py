@@ -187,6 +187,7 @@ def findings(check: FitCheck) -> dict[str, Any]:
         "worst": check.worst(),
         "detectable": check.detectable if check.detectable < math.inf else None,
         "left_out": check.left_out,
+        "measured": check.measured or None,
         **({"unlike": [list(names) for names in check.unlike]} if check.unlike else {}),
     }
 

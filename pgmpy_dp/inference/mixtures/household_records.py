@@ -1,4 +1,4 @@
-"""Households drawn from a mixture with persons given their household, who are then exchanged between households.
+"""Persons drawn from a mixture given their household, and then exchanged between households.
 
 The mixture is over a household, the number of its persons, and one of them. Given the household, persons are drawn
 independently. How two persons of a household are related is introduced afterwards, by exchanging persons between
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.mixtures.balanced_records import draw_records, even_out
+from pgmpy_dp.inference.mixtures.balanced_records import even_out
 from pgmpy_dp.inference.mixtures.fit.base import denoised_ratios
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
 from pgmpy_dp.inference.mixtures.mixture import Mixture, cells_at
@@ -33,19 +33,17 @@ _SWEEPS, _MAX_WORK, _SETTLED = 60, 6_000_000_000, 0.003
 _LINKS, _BLURRED = 10.0, 0.05
 
 
-def draw_households(
+def draw_persons(
     mixture: Mixture,
     level: Sequence[Variable],
     size: Variable,
     together: Sequence[Together],
-    count: int,
+    households: Codes,
     generator: np.random.Generator,
-) -> tuple[Codes, Places, Codes]:
-    """Draw households and their persons."""
-    homes = mixture.only(level)
-    households = draw_records(homes, count, generator)[:, [homes.variables.index(variable) for variable in level]]
+) -> tuple[Places, Codes]:
+    """Draw the persons of households, whose columns are those of `level`, and the household of each."""
     sizes = households[:, list(level).index(size)] + 1
-    owners = np.repeat(np.arange(count), sizes)
+    owners = np.repeat(np.arange(len(households)), sizes)
     roots = mixture.roots
     records = np.empty((owners.size, len(roots.variables)), dtype=np.int32)
     for position, variable in enumerate(roots.variables):
@@ -67,7 +65,7 @@ def draw_households(
     _change_places(persons.roots, records, own, fixed, owners, pattern, together, generator)
     names = [position for position, variable in enumerate(mixture.variables) if variable not in level]
     codes = dict(zip(roots.variables, records.T, strict=True))
-    return households, owners, mixture.completed(codes, generator, even=True)[:, names].astype(np.int32)
+    return owners, mixture.completed(codes, generator, even=True)[:, names].astype(np.int32)
 
 
 def _components(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
-from pgmpy_dp._files import parse_json, replacing, require_known
+from pgmpy_dp._files import parse_json, path_of, replacing, require_known
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.models.formats.assembling import assembled_bayesian, assembled_markov
 from pgmpy_dp.models.formats.saved import (
@@ -150,7 +150,7 @@ def save_network(
     ...     load_network(f"{folder}/network.bif").get_cpds("age").state_names["age"]
     ['<18, child', '18+']
     """
-    path = Path(path)
+    path = path_of(path)
     if not path.suffix and filetype is None and getattr(network, "release_", None) is not None:
         raise ValueError(
             f"{path}: end the name in {SUFFIX}, which keeps the release, or in {', '.join(SUFFIXES[:-1])}."
@@ -182,7 +182,7 @@ def read_network(
     path: str | os.PathLike[str], filetype: str | None = None
 ) -> Iterator[tuple[Network, tuple[Release, ...]]]:
     """Read a network of pgmpy's own class and the releases in its file; a ReleaseFormatError names the file."""
-    path = Path(path)
+    path = path_of(path)
     if path.is_dir():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a network file.")
     suffix = _suffix(path, filetype)

@@ -11,9 +11,9 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgmpy_dp._files import path_of
 from pgmpy_dp._kinds import kind_of
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import GRAPH_KEY, Guarantee, learned_graph
@@ -76,7 +76,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
     """Return the format that a JSON file, or a zip file with releases, declares, or None."""
-    with open(path, "rb") as file:
+    with path_of(path).open("rb") as file:
         file.seek(MODEL_AT if carries(path) else 0)
         result = _BEGINNING.match(file.read(200))
     return result[1].decode() if result else None
@@ -85,7 +85,7 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 def require_format(path: str | os.PathLike[str], *forms: str) -> None:
     """Raise if a file declares the format of another kind of model, or is recognised as no model."""
     result = format_of(path)
-    kind = kind_of(Path(path)) if result is None else None
+    kind = kind_of(path_of(path)) if result is None else None
     if kind in _READ_BY:
         raise ReleaseFormatError(f"{path} holds {kind} and no model: pgmpy_dp.{_READ_BY[kind]} reads it.")
     if result is not None and result not in forms:

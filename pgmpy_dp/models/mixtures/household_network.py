@@ -10,9 +10,10 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.mixtures.household_records import draw_households
+from pgmpy_dp.inference.mixtures.household_records import draw_persons
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.formats.saved import HOUSEHOLDS
@@ -27,7 +28,8 @@ from pgmpy_dp.models.mixtures.mixture_network import (
     write_model,
 )
 from pgmpy_dp.models.model import Model, seeded
-from pgmpy_dp.models.simulated import Numbers, WithinBins, converted
+from pgmpy_dp.models.questions import Question
+from pgmpy_dp.models.simulated import Numbers, WithinBins, converted, numbers_in
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -170,8 +172,13 @@ class PrivateHouseholdNetwork(Model):
         ----------
         n_samples : int, optional
             The number of households; by default the number that the release reports.
-        evidence, predicting, partial_samples : None
-            Not available here; use `households` or `persons` to draw records of a single table with them.
+        evidence : mapping of variable to state, optional
+            Of households; records of persons given states of persons are drawn by `persons`.
+        partial_samples : DataFrame, optional
+            Households, with any of their columns: what they lack is drawn, and their persons. A column of the key, if
+            there is one, names them.
+        predicting : None
+            Not available here; use `households` or `persons` to draw records of a single table with it.
         seed, numbers
             As for every model; see `Model.simulate`.
 
@@ -188,31 +195,45 @@ class PrivateHouseholdNetwork(Model):
         dependence among three persons beyond their pairs, or between a pair of persons and the household beyond that of
         each person.
         """
-        if any(option is not None for option in (evidence, predicting, partial_samples)):
+        of_persons = {*(evidence or ()), *(() if partial_samples is None else partial_samples)} - {self.schema_.key}
+        of_persons &= {*self.schema_.persons.variables}
+        if predicting is not None or of_persons:
             raise ValueError(
-                "Households and their persons are drawn together without evidence, predicting and partial_samples; "
-                "each table alone is drawn with them, by network.households.simulate and network.persons.simulate."
+                "Households are drawn with their persons, given columns of households and without predicting; one "
+                "table alone is drawn in other ways by network.households.simulate and network.persons.simulate."
             )
-        fitted, count = self._fitted, self._count(n_samples)
+        fitted, generator, schema = self._fitted, seeded(seed), self.schema_
         numbers = fitted.read_as(numbers)
-        generator, schema = seeded(seed), self.schema_
-        scale = count / self.total_
+        given = pd.DataFrame() if partial_samples is None else partial_samples.drop(columns=schema.key, errors="ignore")
+        if partial_samples is None:
+            level = self.households._fitted
+            question = Question.of(level.schema, None, evidence, level.declared)
+            with question.possible():
+                drawn, _ = level.distribution.given(question.places).sample(self._count(n_samples), generator)
+        else:
+            drawn = self.households._completed(given, n_samples, evidence, generator)
+        homes = np.stack([drawn[variable] for variable in schema.level.variables], axis=1).astype(np.int32)
+        keys = _keys(schema.key, partial_samples, len(homes))
+        scale = len(homes) / self.total_
         together = [
             (one, schema.another[other], table * scale, deviation * scale)
             for (one, other), (table, deviation) in self.together_.items()
         ]
-        homes, owners, people = draw_households(
-            self.mixture_, schema.level.variables, schema.size, together, count, generator
-        )
+        owners, people = draw_persons(self.mixture_, schema.level.variables, schema.size, together, homes, generator)
 
         shapes = {v: fitted.shape(v) for v in fitted.bins} if numbers == "drawn" else {}
-        within = WithinBins(shapes, generator, fitted.schema.states)
+        known = numbers_in(given, fitted.bins) if numbers != "states" else {}
+        own = {variable: fitted.bins[variable].numbers(column) for variable, column in known.items()}
+        within = WithinBins(shapes, generator, fitted.schema.states, given=own)
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             places = {variable: (own, codes[:, position]) for position, variable in enumerate(own.variables)}
-            return pd.DataFrame({schema.key: keys + 1} | converted(places, numbers, within))
+            return pd.DataFrame({schema.key: keys} | converted(places, numbers, within))
 
-        return frame(schema.households, np.arange(count), homes), frame(schema.persons, owners, people)
+        households = frame(schema.households, keys, homes)
+        for variable, column in known.items():
+            households[variable] = households[variable].mask(column.notna().to_numpy(), column.to_numpy())
+        return households, frame(schema.persons, keys[owners], people)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network as JSON; an existing file is replaced only when complete.
@@ -251,3 +272,13 @@ class PrivateHouseholdNetwork(Model):
             f"PrivateHouseholdNetwork({homes} + {people} variables, {self.mixture_.weights.size} components)\n"
             f"  {self.guarantee_}"
         )
+
+
+def _keys(name: str, given: pd.DataFrame | None, count: int) -> NDArray[Any]:
+    """Return the keys of households: those that are given, or numbers from 1."""
+    if given is None or name not in given:
+        return np.arange(1, count + 1)
+    keys = given[name]
+    if keys.isna().any() or not keys.is_unique:
+        raise SchemaError(f"Column {name!r} of partial_samples is the key: give each household one of its own.")
+    return keys.to_numpy()

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp import _late
-from pgmpy_dp._files import parse_json, replacing, require_known
+from pgmpy_dp._files import parse_json, path_of, replacing, require_known
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
@@ -448,7 +447,7 @@ def write_model(
     path: str | os.PathLike[str], form: str, network: Any, own: Mapping[str, Any], release: MixtureRelease | None = None
 ) -> None:
     """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release."""
-    suffix = Path(path).suffix.lower()
+    suffix = path_of(path).suffix.lower()
     if suffix not in (".json", SUFFIX):
         level = "persons." if form == HOUSEHOLDS else ""
         raise ValueError(
@@ -468,7 +467,7 @@ def write_model(
     if suffix == SUFFIX:
         write_carrying(path, text, release)
         return
-    with replacing(Path(path)) as handle:
+    with replacing(path_of(path)) as handle:
         handle.write(text)
 
 
@@ -476,7 +475,7 @@ def write_model(
 def reading_model(path: str | os.PathLike[str], form: str, what: str) -> Iterator[tuple[Any, tuple[Release, ...]]]:
     """Yield what `write_model` wrote; errors in it are raised as a ReleaseFormatError that names the file."""
     require_format(path, form)
-    content, releases = read_carrying(path) if carries(path) else (Path(path).read_bytes(), ())
+    content, releases = read_carrying(path) if carries(path) else (path_of(path).read_bytes(), ())
     try:
         stored = parse_json(content)
         if stored["format"] != form:

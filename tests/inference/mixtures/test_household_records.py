@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmpy_dp.inference.mixtures import record_kernel as kernel
-from pgmpy_dp.inference.mixtures.household_records import _pairs, draw_households
+from pgmpy_dp.inference.mixtures.household_records import _pairs, draw_persons
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 
 
@@ -76,8 +76,9 @@ def test_persons_are_as_the_tables_of_two_say():
     """Couples who are drawn independently are made alike."""
     mixture = Mixture.of({"size": 2, "sex": 2}, [("size",), ("sex",)], [1.0], [[[0.5, 0.5]], [[0.5, 0.5]]])
     unlike = np.array([[0.0, 500.0], [500.0, 0.0]])
-    homes, owners, people = draw_households(
-        mixture, ["size"], "size", [("sex", "sex", unlike, 5.0)], 2000, np.random.default_rng(0)
+    homes = np.arange(2000, dtype=np.int32)[:, None] % 2
+    owners, people = draw_persons(
+        mixture, ["size"], "size", [("sex", "sex", unlike, 5.0)], homes, np.random.default_rng(0)
     )
     couples = np.flatnonzero(homes[:, 0] == 1)
     found = people[np.isin(owners, couples), 0].reshape(-1, 2)
