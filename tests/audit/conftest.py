@@ -48,27 +48,19 @@ def _records(rows):
 _COMMON = [(s, t, 0.5 + i, 4 * i + 2 * (s == "x") + (t == "x")) for i, k in enumerate((4, 2, 3)) for s, t in
            [("x", "y"), ("y", "y"), ("y", "x"), ("x", "x")][:k]]  # fmt: skip
 _X, _Y = [("x", "x", 0.5, 50)] * 3, [("y", "y", 2.5, 51)] * 3
+_BASE = [*_COMMON, _Y[0]]
 NEIGHBOURS = {
-    "records": {
-        "add_remove": (_records([*_COMMON, _Y[0]]), _records([*_COMMON, _Y[0], _X[0]])),
-        "replace_one": (_records([*_COMMON, _Y[0]]), _records([*_COMMON, _X[0]])),
-    },
-    "only record": {
-        "add_remove": (_records([]), _records([_X[0]])),
-        "replace_one": (_records([_Y[0]]), _records([_X[0]])),
-    },
-    "one of two": {
-        "add_remove": (_records([]), _records([_X[0]])),
-        "replace_one": (_records(_Y[:2]), _records([_Y[0], _X[0]])),
-    },
-    "at the threshold": {
-        "add_remove": (_records(_X[:1] * 7 + _Y), _records(_X[:1] * 8 + _Y)),
-        "replace_one": (_records(_X[:1] * 7 + _Y[:1] * 8), _records(_X[:1] * 8 + _Y[:1] * 7)),
-    },
-    "persons": {
-        "add_remove": (_records(_COMMON), _records([*_COMMON, *_X])),
-        "replace_one": (_records([*_COMMON, *_Y]), _records([*_COMMON, *_X])),
-    },
+    pairs: {
+        "add_remove": (_records(without), _records(added)),
+        "replace_one": (_records(one), _records(other)),
+    }
+    for pairs, without, added, one, other in (
+        ("records", _BASE, [*_BASE, _X[0]], _BASE, [*_COMMON, _X[0]]),
+        ("only record", [], _X[:1], _Y[:1], _X[:1]),
+        ("one of two", [], _X[:1], _Y[:2], [_Y[0], _X[0]]),
+        ("at the threshold", _X[:1] * 7 + _Y, _X[:1] * 8 + _Y, _X[:1] * 7 + _Y[:1] * 8, _X[:1] * 8 + _Y[:1] * 7),
+        ("persons", _COMMON, [*_COMMON, *_X], [*_COMMON, *_Y], [*_COMMON, *_X]),
+    )
 }
 
 
@@ -260,6 +252,10 @@ KINDS = {  # what is called, and what differs from the defaults of Mechanism
     "exponential": (lambda data, epsilon: data.sample_map(FAMILIES, PRIOR, epsilon), DRAWS),
     "regressions": (regressions, {**DRAWS, "schema": NUMBERS}),
     "quantiles": (lambda data, epsilon: data.quantile_bins("n", 2, epsilon), {"quick": 300}),
+    "quantiles of persons": (
+        lambda data, epsilon: data.quantile_bins("n", 2, epsilon),
+        {"quick": 300, "unit": {"unit": "person", "max_rows": 2}, "pairs": "persons"},
+    ),
     "selection": (chosen, {"delta": DELTA, **PICK}),
     "pure selection": (purely_chosen, PICK),
     "partition selection": (discovered, {"delta": DELTA, "schema": OPEN, "pairs": "at the threshold", "times": 0.5}),
@@ -343,10 +339,7 @@ class FewSteps(dp.PairwiseMixture):
     _steps = 2
 
 
-class FewStepsOfHouseholds(dp.HouseholdMixture):
-    """As above."""
-
-    _steps = 2
+FewStepsOfHouseholds = type("FewStepsOfHouseholds", (dp.HouseholdMixture,), {"_steps": 2})
 
 
 class ForestSearch(dp.PrivateStructureSearch):
@@ -362,55 +355,39 @@ def two_stages(relation):
 def _fits(relation):
     sgd = {"delta": DELTA, "steps": 2, "sampling_rate": 0.5}
     total = 10.0 if relation == "add_remove" else None
-    markov = dp.PrivateMarkovNetwork
+    papers, markov = dp.papers, {"network": dp.PrivateMarkovNetwork}
     yield "PrivateMLE", dp.PrivateMLE, {}
     yield "PrivateMLE in stages", lambda e: dp.PrivateMLE(e, allocation=two_stages(relation)), {}
     yield "AutoMLE", dp.AutoMLE, {}
     yield "CollectiveEM", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {}
-    yield ("CollectiveEM undirected", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), {"network": markov})
-    yield "NaiveMLE", lambda e: dp.papers.NaiveMLE(epsilon=e, max_iter=20), {"network": markov}
-    yield "PrivateBayesianEstimator", lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e), {}
-    yield (
-        "PrivateBayesianEstimator fourier",
-        lambda e: dp.papers.PrivateBayesianEstimator(epsilon=e, mechanism="fourier"),
-        {},
-    )
+    yield "CollectiveEM undirected", lambda e: dp.CollectiveEM(epsilon=e, max_iter=20), markov
+    yield "NaiveMLE", lambda e: papers.NaiveMLE(epsilon=e, max_iter=20), markov
+    bayesian = papers.PrivateBayesianEstimator
+    yield "PrivateBayesianEstimator", lambda e: bayesian(epsilon=e), {}
+    yield "PrivateBayesianEstimator fourier", lambda e: bayesian(epsilon=e, mechanism="fourier"), {}
     # Draws show one record only where nothing else is known, and so do sums over samples.
     weak = {"prior_type": "BDeu", "equivalent_sample_size": 0.05}
     only, few = {"pairs": "only record", "draws": True}, {"pairs": "one of two", "delta": DELTA}
-    yield "PosteriorSampler", lambda e: dp.papers.PosteriorSampler(e, **weak), only
-    yield "ExponentialMAP", lambda e: dp.papers.ExponentialMAP(e, **weak), only
+    yield "PosteriorSampler", lambda e: papers.PosteriorSampler(e, **weak), only
+    yield "ExponentialMAP", lambda e: papers.ExponentialMAP(e, **weak), only
     yield "PrivateVB", lambda e: dp.PrivateVB(e, **sgd), few
-    yield "PrivateSGD", lambda e: dp.papers.PrivateSGD(e, total=total, **sgd), {"network": markov, **few}
-    yield (
-        "PrivateSGD features",
-        lambda e: dp.papers.PrivateSGD(e, statistic="features", **sgd),
-        {"network": markov, **few},
-    )
+    yield "PrivateSGD", lambda e: papers.PrivateSGD(e, total=total, **sgd), markov | few
+    yield "PrivateSGD features", lambda e: papers.PrivateSGD(e, statistic="features", **sgd), markov | few
     alone = {"network": None, **few}
     yield "PrivateLDA", lambda e: dp.PrivateLDA(2, e, **sgd), {**alone, "source": documents}
     yield "PrivateLogisticRegression", lambda e: dp.PrivateLogisticRegression(e, **sgd), {**alone, "source": features}
-    yield (
-        "PrivateLinearRegression",
-        lambda e: dp.papers.PrivateLinearRegression(e, **sgd),
-        {**alone, "source": targets},
-    )
-    yield (
-        "PrivateSigmoidBeliefNetwork",
-        lambda e: dp.papers.PrivateSigmoidBeliefNetwork(1, e, **sgd),
-        {**alone, "source": binary},
-    )
+    yield "PrivateLinearRegression", lambda e: papers.PrivateLinearRegression(e, **sgd), {**alone, "source": targets}
+    sigmoid = papers.PrivateSigmoidBeliefNetwork
+    yield "PrivateSigmoidBeliefNetwork", lambda e: sigmoid(1, e, **sgd), {**alone, "source": binary}
     small = {"delta": DELTA, "components": 2, "members": 1}
     mixture = {"network": None, "delta": DELTA}
     yield "PairwiseMixture", lambda e: FewSteps(e, **small), mixture
     yield "PairwiseMixture in stages", lambda e: FewSteps(e, stages=2, **small), mixture
     yield "HouseholdMixture", lambda e: FewStepsOfHouseholds(e, **small), {**mixture, "source": households}
     yield "PrivateStructureSearch", lambda e: ForestSearch(e, DELTA), mixture
-    yield (
-        "LinearPosteriorSampler",
-        lambda e: dp.papers.LinearPosteriorSampler(e, coefficient_bound=1.0, std={"person": 4.0, "n": 0.2}),
-        {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),), **only},
-    )
+    linear = {"coefficient_bound": 1.0, "std": {"person": 4.0, "n": 0.2}}
+    gaussian = {"network": LinearGaussianBayesianNetwork, "source": numbers, "edges": (("person", "n"),)}
+    yield "LinearPosteriorSampler", lambda e: papers.LinearPosteriorSampler(e, **linear), gaussian | only
 
 
 FITS = [Fit(name, relation, estimator, **options) for relation in BOTH for name, estimator, options in _fits(relation)]

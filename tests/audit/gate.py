@@ -2,7 +2,7 @@
 
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hostile_records import SECRET
@@ -13,7 +13,7 @@ from pgmpy_dp.records.frames import encode_numbers
 from pgmpy_dp.records.units import Unit
 from pgmpy_dp.records.weights import Weights
 
-__all__ = ["CsvFile", "Unit", "Weights", "encode_numbers", "open_records", "outcome"]
+__all__ = ["CsvFile", "Unit", "Weights", "encode_numbers", "open_records", "outcome", "texts_of"]
 
 
 def outcome(read: Callable[[], Any]) -> Any:
@@ -25,6 +25,13 @@ def outcome(read: Callable[[], Any]) -> Any:
             return read()
     except (ValueError, TypeError) as error:
         return _message(error)
+
+
+def texts_of(error: BaseException | None) -> Iterator[str]:
+    """All that can be read off an error without its traceback, and off those that hang on it."""
+    while error is not None:
+        yield from (repr(error), str(error), repr(getattr(error, "__notes__", "")), repr(vars(error)))
+        error = error.__cause__ or error.__context__
 
 
 def _message(error: Exception) -> str:

@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pytest
 from gate import Unit, Weights, open_records, outcome
 from spark_sessions import spark_session
+from writers import objects
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy.coins import random_keys
@@ -310,11 +311,9 @@ def test_times_in_columns_of_objects_have_the_day_and_hour_that_columns_of_times
         time = pd.Timestamp(np.datetime64(utc, "s")).tz_localize("UTC").tz_convert(there)
         cells.append((time, "s", utc, f"{hours:+03}:00"))
     seconds = [second(count, unit, zone) for _, unit, count, zone in cells]
-    column = pd.Series([None] * len(cells), dtype=object)
-    for place, (cell, *_) in enumerate(cells):
-        column[place] = cell
+    frame = pd.DataFrame({"v": objects([cell for cell, *_ in cells])})
     for schema in (BINNED, NAMED, TIMED):
-        assert counted(pd.DataFrame({"v": column}), schema) == table_of(seconds, schema)
+        assert counted(frame, schema) == table_of(seconds, schema)
 
 
 # Other values of which Python, pandas or DuckDB has none.
@@ -345,9 +344,8 @@ NEVER = {
 @pytest.mark.parametrize("name", NEVER)
 def test_values_that_can_be_no_states_are_other_values(name):
     frame = NEVER[name]
-    forms = (
-        [frame, duckdb.from_arrow(frame)] if name in ("times of a day", "short times of a day", "lists") else [frame]
-    )
+    too = name in ("times of a day", "short times of a day", "lists")
+    forms = [frame, duckdb.from_arrow(frame)] if too else [frame]
     for records in forms:
         for schema in (BINNED, NAMED, dp.Schema({"v": dp.Bins([0, 1])}, **STAND_INS)):
             assert counted(records, schema)[-2:] == [0, len(frame)]
@@ -361,9 +359,8 @@ def test_values_that_can_be_no_states_are_other_values(name):
 
 
 def test_an_integer_of_any_length_is_read_as_one_that_overflows():
-    relation = duckdb.connect().sql(
-        "SELECT (n || repeat('9', 5000))::BIGNUM AS v, 0 AS w FROM (VALUES (''), ('-')) t(n)"
-    )
+    nines = "SELECT (n || repeat('9', 5000))::BIGNUM AS v, 0 AS w FROM (VALUES (''), ('-')) t(n)"
+    relation = duckdb.connect().sql(nines)
     assert counted(relation, dp.Schema({"v": dp.Bins([-math.inf, 0, math.inf])})) == [1, 1]
     assert counted(relation, NAMED)[-1] == 2
     assert counted(relation, ROWS, weights="v") == [UNIT_WEIGHT, 0]
@@ -372,9 +369,8 @@ def test_an_integer_of_any_length_is_read_as_one_that_overflows():
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 def test_bytes_that_are_no_text_are_another_value(kind):
-    column = pa.array(
-        [b"\xff", b"x", b"2019-12-31", b"\xfe"], pa.large_binary() if "large" in str(kind) else pa.binary()
-    )
+    stored = pa.large_binary() if "large" in str(kind) else pa.binary()
+    column = pa.array([b"\xff", b"x", b"2019-12-31", b"\xfe"], stored)
     table = pa.table({"v": column.view(kind), "w": range(4)})
     for frame in (table, table.set_column(0, "v", table["v"].dictionary_encode())):
         assert counted(frame, BINNED) == [*table_of([NEW_YEAR - 1], BINNED)[:-1], 3]

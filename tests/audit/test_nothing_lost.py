@@ -43,34 +43,19 @@ def _lazy():
 
 NUMBERS = [0.1, 1, 1e-300, 1e9, 0, -1, math.nan, math.inf, True, None, "1", [1.0]]
 CLIQUES = [
-    [("a", "b")],
-    [("a",), ("n",)],
-    [("n in detail",)],
-    [("n in detail", "a")],
-    [("age in detail",)],
-    [("another n in detail",)],
-    [("home", "a"), ("a", "another a")],
-    [("a", "a")],
-    [("a", "b"), ("b", "a")],
-    [("missing",)],
-    [("x",)],
-    [()],
-    [],
-    "ab",
-    ["ab"],
-    None,
-    7,
-    [(3,)],
-]
+    [("a", "b")], [("a",), ("n",)], [("n in detail",)], [("n in detail", "a")], [("age in detail",)],
+    [("another n in detail",)], [("home", "a"), ("a", "another a")], [("a", "a")], [("a", "b"), ("b", "a")],
+    [("missing",)], [("x",)], [()], [], "ab", ["ab"], None, 7, [(3,)],
+]  # fmt: skip
 DELTAS = [0.0, 1e-6, 1e-300, 0.5, 1.0, -1e-9, math.nan, "1e-6", None]
+PRIORS = [{("a", "b"): np.ones((2, 2))}, {}, None]
+SCALES = [{("a",): 2.0, (): 1.0}, {("n in detail",): 1.0, (): 1.0}, {(): -1.0}, {}, None, {("a",): "x"}]
 CALLS = {
     "measure": (CLIQUES, NUMBERS),
     "measure_coefficients": (CLIQUES, NUMBERS),
-    "measure_residuals": (
-        [{("a",): 2.0, (): 1.0}, {("n in detail",): 1.0, (): 1.0}, {(): -1.0}, {}, None, {("a",): "x"}],
-    ),
-    "sample_posterior": (CLIQUES, [{("a", "b"): np.ones((2, 2))}, {("n in detail",): np.ones(9)}, {}, None], NUMBERS),
-    "sample_map": (CLIQUES, [{("a", "b"): np.ones((2, 2))}, {}, None], NUMBERS),
+    "measure_residuals": (SCALES,),
+    "sample_posterior": (CLIQUES, [*PRIORS, {("n in detail",): np.ones(9)}], NUMBERS),
+    "sample_map": (CLIQUES, PRIORS, NUMBERS),
     "sample_regressions": (
         [[("x",)], [("a",)], [], None],
         [{"x": 1.0}, {}, None],

@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from gate import texts_of
 from pgmpy.models import DiscreteBayesianNetwork, LinearGaussianBayesianNetwork
 
 import pgmpy_dp as dp
@@ -30,12 +31,6 @@ ESTIMATORS = {name: kind for name, kind in PUBLIC.items() if hasattr(kind, "get_
 def data_set():
     schema = dp.Schema({"a": [SECRET, "x"], "b": [SECRET, "x"]})
     return dp.PrivateDataset(FRAME, schema, dp.PrivacyBudget(1.0, 1e-6))
-
-
-def outputs(error):
-    while error is not None:
-        yield from (repr(error), str(error), repr(getattr(error, "__notes__", "")))
-        error = error.__cause__ or error.__context__
 
 
 def fit(estimator, data):
@@ -65,7 +60,7 @@ def test_models_and_records_are_no_parameters(kind):
         data = data_set()
         with pytest.raises(TypeError, match="made with parameters alone") as caught:
             fit(estimator, data)
-        assert not any(SECRET in text for text in outputs(caught.value))
+        assert not any(SECRET in text for text in texts_of(caught.value))
         assert data.budget.history == ()
         assert not shows(estimator)
 
@@ -78,7 +73,7 @@ def test_lists_of_records_are_not_shown(kind):
         assert not shows(estimator)
         with pytest.raises((TypeError, ValueError)) as caught:
             fit(estimator, data)
-        assert not any(SECRET in text for text in outputs(caught.value))
+        assert not any(SECRET in text for text in texts_of(caught.value))
         assert data.budget.history == ()
 
 

@@ -63,15 +63,23 @@ def fitted(lab, schema, edges=EDGES):
     return dp.PrivateBayesianNetwork(edges).fit(lab.data(schema).measure(cliques, 1.0))
 
 
+OPEN = dp.Schema({**STATES, "a": []}, other={"a": "?"})
+
+
+def discovered(lab):
+    return lab.data(OPEN).discover_states("a", 2.0, delta=1e-7)
+
+
+def found_graph(lab):
+    return dp.PrivateStructureSearch(epsilon=2.0, delta=1e-6).fit(lab.data())
+
+
 def states(lab):
-    schema = dp.Schema({**STATES, "a": []}, other={"a": "?"})
-    return fitted(lab, lab.data(schema).discover_states("a", 2.0, delta=1e-7).schema)
+    return fitted(lab, discovered(lab).schema)
 
 
 def states_by_list(lab):
-    schema = dp.Schema({**STATES, "a": []}, other={"a": "?"})
-    found = lab.data(schema).discover_states("a", 2.0, delta=1e-7)
-    return fitted(lab, dp.Schema({**STATES, "a": found.states}, other={"a": "?"}))
+    return fitted(lab, dp.Schema({**STATES, "a": discovered(lab).states}, other={"a": "?"}))
 
 
 def bins(lab):
@@ -90,13 +98,12 @@ def a_rule(lab):
 
 
 def agreed(lab):
-    schema = dp.Schema({**STATES, "a": []}, other={"a": "?"})
-    found = lab.data(schema).discover_states("a", 2.0, delta=1e-7).schema
-    return fitted(lab, dp.agree([found, dp.Schema({**STATES, "a": ["u", "v"]}, other={"a": "?"})]))
+    declared = dp.Schema({**STATES, "a": ["u", "v"]}, other={"a": "?"})
+    return fitted(lab, dp.agree([discovered(lab).schema, declared]))
 
 
 def search(lab):
-    return dp.PrivateStructureSearch(epsilon=2.0, delta=1e-6).fit(lab.data()).network_
+    return found_graph(lab).network_
 
 
 def search_refitted(lab):
@@ -114,8 +121,8 @@ def search_planned(lab):
 
 
 def graph_of_a_search(lab):
-    found = dp.PrivateStructureSearch(epsilon=2.0, delta=1e-6).fit(lab.data())
-    return dp.PrivateBayesianNetwork(found.causal_graph_.copy()).fit(lab.data(), dp.AutoMLE(epsilon=0.5))
+    network = dp.PrivateBayesianNetwork(found_graph(lab).causal_graph_.copy())
+    return network.fit(lab.data(), dp.AutoMLE(epsilon=0.5))
 
 
 def changed_graph(lab):
@@ -158,23 +165,22 @@ def attached(lab):
     return network
 
 
-def united(lab):
+def of_two_holders(lab):
     north = lab.data().measure([("a", "b"), ("b", "c")], 1.0)
-    south = lab.data(new=True).measure([("a", "b"), ("b", "c")], 0.5)
-    edges = [("site", node) for node in "abc"] + EDGES
-    return dp.PrivateBayesianNetwork(edges).fit(dp.union({"north": north, "south": south}))
+    return dp.union({"north": north, "south": lab.data(new=True).measure([("a", "b"), ("b", "c")], 0.5)})
+
+
+def united(lab):
+    return dp.PrivateBayesianNetwork([("site", node) for node in "abc"] + EDGES).fit(of_two_holders(lab))
 
 
 def pooled(lab):
-    north = lab.data().measure([("a", "b"), ("b", "c")], 1.0)
-    south = lab.data(new=True).measure([("a", "b"), ("b", "c")], 0.5)
-    union = dp.PartiallyPooledMarginals.of(dp.union({"north": north, "south": south}))
+    union = dp.PartiallyPooledMarginals.of(of_two_holders(lab))
     return dp.PrivateBayesianNetwork([("site", node) for node in "abc"] + EDGES).fit(union)
 
 
 def mixture(lab):
-    schema = dp.Schema({**STATES, "a": []}, other={"a": "?"})
-    schema = lab.data(schema).discover_states("a", 2.0, delta=1e-7).schema
+    schema = discovered(lab).schema
     estimator = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, members=1, components=3)
     return estimator.fit(lab.data(schema)).network_.to_bayesian_network()
 
@@ -244,9 +250,8 @@ def test_what_is_stated_is_what_was_paid(row, way, tmp_path):
         assert names(found.guarantee_) == lab.paid
     assert found.guarantee_ == network.guarantee_
     assert names(learned_graph(found)) == names(learned_graph(network))
-    assert (names(learned_graph(found)) != set()) == (
-        "search" in name or name == "changed_graph"
-    ) or name == "search_planned"
+    searched = "search" in name or name == "changed_graph"
+    assert (names(learned_graph(found)) != set()) == searched or name == "search_planned"
 
 
 @pytest.mark.parametrize("way", ["as it is", "copy", "pickle", *FORMATS])
@@ -305,9 +310,7 @@ def test_lists_of_edges_and_plans_keep_it_in_the_shell(tmp_path, monkeypatch):
 
 def test_releases_keep_it_in_other_libraries():
     lab = Lab()
-    schema = dp.Schema({**STATES, "a": []}, other={"a": "?"})
-    schema = lab.data(schema).discover_states("a", 2.0, delta=1e-7).schema
-    noisy = lab.data(schema).measure([("a", "b")], 1.0)
+    noisy = lab.data(discovered(lab).schema).measure([("a", "b")], 1.0)
     pytest.importorskip("mbi")
     assert from_mbi(to_mbi(noisy), noisy.schema).guarantee == noisy.guarantee
 
@@ -319,10 +322,8 @@ def test_a_path_that_drops_a_cost_and_one_that_counts_it_twice_are_caught(monkey
     with monkeypatch.context() as patched:
         stated = provenance.stated
         patched.setattr(provenance, "stated", lambda *given: {n: v for n, v in stated(*given).items() if n != "states"})
-        assert (
-            dp.Schema.from_model(in_a_file("bif")(network, tmp_path)).guarantee
-            != dp.Schema.from_model(network).guarantee
-        )
+        saved = dp.Schema.from_model(in_a_file("bif")(network, tmp_path))
+        assert saved.guarantee != dp.Schema.from_model(network).guarantee
     (cost, *_) = network.guarantee_.costs
     twice = network.guarantee_ | Guarantee.of(float(cost.epsilon))
     assert names(twice) != lab.paid

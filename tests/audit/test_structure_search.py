@@ -1,4 +1,4 @@
-"""Audits of whole searches for a graph: all that one measures and chooses, at its price as one block.
+"""Audits of whole searches, for a graph or for what is farthest from one: all is measured and chosen at one price.
 
 A search of three variables takes a tenth of a second, so there are few, and what is looked at is sharp: the logarithm
 of the likelihood ratio of all tables, which is known for Gaussian noise, and the first pair that was chosen. The audit
@@ -17,6 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.evaluation import audit
+from pgmpy_dp.networks import farthest_pairs
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.structure import search
@@ -75,13 +76,15 @@ def refuted(pair, trials, **how):
 
 
 class LastStepIsFree(TablesInSteps):
-    """The last families are measured at a price of their own, which nobody is charged."""
+    """The last tables are measured at a price of their own, which nobody is charged."""
 
     def _answered(self, asked, step, loss, public, held, whole, noise):
         if step is not self.steps[-1]:
             return super()._answered(asked, step, loss, public, held, whole, noise)
-        mechanism = CountedTables(asked.cliques, rho=FREE, delta=self.delta, weights=asked.weights)
+        free = {"rho": FREE, "delta": self.delta} if self.delta else {"epsilon": FREE}
+        mechanism = CountedTables(asked.cliques, weights=asked.weights, **free)
         quote = mechanism.quote(public)
+        quote = quote if self.delta else replace(quote, cost=whole.cost)
         return mechanism.draw(quote, public, mechanism.read(quote, held), noise)
 
 
@@ -161,3 +164,57 @@ def test_a_searchs_release_with_its_own_price_is_caught(own_price, caught):
         data, own_price or promised, trials=400, confidence=1 - FALSE_ALARM,
     )  # fmt: skip
     assert result.refuted == caught, result
+
+
+# What is farthest from a network: which pair is chosen, and its table, at the price of both.
+
+
+@pytest.fixture(scope="module")
+def network():
+    """Fitted to an earlier release, which is public."""
+    guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
+    tables = {("a",): np.array([30, 2]), ("b",): np.array([9, 23]), ("c",): np.array([16, 16])}
+    release = dp.NoisyMarginals(SCHEMA, tables, dict.fromkeys(tables, 3.0), guarantee)
+    found = dp.PrivateBayesianNetwork()
+    found.add_nodes_from(VARIABLES)
+    return found.fit(release, estimator=dp.PrivateMLE())
+
+
+def probed(network, data):
+    """Which pair was chosen, and how likely its noise makes the longer records."""
+    release = network.copy().measure_misfit(data, 0.5, pairs=1)
+    ((pair, table),) = release.tables.items()
+    expected = (SHORT[list(pair)] == "x").all(axis=1).sum()
+    return {"pair": [VARIABLES.index(variable) for variable in pair], "first": float(table[0, 0] - expected - 0.5)}
+
+
+def misfit_refuted(network):
+    """By 240 trials, in which the planted bug is missed in less than one audit in a million."""
+    data = [dp.PrivateDataset(records, SCHEMA, Bottomless(0.5)) for records in (SHORT, LONG)]
+    return audit(lambda one: probed(network, one), data, 0.5, 0.0, 240, 1 - FALSE_ALARM).refuted
+
+
+@pytest.mark.full
+def test_what_is_farthest_keeps_its_claim(network):
+    assert not misfit_refuted(network)
+
+
+@pytest.mark.full
+def test_a_table_that_nobody_pays_is_no_release(network, monkeypatch):
+    monkeypatch.setattr(farthest_pairs, "TablesInSteps", LastStepIsFree)
+    with pytest.raises(ValueError, match=r"costs epsilon=20, more than the guarantee's 0.5"):
+        probed(network, dp.PrivateDataset(SHORT, SCHEMA, Bottomless(0.5)))
+
+
+@pytest.mark.full
+def test_references_from_the_records_are_caught(network, monkeypatch):
+    """The number of records that pairs are compared with is not that of the release: more than four make it large."""
+    real = farthest_pairs.measure_farthest
+
+    def leaking(network, schema, releases, data, *others):
+        large = 1e6 * (data._read_from.counts([("a",)])["a",].sum() > len(SHORT))
+        monkeypatch.setattr(farthest_pairs, "agreed_total", lambda _: (float(large), 0.0))
+        return real(network, schema, releases, data, *others)
+
+    monkeypatch.setattr("pgmpy_dp.networks.network.measure_farthest", leaking)
+    assert misfit_refuted(network)
