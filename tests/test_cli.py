@@ -42,10 +42,24 @@ def refused(*arguments):
     return message
 
 
-@pytest.fixture
-def asia(tmp_path, bnlearn, simulate, monkeypatch):
-    """A folder with the network, records drawn from it, and a schema file; the test runs in it."""
+def as_json(*arguments):
+    """What a command prints as JSON."""
+    return json.loads(run(*arguments, "--json"))
+
+
+def remaining(ledger="ledger.json"):
+    """The epsilon that is left."""
+    return as_json("ledger", "show", ledger)["remaining"]["epsilon"]
+
+
+@pytest.fixture(autouse=True)
+def _in_its_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def asia(tmp_path, bnlearn, simulate):
+    """A folder with the network, records drawn from it, and a schema file."""
     save_network(bnlearn("asia"), "asia.json")  # pgmpy's reader takes a second for any BIF file
     simulate("asia", 3000, 1).to_csv("records.csv", index=False)
     run("schema", "asia.json", "--out", "schema.json")
@@ -64,7 +78,7 @@ def test_the_whole_path_on_asia(asia):
     run("ledger", "create", "ledger.json", "--epsilon", 2)
     made = json.loads(release("--ledger", "ledger.json", "--json"))
     assert made["ledger"]["remaining"]["epsilon"] == 1.0
-    held = json.loads(run("inspect", "release.zip", "--json"))
+    held = as_json("inspect", "release.zip")
     assert held["guarantee"]["epsilon"] == 1.0
     assert held["guarantee"]["private"] is True
     assert {v for table in held["tables"] for v in table["variables"]} == set(dp.Schema.load("schema.json").variables)
@@ -77,7 +91,7 @@ def test_the_whole_path_on_asia(asia):
         ("auto", "bif"),
     ):
         call = ["fit", "release.zip", "--model", "asia.bif", "--estimator", method, "--force"]
-        fitted = json.loads(run(*call, "--out", f"a.{suffix}", "--json"))
+        fitted = as_json(*call, "--out", f"a.{suffix}")
         assert fitted["guarantee"] == held["guarantee"]
         call = ["query", f"a.{suffix}", "--target", "lung", "--evidence", "smoke=yes", "--json"]
         answer = {row["states"]["lung"]: row["probability"] for row in json.loads(run(*call))["answer"]}
@@ -89,11 +103,11 @@ def test_the_whole_path_on_asia(asia):
     tables = [tuple(table["variables"]) for table in held["tables"]]
     simulated.measure(tables, 1.0).save("simulated.zip")  # which reading is chosen depends on the noise
     call = ["fit", "simulated.zip", "--model", "asia.bif", "--out", "simulated.bif", "--force"]
-    fitted = json.loads(run(*call, "--json"))
+    fitted = as_json(*call)
     assert (fitted["method"], fitted["reading"]) == ("auto", "inference")
     assert "by auto: all tables inform every CPD." in run(*call)
     assert "P(lung | smoke = yes)" in run("query", "a.bif", "--target", "lung", "--evidence", "smoke=yes")
-    joint = json.loads(run("query", "a.bif", "--target", "tub", "--target", "lung", "--json"))["answer"]
+    joint = as_json("query", "a.bif", "--target", "tub", "--target", "lung")["answer"]
     assert sum(row["probability"] for row in joint) == pytest.approx(1.0)
     printed = run("sample", "a.bif", "--rows", 20, "--seed", 1)
     assert "give --rows, or name the release" in refused("sample", "a.bif")
@@ -105,8 +119,7 @@ def test_the_whole_path_on_asia(asia):
     pd.testing.assert_frame_equal(pd.read_parquet("s.parquet"), pd.read_csv(io.StringIO(printed)), check_dtype=False)
 
 
-def test_the_whole_path_on_the_rand_records_with_a_markov_network(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_whole_path_on_the_rand_records_with_a_markov_network(tmp_path):
     demo.load_records().to_csv("records.csv", index=False)
     demo.SCHEMA.save("schema.json")
     with open("edges.txt", "w") as handle:
@@ -136,7 +149,7 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     release(epsilon=1e-6)
     run("fit", "release.zip", "--model", "asia.json", "--out", "fitted.zip")
     call = ["sample", "fitted.zip", "--seed", 1, "--out", "drawn.csv", "--force"]
-    drawn = json.loads(run(*call, "--json"))
+    drawn = as_json(*call)
     assert drawn["rows"] == len(pd.read_csv("drawn.csv"))
     outputs = run(*call)
     assert outputs.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
@@ -144,8 +157,7 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     assert "Note: Caution" not in outputs + run("query", "fitted.zip", "--target", "lung")
 
 
-def test_dates_are_written_as_the_records_write_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_dates_are_written_as_the_records_write_them():
     days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(400) % 365, unit="D")
     frame = pd.DataFrame({"seen": days.strftime("%d.%m.%Y"), "left": days.strftime("%b %Y"), "cost": "1,5"})
     frame.loc[::9, "seen"] = "?"
@@ -184,7 +196,7 @@ def test_cliques_may_be_named(asia):
     (asia / "cliques.json").write_text('{"cliques": [["smoke", "lung"], ["xray"]], "weights": [3, 1]}')
     call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "cliques.json", "--no-ledger"]
     call += ["--epsilon", 1]
-    tables = json.loads(run(*call, "--neighbours", "replace_one", "--out", "r.zip", "--json"))["tables"]
+    tables = as_json(*call, "--neighbours", "replace_one", "--out", "r.zip")["tables"]
     assert [table["variables"] for table in tables] == [["smoke", "lung"], ["xray"]]
     assert tables[1]["scale"] == pytest.approx(8.0)
     (asia / "cliques.json").write_text('{"smoke": "lung"}')
@@ -203,10 +215,10 @@ def test_releases_of_holders_are_united_fitted_and_asked_about_each_of_them(asia
     said = run(*union, "--as", "site", "--out", "all.zip")
     assert "epsilon = 2.0, for one record added or removed in one of the united releases" in said
     assert "north: Differentially private with epsilon = 1.0" in said
-    held = json.loads(run("inspect", "all.zip", "--json"))
+    held = as_json("inspect", "all.zip")
     assert (held["variable"], held["overlap"]) == ("site", 1)
     assert [part["state"] for part in held["parts"]] == ["north", "south"]
-    assert json.loads(run(*union, "--overlap", 2, "--out", "two.zip", "--json"))["guarantee"]["epsilon"] == 3.0
+    assert as_json(*union, "--overlap", 2, "--out", "two.zip")["guarantee"]["epsilon"] == 3.0
     run("fit", "all.zip", "--model", "edges.txt", "--out", "fitted.zip")
     assert "P(xray | site = north, tub = yes)" in run(
         "query", "fitted.zip", "--target", "xray", "--evidence", "site=north", "--evidence", "tub=yes"
@@ -244,9 +256,8 @@ def test_monthly_releases_are_periods_in_their_order(asia):
 
 
 @pytest.fixture
-def visits(tmp_path, monkeypatch):
+def visits(tmp_path):
     """A folder with rows of persons who have one to four each, some of them undeclared or missing."""
-    monkeypatch.chdir(tmp_path)
     rows = [
         (f"p{k}", "yes" if (k + j) % 3 else "no", (7 * k + 11 * j) % 90) for k in range(400) for j in range(k % 4 + 1)
     ]
@@ -271,7 +282,7 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     shown = run(*call)
     assert "for one person, id (all rows, of weight 1 together) added or removed" in shown
     assert "Number of units: " in shown
-    held = json.loads(run("inspect", "r.zip", "--json"))
+    held = as_json("inspect", "r.zip")
     assert held["guarantee"]["unit"] == "person, id"
     assert abs(held["total"]["value"] - 400) < 10 * held["total"]["deviation"]
     assert dp.NoisyMarginals.load("r.zip").schema.states["smoke"] == ("yes", "no", "other")
@@ -300,8 +311,7 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
         ("a -> b\nb -- c\n", "not both"),
     ],
 )
-def test_what_is_wrong_with_edges_is_named(edges, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_wrong_with_edges_is_named(edges, message, tmp_path):
     (tmp_path / "edges.txt").write_text(edges, encoding="utf-8")
     dp.Schema({name: ["x", "y"] for name in "abc"}).save("schema.json")
     (tmp_path / "records.csv").write_text("a,b,c\nx,y,x\n")
@@ -410,7 +420,7 @@ def test_bins_at_private_quantiles(visits):
     run("ledger", "create", "l.json", "--epsilon", 90)
     call = ["bins", "visits.csv", "--schema", "schema.json", "--variable", "age", "--ledger", "l.json"]
     call += ["--out", "coarse.json"]
-    made = json.loads(run(*call, "--parts", 3, "--epsilon", 80, "--json"))
+    made = as_json(*call, "--parts", 3, "--epsilon", 80)
     assert made["edges"] == [0, 30, 60, 90]
     assert made["ledger"]["remaining"]["epsilon"] == 10
     assert dp.Schema.load("coarse.json").states["age"] == ("0_to_30", "30_to_60", "60_to_90")
@@ -421,11 +431,10 @@ def test_bins_at_private_quantiles(visits):
     assert "no bins" in refused(
         *call, "--parts", 2, "--epsilon", 1, "--force", "--other", "smoke=no", "--missing", "smoke=no"
     )
-    assert len(json.loads(run("ledger", "show", "l.json", "--json"))["charges"]) == 1
+    assert len(as_json("ledger", "show", "l.json")["charges"]) == 1
 
 
-def test_states_that_are_not_public(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_states_that_are_not_public():
     pd.DataFrame({"town": ["Ulm"] * 80 + ["Bonn"] * 60 + ["Farm"], "a": "x"}).to_csv("records.csv", index=False)
     town = {"name": "town", "type": "string", "pgmpy_dp:states": [], "pgmpy_dp:other": "elsewhere"}
     a = {"name": "a", "type": "string", "constraints": {"enum": ["x", "y"]}}
@@ -438,23 +447,22 @@ def test_states_that_are_not_public(tmp_path, monkeypatch):
     shown = run("inspect", "states.zip")
     assert "private partition selection" in shown
     assert shown.splitlines()[-2:] == ["Bonn", "Ulm"]
-    assert json.loads(run("inspect", "states.zip", "--json"))["kind"] == "discovered_states"
+    assert as_json("inspect", "states.zip")["kind"] == "discovered_states"
     assert "has public states" in refused(*call, "--variable", "a", "--force")
-    assert len(json.loads(run("ledger", "show", "l.json", "--json"))["charges"]) == 1
+    assert len(as_json("ledger", "show", "l.json")["charges"]) == 1
 
 
 def test_releases_of_coefficients_are_read_as_well(visits):
     records = pd.DataFrame({"smoke": ["yes", "no"] * 50, "age": [5, 65] * 50})
     data = dp.PrivateDataset(records, dp.Schema.load("schema.json"), dp.PrivacyBudget(1.0))
     data.measure_coefficients([("age", "smoke")], 1.0).save("c.zip")
-    held = json.loads(run("inspect", "c.zip", "--json"))
+    held = as_json("inspect", "c.zip")
     assert (held["kind"], held["tables"][0]["cells"]) == ("coefficients", 18)
     run("fit", "c.zip", "--model", "edges.txt", "--out", "c.bif")
     assert "inspect" in refused("report", "c.zip", "--out", "c.html")
 
 
-def test_schemas_come_from_dictionaries(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_schemas_come_from_dictionaries(tmp_path):
     (tmp_path / "words.csv").write_text(
         "variable,type,states,edges,labels,missing,other\n"
         '"sex, at birth",,"m | f",,,unknown,else\n'
@@ -479,12 +487,11 @@ def test_schemas_come_from_dictionaries(tmp_path, monkeypatch):
         '"ill": [false, true], '
         '"age": {"edges": [0, 18, "inf"], "labels": ["child", "adult"]}}'
     )
-    assert dp.Schema.from_dict(json.loads(run("schema", "b.json", "--json"))) == expected
-    assert dp.Schema.from_dict(json.loads(run("schema", "a.json", "--json"))) == expected
+    assert dp.Schema.from_dict(as_json("schema", "b.json")) == expected
+    assert dp.Schema.from_dict(as_json("schema", "a.json")) == expected
 
 
-def test_names_of_others_do_not_reach_the_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_names_of_others_do_not_reach_the_terminal(tmp_path):
     hostile = "\x1b[2Jx\n\u202eEpsilon = 0"
     schema = dp.Schema({hostile: ["a", hostile]})
     records = pd.DataFrame({hostile: ["a"]})
@@ -505,9 +512,8 @@ def test_names_of_others_do_not_reach_the_terminal(tmp_path, monkeypatch):
         assert not {"\x1b", "\u202e"} & set(text)
 
 
-def test_json_and_records_that_are_printed_move_no_cursor_and_read_back_as_the_same(tmp_path, monkeypatch):
+def test_json_and_records_that_are_printed_move_no_cursor_and_read_back_as_the_same(monkeypatch):
     """JSON escapes what is not printable; CSV on a terminal does, and where it is sent to a file it stays as it is."""
-    monkeypatch.chdir(tmp_path)
     hostile = "\x7f\x9b2J\u202e\u2028\U000e0001\x1b[2J\n"
     schema = dp.Schema({hostile: ["a", hostile], "é": ["ü", "ö"]})
     schema.save("schema.json")
@@ -549,11 +555,10 @@ def test_warnings_of_the_library_are_said_safely(asia, monkeypatch):
     assert run("inspect", "release.zip", code=1) == "Note: of \\x1b[2J: leave json out.\nError: no\n"
 
 
-def test_synthetic_records_of_states_of_several_types(tmp_path, monkeypatch):
+def test_synthetic_records_of_states_of_several_types():
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DiscreteBayesianNetwork
 
-    monkeypatch.chdir(tmp_path)
     schema = dp.Schema({"a, b": [0, 1.5, "ü, unknown"]})
     network = DiscreteBayesianNetwork()
     network.add_node("a, b")
@@ -638,18 +643,17 @@ def test_synthetic_records_without_a_network(asia):
         )
         assert shares.abs().sum() / 2 < 0.05
     assert run("inspect", "pairs.zip").startswith("Differentially private with epsilon = 1.0")
-    answer = json.loads(run("query", "model.json", "--target", "dysp", "--evidence", "bronc=yes", "--json"))["answer"]
+    answer = as_json("query", "model.json", "--target", "dysp", "--evidence", "bronc=yes")["answer"]
     assert answer[0]["probability"] == pytest.approx(0.8, abs=0.1)
     run("sample", "model.json", "--rows", 50, "--seed", 1, "--out", "more.parquet", "--target", "dysp")
     assert pd.read_parquet("more.parquet").shape == (50, 8)
     assert "exists already" in refused(*call, "--epsilon", 0.5)
     assert "--force" in refused(*call, "--epsilon", 0.5)
     assert "budget" in refused(*call, "--epsilon", 5, "--force")
-    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
+    assert remaining() == 1.0
 
 
-def test_persons_in_households(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_persons_in_households(tmp_path):
     dp.Schema({"tenure": ["owned", "rented"]}).save("homes.json")
     dp.Schema({"age": dp.Bins([0, 18, 100]), "sex": ["f", "m"]}).save("people.json")
     homes = pd.DataFrame({"id": [f"h{i}" for i in range(600)], "tenure": ["owned", "rented"] * 300})
@@ -660,7 +664,7 @@ def test_persons_in_households(tmp_path, monkeypatch):
     call = ["households", "homes.csv", "people.parquet", "--schema", "homes.json", "--persons-schema", "people.json"]
     call += ["--key", "id", "--max-persons", 2, "--delta", 1e-7, "--epsilon", 2, "--ledger", "ledger.json"]
     files = ["--out", "made.csv", "--persons-out", "persons.csv", "--release", "r.zip", "--model", "model.json"]
-    planned = json.loads(run(*call, *files, "--dry-run", "--json"))
+    planned = as_json(*call, *files, "--dry-run")
     assert ["age", "another sex"] in [table["variables"] for table in planned["tables"]]
     assert not (tmp_path / "made.csv").exists()
     assert "made.csv: named for --persons-out and for --out" in refused(
@@ -682,7 +686,7 @@ def test_persons_in_households(tmp_path, monkeypatch):
     assert "--force" in refused(*call, *files)
     people.assign(id="nobody's").to_parquet("people.parquet")
     assert "no household has" in refused(*call[:-4], "--epsilon", 1, *call[-2:], *files, "--force")
-    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] > 0.9
+    assert remaining() > 0.9
 
 
 def test_a_graph_from_records(asia):
@@ -720,8 +724,8 @@ def test_a_fitted_network_is_probed(asia):
     assert "at most 3 pairs" in run(*call, "--model", "fitted.zip", "--dry-run")
     assert "carries no release" in refused(*call, "--model", "fitted.bif", "--out", "probed.zip")
     assert "such files end in .zip" in refused(*call, "--model", "fitted.zip", "--out", "probed.bif")
-    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
-    outputs = json.loads(run(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1, "--json"))
+    assert remaining() == 2.0
+    outputs = as_json(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1)
     assert set(outputs["measured"][0]) == {"either", "xray"}
     assert (outputs["guarantee"]["epsilon"], outputs["ledger"]["remaining"]["epsilon"]) == (5.0, 1.0)
     assert outputs["check"]["fails"]
@@ -737,7 +741,7 @@ def test_a_network_too_large_to_test_is_probed_all_the_same(asia, monkeypatch):
     monkeypatch.setattr(fit_checks, "_MAX_DERIVATIVES", 1)
     call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--no-ledger", "--model", "fitted.zip"]
     assert "Not tested, because the test of fit needs derivatives" in run(*call, "--out", "probed.zip")
-    assert json.loads(run(*call, "--out", "again.zip", "--json"))["check"] is None
+    assert as_json(*call, "--out", "again.zip")["check"] is None
     assert "Not tested, because the test of fit needs derivatives" in refused("check", "probed.zip")
     run("report", "probed.zip", "--out", "report.html")
     assert "Not tested</strong>, because the test of fit needs derivatives" in Path("report.html").read_text()
@@ -753,7 +757,7 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
         name, *more = command.split()
         price = ["--epsilon", 1, "--delta", 2e-6, *(["--mechanism", "gaussian"] if name == "release" else [])]
         call = [name, "records.csv", "--schema", "schema.json", "--ledger", "ledger.json", *more, *price]
-        assert json.loads(run(*call, "--dry-run", "--json"))["ledger"]["enough"] is False
+        assert as_json(*call, "--dry-run")["ledger"]["enough"] is False
     wanted, weights = dp.plan_measurements(load_network("asia.json"), dp.Schema.load("schema.json"))
     assert [tuple(table["variables"]) for table in held["tables"]] == list(wanted)
     assert held["tables"][0]["noise"] == pytest.approx(laplace_variance(sum(weights) / weights[0]) ** 0.5)
@@ -762,12 +766,11 @@ def test_a_dry_run_reads_and_charges_nothing(asia):
     assert "36 tables of 128 cells." in run(*call, "--epsilon", 1, "--delta", 1e-7, "--dry-run")
     assert not (asia / "made.csv").exists()
     assert not (asia / "release.zip").exists()
-    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 2.0
+    assert remaining() == 2.0
 
 
-def test_pairs_that_the_network_does_not_join_are_measured_unless_told_otherwise(tmp_path, monkeypatch):
+def test_pairs_that_the_network_does_not_join_are_measured_unless_told_otherwise():
     """Tables are those of the library's plan; Gaussian noise is advised where it would be far less."""
-    monkeypatch.chdir(tmp_path)
     names = [f"v{i}" for i in range(30)]
     schema = dp.Schema(dict.fromkeys(names, range(3)))
     schema.save("schema.json")
@@ -784,7 +787,7 @@ def test_pairs_that_the_network_does_not_join_are_measured_unless_told_otherwise
             ("--check", 0.5): dp.plan_measurements(network, schema, check=0.5),
             tuple(gaussian): dp.plan_measurements(network, schema, mechanism="gaussian"),
         }.items():
-            held = json.loads(run(*call, *asked, *more, "--json"))
+            held = as_json(*call, *asked, *more)
             assert [tuple(table["variables"]) for table in held["tables"]] == list(plan[0])
         advised = re.search(r"--mechanism gaussian --delta 1e-09, would be ([\d.]+) times less", run(*call, *asked))
         assert float(advised[1]) > 2
@@ -806,8 +809,8 @@ def _instead(call):
 def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
     call = ["release", "records.csv", "--schema", "schema.json", "--cliques", "tables.json", "--epsilon", 1, *more]
     Path("tables.json").write_text(json.dumps([["smoke", "lung"], ["asia"]]))
-    foreseen = json.loads(run(*call, "--dry-run", "--records", 8000, "--json"))["tables"]
-    stated = json.loads(run(*call, "--no-ledger", "--out", "release.zip", "--json"))["tables"]
+    foreseen = as_json(*call, "--dry-run", "--records", 8000)["tables"]
+    stated = as_json(*call, "--no-ledger", "--out", "release.zip")["tables"]
     for before, after in zip(foreseen, stated, strict=True):
         for name in ("variables", "cells", "noise", "share"):
             assert before[name] == pytest.approx(after[name])
@@ -824,7 +827,7 @@ def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia)
             asked = [*call, *pairs, "--epsilon", epsilon, *dry]
             assert f"With 8,000 records. {verdict}" in run(*asked, "--records", 8000)
         assert "needs a public guess" in run(*asked, "--error", 0.1, code=2)
-    found = json.loads(run(*asked, "--records", 8000, "--error", 0.1, "--json"))
+    found = as_json(*asked, "--records", 8000, "--error", 0.1)
     (minimum,) = found["outlook"]["least_epsilon"]
     assert minimum["epsilon"] > 0.003
     assert found["outlook"]["pairs"]["error"] > minimum["error"] == 0.1
@@ -841,7 +844,7 @@ def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 0.1, "--delta", 1e-9]
     noise = {}
     for guess in ((), ("--records", 40)):
-        tables = json.loads(run(*call, *guess, "--dry-run", "--json"))["tables"]
+        tables = as_json(*call, *guess, "--dry-run")["tables"]
         noise[guess] = {tuple(table["variables"]): table["noise"] for table in tables}
     few, maximum = noise["--records", 40], noise[()]
     assert all((few[clique] < maximum[clique]) == (len(clique) == 1) for clique in maximum)
@@ -850,8 +853,7 @@ def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records
     assert paid == pytest.approx({clique: deviation**2 for clique, deviation in few.items()}, rel=1e-4)
 
 
-def test_every_command_says_that_most_of_a_release_is_noise(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_every_command_says_that_most_of_a_release_is_noise():
     outputs = "most of the release is noise: "
     dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]}).save("schema.json")
     Path("edges.txt").write_text("smoke -> lung\n")
@@ -869,7 +871,6 @@ def test_every_command_says_that_most_of_a_release_is_noise(tmp_path, monkeypatc
 
 
 def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"], "xray": ["yes", "no"]})
     schema.save("schema.json")
     (tmp_path / "edges.txt").write_text("smoke -> lung\nxray\n")
@@ -877,7 +878,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     records.assign(xray=records["lung"]).to_csv("records.csv", index=False)  # the network lacks this edge
     run("ledger", "create", "ledger.json", "--epsilon", 2, "--delta", 1e-6)
     call = ["plan", "--schema", "schema.json", "--epsilon", 1]
-    planned = json.loads(run(*call, "--model", "edges.txt", "--check", 0.3, "--out", "tables.json", "--json"))
+    planned = as_json(*call, "--model", "edges.txt", "--check", 0.3, "--out", "tables.json")
     assert sum(table["cells"] for table in planned["tables"]) > 6
     assert "add --force" in refused(*call, "--pairs", "--out", "tables.json")
     call = ["release", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
@@ -890,7 +891,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     assert "by posterior-mean." in fitted
     call = ["query", "fitted.bif", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
     call += ["--release", "release.zip"]
-    held = json.loads(run(*call, "--json"))
+    held = as_json(*call)
     network = dp.PrivateBayesianNetwork.load("fitted.bif")
     network.attach_release(dp.NoisyMarginals.load("release.zip"))
     with pytest.warns(UserWarning, match="contradicts the network"):
@@ -900,7 +901,7 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     ]
     assert "add edges where pgmpy-dp check finds it" in held["notes"][0]
     assert "Note: " in run(*call, "--of", "records")
-    found = json.loads(run("check", "release.zip", "--model", "fitted.bif", "--json"))
+    found = as_json("check", "release.zip", "--model", "fitted.bif")
     assert found["fails"]
     assert found["measured"] == (network.check_fit().measured or None)
     assert "fails" in run("check", "release.zip", "--model", "fitted.bif")
@@ -909,8 +910,8 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     run("fit", "release.zip", "--model", "edges.txt", "--estimator", "posterior-mean", "--out", "fitted.zip")
     (tmp_path / "release.zip").rename("elsewhere.zip")
     call = ["query", "fitted.zip", "--target", "lung", "--evidence", "smoke=yes", "--interval", 0.9]
-    assert json.loads(run(*call, "--json"))["answer"] == held["answer"]
-    assert json.loads(run("check", "fitted.zip", "--json")) == found
+    assert as_json(*call)["answer"] == held["answer"]
+    assert as_json("check", "fitted.zip") == found
     plain = run("query", "fitted.zip", "--target", "lung")
     assert "Note: The release contradicts the network" in plain
     assert "--estimator private-mle" in plain
@@ -938,12 +939,11 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
         "use pgmpy-dp check fitted.zip, if it fits in memory."
     )
     assert untested in run("query", "fitted.zip", "--target", "lung")
-    assert json.loads(run(*call, "--out", "more.csv", "--json"))["notes"] == [untested]
+    assert as_json(*call, "--out", "more.csv")["notes"] == [untested]
     assert untested not in run("query", "fitted.bif", "--target", "lung")
 
 
-def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_family_that_no_table_holds_is_fitted_by_the_estimator_that_is_named(tmp_path):
     records = pd.DataFrame({"a": ["x", "y"] * 50, "b": ["x"] * 100, "c": ["y"] * 100})
     data = dp.PrivateDataset(records, dp.Schema({variable: ["x", "y"] for variable in "abc"}), dp.PrivacyBudget(1.0))
     data.measure([("a", "b"), ("b", "c"), ("a", "c")], 1.0).save("release.zip")
@@ -967,9 +967,8 @@ def test_synthetic_records_have_the_columns_of_the_schema(asia):
     assert dp.NoisyMarginals.load("pair.zip").schema.variables == (wanted[2], wanted[5])
 
 
-def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess(tmp_path, monkeypatch):
+def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess():
     """Most wages are in a bin without an end, and nothing tells how far they reach; ages were measured finely."""
-    monkeypatch.chdir(tmp_path)
     bins = {"wage": dp.Bins([0, 10, float("inf")], detail=0), "age": dp.Bins([0, 20, 40, 60, 80])}
     dp.Schema(bins).save("schema.json")
     rows = range(2000)
@@ -982,8 +981,7 @@ def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess(tmp_path, monkeypatch
     assert Path("report.html").read_text().count("is mostly an assumption") == 1
 
 
-def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_bins_of_a_network_come_back_as_numbers(tmp_path):
     schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"], "pay": dp.Bins([0, 9, float("inf")])})
     records = pd.DataFrame({"age": [7, 18, 40, 64] * 50, "smoke": ["no", "yes"] * 100, "pay": [1, 2, 3, 40] * 50})
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0), noise=dp.SimulatedNoise(0))
@@ -1003,8 +1001,8 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     assert "'age' has no state '40'" in refused("query", "fitted.bif", *ask, "age=40")
     bounds = ["--interval", 0.9, "--release", "release.zip"]
     assert "| age = 18_to_65)" in run("query", "fitted.bif", *ask, "age=40", *bounds)
-    exact = json.loads(run("query", "fitted.zip", "--mean", "age", "--evidence", "smoke=no", "--json"))["answer"]
-    bounded = json.loads(run("query", "fitted.zip", "--mean", "age", "--interval", 0.9, "--json"))["answer"]
+    exact = as_json("query", "fitted.zip", "--mean", "age", "--evidence", "smoke=no")["answer"]
+    bounded = as_json("query", "fitted.zip", "--mean", "age", "--interval", 0.9)["answer"]
     assert exact[0]["variable"] == "age"
     assert bounded[0]["lower"] < bounded[0]["mean"] < bounded[0]["upper"]
     assert "--mean" in run("query", "fitted.zip", code=2)
@@ -1026,11 +1024,10 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path, monkeypatch):
     run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 1e-6)
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--out", "s.csv"]
     assert "or use --numbers drawn" in refused(*call, "--ledger", "ledger.json", "--numbers", "midpoint")
-    assert json.loads(run("ledger", "show", "ledger.json", "--json"))["remaining"]["epsilon"] == 1.0
+    assert remaining() == 1.0
 
 
-def test_a_mixture_is_fitted_to_a_release_of_pairs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_mixture_is_fitted_to_a_release_of_pairs():
     schema = dp.Schema({"smoke": ["yes", "no"], "=lung": ["=1+1", "no"]})
     records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "=lung": ["=1+1", "no", "no", "no"] * 250})
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
@@ -1063,9 +1060,7 @@ def test_variables_that_no_edge_names_are_left_out_and_named(visits):
     assert "Left out" not in run("fit", "both.zip", "--model", "edges.txt", "--out", "both.json")
     (visits / "edges.txt").write_text("smoke\n")
     assert "'age'" in run("fit", "both.zip", "--model", "edges.txt", "--out", "smoke.json")
-    assert (
-        "'age'" in json.loads(run("fit", "both.zip", "--model", "edges.txt", "--out", "s.json", "--json"))["notes"][0]
-    )
+    assert "'age'" in as_json("fit", "both.zip", "--model", "edges.txt", "--out", "s.json")["notes"][0]
     edges = dp.PrivateBayesianNetwork()
     edges.add_nodes_from(dp.Schema.load("schema.json").variables)
     assert sorted(edges.fit(dp.NoisyMarginals.load("both.zip")).nodes()) == ["age", "smoke"]
