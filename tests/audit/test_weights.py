@@ -86,24 +86,6 @@ def test_weighted_totals_are_private(relation):
 
 
 @pytest.mark.parametrize(
-    "call",
-    [
-        lambda data: data.measure_coefficients([("a",)], 1.0),
-        lambda data: data.measure_residuals({(): 1, ("a",): 1}, delta=1e-6),
-        lambda data: data.measure([("a",)], 1.0, sampling_rate=0.5),
-        lambda data: data.measure([("a",)], 1.0, delta=1e-6, mechanism="gaussian_block"),
-        lambda data: data.sample_posterior([("a",)], {("a",): np.ones(2)}, 1.0),
-        lambda data: data.plan(1, epsilon=1.0, delta=1e-6, sampling_rate=0.5),
-    ],
-)
-def test_what_counts_records_alike_is_refused_before_the_charge(call):
-    data = opened([], "add_remove", "records", Silent())
-    with pytest.raises(ValueError, match="weight"):
-        call(data)
-    assert data.budget.spent.epsilon == 0
-
-
-@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"weights": "w"}, "give largest_weight"),

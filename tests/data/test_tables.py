@@ -85,21 +85,6 @@ def test_what_is_not_priced_is_refused_unpaid(change, match):
     assert data.budget.history == ()
 
 
-def test_what_is_priced_for_single_added_records_alone_is_refused_unpaid():
-    frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
-    block = {"mechanism": "gaussian_block", "delta": DELTA}
-    for options, how, match in (
-        ({"unit": "person", "max_rows": 2}, block, "single records"),
-        ({"unit": "person"}, block, "single records"),
-        ({"unit": "person", "max_rows": 2}, {"sampling_rate": 0.5}, "unit"),
-        ({"neighbours": "replace_one"}, {"sampling_rate": 0.5}, "add or remove a record"),
-    ):
-        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0, DELTA), **options)
-        with pytest.raises(ValueError, match=match):
-            data.measure(CLIQUES, 0.5, **how)
-        assert data.budget.history == ()
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gaussian_block"])
 def test_tables_of_more_weight_have_less_noise(mechanism):
     """Variances are as the weights are, those of a block up to the steps that its scales are rounded to."""

@@ -313,13 +313,19 @@ def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
     assert budget.history == ()
 
 
-HOMES = dp.HouseholdSchema(dp.Schema({"h": ["x"]}), dp.Schema({"a": ["x"]}), "key", 1)
+HOMES = dp.HouseholdSchema(dp.Schema({"h": ["x"]}), dp.Schema({"a": ["x", "y"]}), "key", 1)
+
+
+def household(budget):
+    return dp.PrivateHouseholds(
+        pd.DataFrame({"key": [1], "h": "x"}), pd.DataFrame({"key": [1], "a": "x"}), HOMES, budget
+    )
+
+
 KEPT = {
     "records": lambda budget: data_set(OPEN, budget),
     "plan of sums": lambda budget: data_set(OPEN, budget).plan(1, epsilon=1.0, delta=1e-5, sampling_rate=0.5),
-    "households": lambda budget: dp.PrivateHouseholds(
-        pd.DataFrame({"key": [1], "h": "x"}), pd.DataFrame({"key": [1], "a": "x"}), HOMES, budget
-    ),
+    "households": household,
     "documents": lambda budget: dp.PrivateDocuments(np.ones((1, 1), dtype=np.int64), ["word"], budget, 1),
     "features": lambda budget: dp.PrivateFeatures([[1.0]], ["no"], budget=budget, bounds=(0, 1), classes=["no", "yes"]),
     "budget": lambda budget: budget,
@@ -331,3 +337,38 @@ def test_what_holds_records_or_a_budget_is_neither_copied_nor_pickled(kept, budg
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match=r"copied|spent again"):
             duplicate(KEPT[kept](budget))
+
+
+def rows(**options):
+    frame = pd.DataFrame({"a": ["x", "y"], "who": 1, "w": [1.0, 2.0]})
+    return lambda budget: dp.PrivateDataset(frame, dp.Schema({"a": ["x", "y"]}), budget, **options)
+
+
+NOT_ALIKE = {
+    "rows of persons": rows(unit="who", max_rows=2),
+    "persons of weight one": rows(unit="who"),
+    "survey weights": rows(weights="w", largest_weight=2.0),
+    "households": household,
+}
+ALIKE = {
+    "sample": lambda data: data.measure([("a",)], 0.5, sampling_rate=0.5),
+    "block": lambda data: data.measure([("a",)], 0.5, delta=1e-6, mechanism="gaussian_block"),
+    "coefficients": lambda data: data.measure_coefficients([("a",)], 0.5),
+    "residuals": lambda data: data.measure_residuals({(): 9.0, ("a",): 9.0}, delta=1e-6),
+    "posterior": lambda data: data.sample_posterior([("a",)], {("a",): np.ones(2)}, 0.5),
+    "sums": lambda data: data.plan(1, epsilon=0.5, delta=1e-6, sampling_rate=0.5),
+}
+
+
+@pytest.mark.parametrize("mechanism", ALIKE)
+@pytest.mark.parametrize("kind", NOT_ALIKE)
+def test_what_is_priced_for_single_records_is_refused_unpaid_elsewhere(kind, mechanism, budget):
+    with pytest.raises(ValueError, match=r"single records|weight"):
+        ALIKE[mechanism](NOT_ALIKE[kind](budget))
+    assert budget.history == ()
+
+
+def test_a_sample_is_refused_unpaid_where_records_are_replaced(budget):
+    with pytest.raises(ValueError, match="add or remove a record"):
+        ALIKE["sample"](rows(neighbours="replace_one")(budget))
+    assert budget.history == ()

@@ -154,16 +154,6 @@ def test_declarations_that_are_not_sound_are_refused(change, said):
         dp.HouseholdSchema(**given | change)
 
 
-def test_mechanisms_for_single_records_refuse_households_before_a_charge():
-    budget = dp.PrivacyBudget(1.0, 0.1)
-    data = opened(HOMES, PEOPLE, budget=budget)
-    with pytest.raises(ValueError, match="single records"):
-        data.measure([("age",)], 0.5, delta=0.1, mechanism="gaussian_block")
-    with pytest.raises(ValueError, match="single records"):
-        data.sample_posterior([("age",)], {("age",): np.ones(4)}, 0.5)
-    assert budget.remaining.epsilon == 1.0
-
-
 def test_states_are_not_discovered_in_households_and_nothing_is_charged():
     """A value would count by its rows, of which a household has any number."""
     persons = dp.Schema({"sex": []}, other={"sex": "other"})

@@ -206,15 +206,3 @@ def test_simulated_samples_are_repeatable():
 def test_bad_units_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0), **arguments)
-
-
-def test_mechanisms_for_single_records_are_refused_for_units():
-    data = PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0, 1e-5), unit="person", max_rows=2)
-    for call in (
-        lambda: data.measure([("a",)], 0.5, sampling_rate=0.5),
-        lambda: data.measure_coefficients([("a", "b")], 0.5),
-        lambda: data.measure_residuals({(): 9.0, ("a",): 9.0}, delta=1e-6),
-    ):
-        with pytest.raises(ValueError, match="single records"):
-            call()
-    assert data.budget.history == ()

@@ -1,16 +1,13 @@
 """Contrasts, and the sensitivity of Fourier coefficients by brute force over all neighbours."""
 
-import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.data.mechanisms.contrasts import integer_coefficients, smallest_holders
 from pgmpy_dp.papers import printed_sensitivity
-from pgmpy_dp.release.contrasts import Contrasts, coefficient_weights, contrasts, downward_closure, fourier_sensitivity
+from pgmpy_dp.release.contrasts import Contrasts, contrasts, downward_closure, fourier_sensitivity
 
 
 def helmert(states):
@@ -67,7 +64,7 @@ def test_binary_sensitivities_are_the_published_ones(name):
     assert len(closure) == size
     assert fourier_sensitivity(closure, cards, "add_remove") == pytest.approx(size)
     assert fourier_sensitivity(closure, cards, "replace_one") == pytest.approx(replaced)
-    assert printed_sensitivity(closure, cards) == 2 * size
+    assert replaced <= printed_sensitivity(closure, cards) == 2 * size
 
 
 def test_mixed_sensitivities_in_helmerts_basis_are_the_published_ones():
@@ -77,39 +74,6 @@ def test_mixed_sensitivities_in_helmerts_basis_are_the_published_ones():
     basis = {states: helmert(states) for states in (2, 3, 4)}
     assert fourier_sensitivity(closure, cards, "add_remove", basis) == pytest.approx(14.0965, abs=5e-5)
     assert fourier_sensitivity(closure, cards, "replace_one", basis) == pytest.approx(19.1746, abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    "cliques", [[("a",), ("a", "b"), ("b", "c")], [("a", "b", "c")], [("c", "a"), ("b",)], [("d", "c"), ("d",)]]
-)
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_sensitivity_by_brute_force_over_all_neighbours(cliques, neighbours):
-    """Of what is counted: integer coefficients of records, weighted as their noise is."""
-    schema = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
-    closure = downward_closure(schema, cliques)
-    used = sorted({v for clique in cliques for v in clique})
-    domain = list(itertools.product(*(schema.states[v] for v in used)))
-
-    def coefficients(records):
-        frame = pd.DataFrame({v: pd.Series([r[i] for r in records]) for i, v in enumerate(used)})
-        held = smallest_holders(schema, cliques, closure)
-        counted = integer_coefficients(schema, dp.exact_marginals(frame, schema, list(held)).tables, held)
-        weights = [coefficient_weights([schema.cardinality(v) for v in subset]) for subset in closure]
-        return np.concatenate([(w * counted[subset]).ravel() for w, subset in zip(weights, closure, strict=True)])
-
-    background = domain[0]
-    alone = {record: coefficients([background, record]) for record in domain}
-    empty = coefficients([background])
-    if neighbours == "add_remove":
-        changes = [np.abs(alone[record] - empty) for record in domain]
-    else:
-        changes = [np.abs(alone[one] - alone[other]) for one in domain for other in domain]
-        assert all(change[0] == 0 for change in changes)  # the number of records is public and unchanged
-    cards = {v: schema.cardinality(v) for v in used}
-    stated = fourier_sensitivity(closure, cards, neighbours)
-    worst = max(change.sum() for change in changes)
-    assert worst <= stated <= worst * (1 + 1e-8)
-    assert stated <= printed_sensitivity(closure, cards) * (1 + 1e-8)
 
 
 def test_too_large_for_the_exact_value_takes_the_bound():
