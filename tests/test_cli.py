@@ -1019,12 +1019,6 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path):
     assert pd.read_csv(io.StringIO(run("sample", "open_ended.zip", *call)))["pay"].max() > 9
     assert "open bin" in refused("sample", "open_ended.zip", *call, "--numbers", "midpoint")
     assert "9_or_more" in run("sample", "open_ended.zip", *call, "--numbers", "states")
-    schema.save("schema.json")
-    records.to_csv("records.csv", index=False)
-    run("ledger", "create", "ledger.json", "--epsilon", 1, "--delta", 1e-6)
-    call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--out", "s.csv"]
-    assert "or use --numbers drawn" in refused(*call, "--ledger", "ledger.json", "--numbers", "midpoint")
-    assert remaining() == 1.0
 
 
 def test_a_mixture_is_fitted_to_a_release_of_pairs():

@@ -138,6 +138,7 @@ COMMANDS = [
     (swapped(RELEASE, ("records.csv", "blanks.csv")), "add --delimiter or --strip"),
     (swapped(RELEASE, ("schema.json", "words.csv")), "a data dictionary: pgmpy-dp schema makes a schema of it"),
     (swapped(SYNTHESIZE, ("schema.json", "open.json")) + " --numbers midpoint", "or use --numbers drawn"),
+    (swapped(SYNTHESIZE, ("schema.json", "open.json")) + " --numbers midpoint", "'age' has an open bin"),
     ("sample fitted.bif --rows 5 --numbers drawn", "name the release it was fitted to by --release"),
     (f"{RELEASE} --encoding utf99", "'utf99' is not known"),
     (f"{RELEASE} --missing rase=none", "did you mean 'race'"),

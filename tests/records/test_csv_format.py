@@ -186,18 +186,6 @@ def test_without_a_state_for_all_values_the_message_names_the_way_out(text, tmp_
     assert "for all values as its 'other'" in shown
 
 
-def test_open_bins_are_refused_before_a_charge(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("records.csv").write_text("age,a\n7,x\n61,y\n")
-    dp.Schema({"age": dp.Bins([0, 50, float("inf")]), "a": ["x", "y"]}).save("schema.json")
-    dp.PrivacyBudget.open("ledger.json", epsilon=1.0, delta=1e-6)
-    call = ["records.csv", "--schema", "schema.json", "--epsilon", 1, "--delta", 1e-6, "--ledger", "ledger.json"]
-    refused = command("synthesize", *call, "--out", "synthetic.csv", "--numbers", "midpoint").stderr
-    assert "'age' has an open bin" in refused
-    assert "--numbers drawn" in refused
-    assert not dp.PrivacyBudget.open("ledger.json").history
-
-
 NUMBERS = {
     "bins": dp.Bins([0, 1.5, 20_000]),
     "whole": [1, 2, 15],

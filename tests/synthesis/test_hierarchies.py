@@ -6,12 +6,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from pgmpy.inference import VariableElimination
 from writers import every_form
 
 import pgmpy_dp as dp
-from pgmpy_dp.cli import main
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
@@ -233,16 +231,6 @@ def test_networks_hold_hierarchies_where_their_variables_are_neighbours(kind):
     assert (synthetic["place"].astype(str).map(GROUPS) == synthetic["region"].astype(str)).all()
 
 
-def test_the_command_writes_fine_states(tmp_path):
-    records(2000).to_csv(tmp_path / "records.csv", index=False)
-    SCHEMA.save(tmp_path / "schema.json")
-    asked = [str(tmp_path / "records.csv"), "--schema", str(tmp_path / "schema.json"), "--no-ledger", "--epsilon", "4"]
-    done = CliRunner().invoke(main, ["synthesize", *asked, "--delta", "1e-6", "--out", str(tmp_path / "synthetic.csv")])
-    assert done.exit_code == 0, done.output
-    synthetic = pd.read_csv(tmp_path / "synthetic.csv")
-    assert (synthetic["place"].map(GROUPS) == synthetic["region"]).all()
-
-
 def test_stand_ins_lead_to_their_like():
     schema = dp.Schema(
         {"place": ["p"], "region": ["r"], "a": ["x"]},
@@ -270,17 +258,14 @@ def test_files_keep_hierarchies(tmp_path, estimator):
     ("rules", "message"),
     [
         ([dp.Forbidden({"place": "p0", "a": "x"})], "state the rule about 'region'"),
-        ([dp.Hierarchy("region", "a", dict.fromkeys(["r0", "r1", "r2", "r3"], "x"))], None),
+        ([dp.Hierarchy("region", "a", dict.fromkeys(["r0", "r1", "r2", "r3"], "x"))], "state the rule about"),
         ([dp.Hierarchy("b", "region", dict.fromkeys("uvw", "r0"))], "the coarser variable of two hierarchies"),
         ([dp.Hierarchy("place", "a", dict.fromkeys(GROUPS, "x"))], "state the rule about 'region'"),
     ],
 )
 def test_what_hierarchies_cannot_hold_is_refused(rules, message):
-    with pytest.raises(dp.SchemaError, match=message or "state the rule about"):
+    with pytest.raises(dp.SchemaError, match=message):
         dp.Schema(STATES, rules=[*SCHEMA.rules, *rules])
-
-
-def test_tables_of_households_have_no_hierarchies():
     with pytest.raises(dp.SchemaError, match="'place' is the finer variable of a Hierarchy"):
         dp.HouseholdSchema(SCHEMA, dp.Schema({"c": ["x", "y"]}), key="id", max_persons=3)
 
