@@ -2,14 +2,17 @@
 
 import io
 import json
+import shutil
 import struct
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import pgmpy_dp as dp
+from pgmpy_dp.cli import main
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.release import Guarantee, Release
@@ -142,3 +145,44 @@ def test_numbers_of_members_that_no_release_has_are_refused(changes, content, tm
     (tmp_path / "r.zip").write_bytes(ending(content, **changes))
     with pytest.raises(ReleaseFormatError, match=r"the zip must hold datapackage\.json and measurements\.csv"):
         Release.load(tmp_path / "r.zip")
+
+
+OLDER = {version: json.loads((GOLDEN / version / "expected.json").read_text()) for version in ("0.2", "0.3")}
+OLDER_MODELS = [(version, name) for version, known in OLDER.items() for name in known["models"]]
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_a_ledger_of_commands_is_read_and_charged_further(version, tmp_path):
+    ledger = tmp_path / "ledger.json"
+    shutil.copy(GOLDEN / version / ledger.name, ledger)
+    budget = dp.PrivacyBudget.open(ledger)
+    assert [cost.label for cost in budget.history] == OLDER[version]["charges"]
+    assert vars(budget.spent) == OLDER[version]["spent"]
+    data = dp.PrivateDataset({("x",): [4, 6]}, dp.Schema({"x": ["y", "n"]}), budget)
+    data.measure([("x",)], 1.0)
+    assert dp.PrivacyBudget.open(ledger).spent.epsilon == OLDER[version]["spent"]["epsilon"] + 1
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_schemas_releases_and_plans_of_commands_are_read(version, tmp_path):
+    folder, records = GOLDEN / version, tmp_path / "records.csv"
+    records.write_text("smoke,lung,age\n")
+    schema = folder / "schema.json"
+    for name, known in OLDER[version]["releases"].items():
+        release = Release.load(folder / name)
+        assert (release.guarantee.epsilon, release.total) == pytest.approx((known["epsilon"], known["total"]))
+        assert sorted(map(sorted, release.cliques)) == sorted(map(sorted, known["tables"]))
+    measured = Release.load(folder / "release.zip").schema
+    assert measured == dp.Schema.load(schema).select(measured.variables)
+    for option, name in {"--cliques": "tables.json", "--plan": "plan.json"}.items():
+        if (plan := folder / name).exists():
+            call = ["release", records, "--schema", schema, "--dry-run", option, plan]
+            call += ["--epsilon", 1] if option == "--cliques" else []
+            assert CliRunner().invoke(main, list(map(str, call))).exit_code == 0
+
+
+@pytest.mark.parametrize(("version", "name"), OLDER_MODELS)
+def test_models_of_commands_answer_as_they_did(version, name):
+    answer = dp.load(GOLDEN / version / name).query(["lung"], evidence={"smoke": "yes"})
+    for state, probability in OLDER[version]["models"][name]:
+        assert answer.get_value(lung=state) == pytest.approx(probability, rel=1e-9)
