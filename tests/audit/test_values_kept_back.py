@@ -1,4 +1,4 @@
-"""No value of a record is in errors, nor do they hang on one; nor does any public estimator show what it was made with."""
+"""No value of a record is in errors, nor do they hang on one; no public estimator shows what it was made with."""
 
 import inspect
 import itertools

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -254,7 +255,7 @@ def test_records_are_as_many_as_the_release_tells_and_repeat(case):
             case.model.simulate(50, predicting=case.asked)
     with pytest.raises(ValueError, match="numbers must be"):
         case.model.simulate(5, numbers="mean")
-    with pytest.raises(ValueError, match="n_samples"):
+    with pytest.raises(ValueError, match="n_samples must be a whole number"):
         case.model.simulate(2.5)
 
 
@@ -338,7 +339,6 @@ def test_predictions_follow_from_the_distribution_of_each_row(case):
         (lambda c: c.model.query([c.asked], [c.known]), TypeError, "must be a dict"),
         (lambda c: c.model.query([c.asked], show_progress=False), TypeError, "dp.VariableElimination"),
         (lambda c: c.model.query([c.asked], {c.asked: "yes"}), dp.SchemaError, "both asked for and given|no state"),
-        (lambda c: c.model.query([c.asked], interval=1.0), ValueError, "interval is 1.0"),
         (lambda c: c.model.expectation({c.asked: {}}), dp.SchemaError, "Give a number for each state"),
         (lambda c: c.model.map_query(["smokee"]), dp.SchemaError, "smokee"),
         (lambda c: c.model.marginal([c.asked, "smokee"]), dp.SchemaError, "smokee"),
@@ -354,7 +354,11 @@ def test_mistakes_are_refused_alike(case, call, error, message):
         call(case)
 
 
-@pytest.mark.parametrize("wrong", [{"target": "sample"}, {"interval": "0.9"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"target": "sample"}, *({"interval": i} for i in (0, 1, 1.0, -0.1, 90, True, "0.9", float("nan")))],
+    ids=str,
+)
 def test_target_and_interval_are_checked_before_anything_is_drawn(case, wrong, monkeypatch):
     monkeypatch.setattr(type(case.model), "sample_draws", lambda *_: pytest.fail("drawn"))
     monkeypatch.setattr(type(case.model), "draws_", property(lambda _: pytest.fail("drawn")))
@@ -368,7 +372,7 @@ def test_target_and_interval_are_checked_before_anything_is_drawn(case, wrong, m
     if isinstance(model, dp.PrivateBayesianNetwork):
         calls.append(lambda: model.cpd_interval(case.asked, **wrong))
     for call in calls:
-        with pytest.raises(ValueError, match=f"{name} is '{value}'"):
+        with pytest.raises(ValueError, match=re.escape(f"{name} is {value!r}")):
             call()
 
 

@@ -203,17 +203,6 @@ def test_posterior_mean(markov):
         network.fit([releases[0], records(4)], estimator=dp.PosteriorMean())
 
 
-@pytest.mark.parametrize("interval", [0, 1, -0.1, 90, True, "0.9", float("nan")])
-def test_what_is_no_share_is_refused_as_an_interval(network, interval):
-    for ask in (
-        lambda: network.query(["c"], interval=interval),
-        lambda: network.expectation({"c": dict.fromkeys(STATES["c"], 1.0)}, interval=interval),
-        lambda: network.cpd_interval("c", interval=interval),
-    ):
-        with pytest.raises(ValueError, match=r"interval is .*; it must be between 0 and 1"):
-            ask()
-
-
 def test_cpd_entries_and_expectations(network):
     entries = network.cpd_interval("c")
     assert entries.index.names == ["c", "a", "b"]

@@ -80,8 +80,7 @@ def test_evidence_that_cannot_be_is_refused(network):
             one.simulate(5, evidence={"c": 3})
         with pytest.raises(dp.SchemaError, match="'d'"):
             one.simulate(5, evidence={"d": 3})
-        with pytest.raises(ValueError, match="n_samples must be a whole number"):
-            one.simulate(2.5)
+
     for unfitted in (dp.PrivateBayesianNetwork([("a", "b")]), dp.PrivateMarkovNetwork([("a", "b")])):
         with pytest.raises(ValueError, match="not fitted"):
             unfitted.simulate(5)
@@ -159,8 +158,7 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     assert set(network.simulate(500, seed=1, numbers="midpoint")["age"].dropna()) == {8, 18, 41}
     first, second = network.simulate(500, seed=1, numbers="drawn", data_sets=2)
     assert {str(frame["age"].dtype) for frame in (first, second)} == {"Int64"}
-    with pytest.raises(ValueError, match="numbers must be"):
-        network.simulate(5, numbers="mean")
+
     network.save(tmp_path / "without_release.json")
     bare = kind.load(tmp_path / "without_release.json")
     assert set(bare.simulate(50, seed=1)["age"]) <= set(schema.states["age"])

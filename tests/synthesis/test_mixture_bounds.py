@@ -103,13 +103,9 @@ def test_the_mean_of_an_indicator_is_its_probability(one):
     assert shifted.to_numpy() == pytest.approx(7 + 2 * mean.to_numpy())
 
 
-def test_a_file_needs_the_release_for_bounds(one, fits, tmp_path):
+def test_only_its_own_release_is_attached(one, fits, tmp_path):
     one.network_.save(tmp_path / "mixture.json")
     again = dp.PrivateMixtureNetwork.load(tmp_path / "mixture.json")
-    with pytest.raises(ValueError, match="attach_release"):
-        again.query(["a"], interval=0.9)
-    with pytest.raises(ValueError, match="attach_release"):
-        again.expectation({"a": {"x": 0, "y": 1, "z": 2}})
     with pytest.raises(TypeError, match="NoisyMarginals is needed, got str"):
         again.attach_release("release.zip")
     with pytest.raises(ValueError, match="another promise"):
@@ -117,17 +113,10 @@ def test_a_file_needs_the_release_for_bounds(one, fits, tmp_path):
     other = dp.PairwiseMixture(1.0, 1e-6, SCHEMA.select(NAMES[:5]), **SMALL).fit(fits[0][0][NAMES[:5]])
     with pytest.raises(dp.SchemaError, match="other variables"):
         again.attach_release(other.release_)
-    one.release_.save(tmp_path / "release.zip")
-    again.attach_release(dp.NoisyMarginals.load(tmp_path / "release.zip"))
-    asked = (["a", "f"], {"c": "y"}, 0.9)
-    pd.testing.assert_frame_equal(again.query(*asked), one.network_.query(*asked))
 
 
 def test_what_makes_no_sense_is_refused(one):
     network = one.network_
-    for interval in (0, 1, True):
-        with pytest.raises(ValueError, match="between 0 and 1"):
-            network.query(["a"], interval=interval)
     with pytest.raises(ValueError, match="at least 4"):
         network.sample_draws(3)
     made = dp.PrivateMixtureNetwork(SCHEMA, network.mixture_, 100.0, network.guarantee_)
