@@ -13,10 +13,10 @@ from pgmpy_dp.cli.analyst.reporting import explore, report
 from pgmpy_dp.cli.analyst.uniting import union
 from pgmpy_dp.cli.examples import demo
 from pgmpy_dp.cli.owner.draft import schema
-from pgmpy_dp.cli.owner.ledgers import ledger
 from pgmpy_dp.cli.owner.planning import plan, plan_accuracy
 from pgmpy_dp.cli.owner.releases import inspect, release
 from pgmpy_dp.cli.owner.searching import bins, probe, states, structure
+from pgmpy_dp.cli.owner.spending import ledger
 from pgmpy_dp.cli.owner.synthesis import households, synthesize
 from pgmpy_dp.cli.shared.common import Group
 

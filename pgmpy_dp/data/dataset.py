@@ -530,20 +530,12 @@ class PrivateDataset(Wall):
         once = self._weights is None and (self._unit is None or (self._unit.max_rows or 1) == 1)
         public = self._neighbours == "replace_one" and once
         size = self._records.size if self._schema.variables else int(next(iter(self._numbers.values())).size)
-        total = size if public else None
-        return PublicRecords(
-            self._neighbours,
-            self._unit,
-            total,
-            self._budget,
-            self._noise.private,
-            schema=self._schema,
-            weights=self._weights,
-        )
+        total, delta, private = size if public else None, self._budget.delta, self._noise.private
+        return PublicRecords(self._neighbours, self._unit, total, delta, private, self._schema, weights=self._weights)
 
     @property
     def _read_from(self) -> PrivateRecords:
-        return PrivateRecords(self._records, self._numbers, self._unit, self._weights)
+        return PrivateRecords(self._records, self._numbers)
 
     def __repr__(self) -> str:
         names = [*self._schema.variables, *self._schema.bounds]

@@ -156,24 +156,20 @@ def _entries(counts: Any) -> sparse.coo_array | None:
 
 def resampled(counts: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
     """Draw `length` words with replacement from each document that is not empty."""
-    parts = [
-        _resampled(counts[start : start + _DOCUMENTS], length, keys) for start in range(0, counts.shape[0], _DOCUMENTS)
-    ]
+    parts = []
+    for start in range(0, counts.shape[0], _DOCUMENTS):
+        part = counts[start : start + _DOCUMENTS]
+        ends = np.concatenate(([0], np.cumsum(part.data)))  # where the words of each entry end, across its documents
+        firsts = ends[part.indptr]
+        filled = np.flatnonzero(np.diff(firsts))
+        sizes = np.diff(firsts)[filled].astype(np.uint64)
+        # The modulus changes the probability of a word by less than 2**-64, and privacy does not depend on it.
+        words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
+        entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
+        drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)
+        parts.append(sparse.csr_array((drawn, part.indices, part.indptr), shape=part.shape))
+        parts[-1].eliminate_zeros()
     return sparse.csr_array(sparse.vstack(parts, format="csr")) if parts else counts.astype(np.int32)
-
-
-def _resampled(part: sparse.csr_array, length: int, keys: Callable[[int], NDArray[np.uint64]]) -> sparse.csr_array:
-    ends = np.concatenate(([0], np.cumsum(part.data)))  # where the words of each entry end, across all documents
-    firsts = ends[part.indptr]
-    filled = np.flatnonzero(np.diff(firsts))
-    sizes = np.diff(firsts)[filled].astype(np.uint64)
-    # The modulus changes the probability of a word by less than 2**-64, and privacy does not depend on it.
-    words = (keys(filled.size * length).reshape(filled.size, length) % sizes[:, None]).astype(np.int64)
-    entries = np.searchsorted(ends, (words + firsts[filled][:, None]).ravel(), side="right") - 1
-    drawn = np.bincount(entries, minlength=part.nnz).astype(np.int32)
-    result = sparse.csr_array((drawn, part.indices, part.indptr), shape=part.shape)
-    result.eliminate_zeros()
-    return result
 
 
 def _checked_words(vocabulary: Any) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class Wall:
     @property
     def _public(self) -> Public:
         total = int(self._rows.shape[0]) if self._neighbours == "replace_one" else None
-        return Public(self._neighbours, None, total, self._budget, self._noise.private)
+        return Public(self._neighbours, None, total, self._budget.delta, self._noise.private)
 
     @property
     def _read_from(self) -> PrivateRecords | Rows:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.numbers import Drawing
 from pgmpy_dp.schema import Bins, Schema
-from pgmpy_dp.schema.comparison import Comparison
-from pgmpy_dp.schema.rules import Allowed
+from pgmpy_dp.schema.rules import Allowed, Comparison
 
 Mask = NDArray[np.bool_]
 

@@ -21,7 +21,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.papers.private_bayesian import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.privacy import posterior
-from pgmpy_dp.privacy.checks import decimal_above, rounded_down
+from pgmpy_dp.privacy.checks import decimal_above, exact_positive
 from pgmpy_dp.privacy.posterior import (
     RESERVE,
     WIDEST,
@@ -30,7 +30,6 @@ from pgmpy_dp.privacy.posterior import (
     largest_mean,
     range_of,
     root_above,
-    tempered,
 )
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.contrasts import contrasts, downward_closure, fourier_sensitivity
@@ -89,8 +88,8 @@ def temper(
     least the actual cost 2 L, since (1 + a)**2 <= 2 (1 + a**2).
     """
     mean = largest_mean(parents, bound)
-    precision = min(tau, rounded_down(epsilon / (2 * (1 + mean) * root_above(1 + mean**2))))
-    return tempered(parents, bound, tau, prior_precision, epsilon, neighbours, precision)
+    stated = 2 * (1 + mean) * root_above(1 + mean**2)
+    return posterior.temper(parents, bound, tau, prior_precision, epsilon, neighbours, stated)
 
 
 def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, int]) -> float:
@@ -131,19 +130,17 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
 class PrintedRows(PosteriorRows):
     """Draw rows from the posterior with the printed :func:`truncation`."""
 
-    def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
+    def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
         ranges = truncation(states, epsilon, neighbours)
-        return ranges, Fraction(str(draw_cost(ranges, 1.0, neighbours)))
+        return ranges, 1.0, Fraction(str(draw_cost(ranges, 1.0, neighbours)))
 
 
 @dataclass(frozen=True)
 class PrintedLikelyRows(LikelyRows):
     """Draw rows by the exponential mechanism with the printed :func:`tempering`."""
 
-    def _tempering(
-        self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
-    ) -> tuple[list[float], float, Fraction]:
-        ranges, power = tempering(states, floor, epsilon)
+    def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
+        ranges, power = tempering(states, float(exact_positive("floor", self.floor)), epsilon)
         return ranges, power, Fraction(str(draw_cost(ranges, power, neighbours)))
 
 

@@ -111,6 +111,7 @@ class PrivacyBudget:
         account = _Account(exact_positive("epsilon", epsilon), checked_delta(delta, zero_allowed=True))
         self._replayed = (0, account)  # number of charges counted and their account; replaced as one
         self._ledger = MemoryLedger()
+        self._part: tuple[PrivacyBudget, Cost] | None = None  # of which budget this is a part, and its one entry there
 
     @classmethod
     def open(
@@ -146,7 +147,7 @@ class PrivacyBudget:
         >>> folder.cleanup()
         """
         ledger = FileLedger.open(path, epsilon, delta)
-        budget = cls(ledger.epsilon, ledger.delta)
+        budget = cls(ledger.content.epsilon, ledger.content.delta)
         budget._ledger = ledger
         budget._replay(ledger.charges())
         return budget
@@ -201,15 +202,13 @@ class PrivacyBudget:
     @property
     def spent_in_all(self) -> PrivacyLoss:
         """What was spent here, or by the budget that this one is a part of."""
-        whole = self._ledger.whole
-        return self.spent if whole is None else whole.spent_in_all
+        return self.spent if self._part is None else self._part[0].spent_in_all
 
     @property
     def choices(self) -> tuple[Cost, ...]:
         """Costs of what decides about later answers, paid here or by the budget that this one is a part of."""
-        whole = self._ledger.whole
         own = tuple(cost for cost in self._ledger.charges() if cost.chooses)
-        return own if whole is None else (*whole.choices, *own)
+        return own if self._part is None else (*self._part[0].choices, *own)
 
     def charge(self, cost: Cost) -> Cost:
         """Enter a cost if it fits, and return it with its name and holder. Call this before the mechanism draws.
@@ -230,14 +229,21 @@ class PrivacyBudget:
             )
         with self._ledger.locked() as history:
             account = self._replay(history)
-            _require_agreement(cost, self._stated(history))
+            stated = self._stated(history) if cost.protects is not None else []
+            for protects in stated:
+                if protects != str(cost.protects):
+                    raise ValueError(
+                        f"This charge protects {cost.protects}, and this budget's charges protect {protects}: they do "
+                        "not add up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a "
+                        "budget for each."
+                    )
             after = account.with_cost(cost)
             if after is None:
                 raise BudgetExceededError(_refusal(cost, account))
-            self._ledger.prepare(cost)
-            total = after.spent() if self._ledger.whole is None else self._ledger.whole.spent_in_all
-            stated = total.epsilon, total.delta
-            paid = replace(cost, id=token_hex(16), holder=self._ledger.name, ledger_total=stated)
+            self._charge_whole(cost, history)
+            total = after.spent() if self._part is None else self.spent_in_all
+            in_all = total.epsilon, total.delta
+            paid = replace(cost, id=token_hex(16), holder=self._ledger.name, ledger_total=in_all)
             self._ledger.append(paid)
             self._replayed = len(history) + 1, after
         return paid
@@ -275,13 +281,30 @@ class PrivacyBudget:
         """
         part = PrivacyBudget(epsilon, delta)
         loss = Zcdp(accounting.zcdp_limit(epsilon, delta)[0]) if delta else Pure(exact_positive("epsilon", epsilon))
-        part._ledger = _PartLedger(self, Cost("several steps", "several", loss))
+        part._ledger = MemoryLedger(self._ledger.name)
+        part._part = self, Cost("several steps", "several", loss)
         return part
 
+    def _charge_whole(self, cost: Cost, history: tuple[Cost, ...]) -> None:
+        """Enter a part in its whole before its own first entry, and refuse charges that the entry does not cover."""
+        if self._part is None:
+            return
+        whole, entry = self._part
+        if type(cost.loss) is not type(entry.loss):
+            kind = "pure" if isinstance(entry.loss, Pure) else "zCDP"
+            raise ValueError(f"This part was set aside for {kind} charges only, and got a charge of {cost.mechanism}.")
+        if not history:
+            whole.charge(replace(entry, mechanism=cost.mechanism, protects=cost.protects))
+        elif cost.protects is not None and whole.protects is None:
+            raise ValueError(
+                f"This charge protects {cost.protects}, and earlier charges of this part do not state what they "
+                "protect, so they cannot be added. Nothing was charged. Begin with a charge that states it."
+            )
+
     def _stated(self, history: tuple[Cost, ...]) -> list[str]:
-        """List what the ledger itself and its charges state to protect."""
-        text = (self._ledger.protects, *(charge.protects for charge in history))
-        return [str(protects) for protects in text if protects is not None]
+        """List what the budget that this is a part of, and the charges, state to protect."""
+        own = None if self._part is None else self._part[0].protects
+        return [str(protects) for protects in (own, *(charge.protects for charge in history)) if protects is not None]
 
     def _replay(self, history: tuple[Cost, ...]) -> _Account:
         """Add the charges that were not counted before to the account."""
@@ -300,47 +323,16 @@ class PrivacyBudget:
 
     def _repr_html_(self) -> str:
         spent, remaining = self.spent, self.remaining
+        share = bar(0.0, spent.epsilon, spent.epsilon, self.epsilon)
         rows: list[tuple[object, ...]] = [
             ("total", f"{self.epsilon:g}", f"{self.delta:g}", ""),
-            (
-                "spent",
-                f"{spent.epsilon:.6g}",
-                f"{spent.delta:.6g}",
-                bar(0.0, spent.epsilon, spent.epsilon, self.epsilon),
-            ),
+            ("spent", f"{spent.epsilon:.6g}", f"{spent.delta:.6g}", share),
             ("remaining", f"{remaining.epsilon:.6g}", f"{remaining.delta:.6g}", ""),
         ]
         return table("Privacy budget", ["", "epsilon", "delta", ""], rows)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("A PrivacyBudget can be neither copied nor pickled: each copy could be spent again.")
-
-
-class _PartLedger(MemoryLedger):
-    """Ledger of a part, which charges the whole before its own first entry; see :meth:`PrivacyBudget.set_aside`."""
-
-    def __init__(self, whole: PrivacyBudget, entry: Cost) -> None:
-        super().__init__(whole._ledger.name)
-        self.whole, self._entry = whole, entry
-
-    @property
-    def protects(self) -> str | None:
-        whole: PrivacyBudget = self.whole
-        return whole.protects
-
-    def prepare(self, charge: Cost) -> None:
-        if type(charge.loss) is not type(self._entry.loss):
-            kind = "pure" if isinstance(self._entry.loss, Pure) else "zCDP"
-            raise ValueError(
-                f"This part was set aside for {kind} charges only, and got a charge of {charge.mechanism}."
-            )
-        if not self.charges():
-            self.whole.charge(replace(self._entry, mechanism=charge.mechanism, protects=charge.protects))
-        elif charge.protects is not None and self.protects is None:
-            raise ValueError(
-                f"This charge protects {charge.protects}, and earlier charges of this part do not state what they "
-                "protect, so they cannot be added. Nothing was charged. Begin with a charge that states it."
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +353,7 @@ class _Account:
         loss = cost.loss
         if self.order is None and isinstance(loss, (Pure, Approx)):
             after = replace(self, pure=self.pure + loss.epsilon, taken=self.taken + loss.delta)
-            return after if after.pure <= self.epsilon and after.taken <= _exact(self.delta) else None
+            return after if after.pure <= self.epsilon and after.taken <= Fraction(str(self.delta)) else None
         account = self if self.order is not None else self._with_order()
         if account is None or account.order is None or not isinstance(loss, (Pure, Zcdp)):
             return None
@@ -387,7 +379,7 @@ class _Account:
     @property
     def delta_left(self) -> float:
         """The delta that blocks have left, for other blocks or for the Renyi filter."""
-        return decimal_below(_exact(self.delta) - self.taken)
+        return decimal_below(Fraction(str(self.delta)) - self.taken)
 
     def spent(self) -> PrivacyLoss:
         if self.curve is None:
@@ -404,25 +396,6 @@ class _Account:
         epsilon = accounting.epsilon_from_renyi(accounting.zcdp_curve(rho), self.delta_left)
         return PrivacyLoss(epsilon * _ONE_MINUS, self.delta_left)
 
-    def pure_left(self) -> float:
-        """An epsilon that a pure charge may ask for now: its bound at any order is at most its epsilon."""
-        return float(self.limit - self.used) * _ONE_MINUS
-
-
-def _exact(delta: float) -> Fraction:
-    return Fraction(str(delta))
-
-
-def _require_agreement(cost: Cost, stated: list[str]) -> None:
-    """Raise if a cost refers to other neighbours than the costs before it."""
-    for protects in stated if cost.protects is not None else ():
-        if protects != str(cost.protects):
-            raise ValueError(
-                f"This charge protects {cost.protects}, and this budget's charges protect {protects}: they do not "
-                "add up. Nothing was charged. Keep to one relation of neighbours and one unit, or state a budget for "
-                "each."
-            )
-
 
 def _refusal(cost: Cost, account: _Account) -> str:
     spent, remaining = account.spent().epsilon, account.remaining().epsilon
@@ -438,10 +411,11 @@ def _refusal(cost: Cost, account: _Account) -> str:
     elif account.order is None:
         at_most = f"epsilon={remaining!r}" + (f", delta={account.delta_left!r}" if block else "")
         advice = f"Ask for at most {at_most}."
-    else:
+    else:  # a pure charge's bound at any order is at most its epsilon
+        pure = float(account.limit - account.used) * _ONE_MINUS
         advice = (
             f"Ask for at most epsilon={remaining!r}, delta={account.delta!r} by the Gaussian mechanism, "
-            f"or for epsilon={account.pure_left()!r} by a pure one."
+            f"or for epsilon={pure!r} by a pure one."
         )
     return (
         f"This charge ({cost.mechanism}, {cost.loss}) does not fit in the privacy budget of "

@@ -52,9 +52,8 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
             return won
 
 
-def random_integer(bound: int) -> int:
-    """Draw a uniform integer in [0, bound) from the system's secure generator."""
-    return secrets.randbelow(bound)
+random_integer = secrets.randbelow
+"""Draws a uniform integer in [0, bound) from the system's secure generator."""
 
 
 def random_keys(size: int) -> NDArray[np.uint64]:

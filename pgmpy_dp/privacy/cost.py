@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -70,7 +70,9 @@ class Approx:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
         checked_delta(self.delta, zero_allowed=False)
         object.__setattr__(self, "delta", exact_positive("delta", self.delta))
-        object.__setattr__(self, "rho", _checked_rho(self.rho))
+        if self.rho is not None:
+            exact_positive("rho_of_noise", self.rho)
+            object.__setattr__(self, "rho", float(self.rho))
 
     def __str__(self) -> str:
         return f"epsilon={float(self.epsilon):g}, delta={float(self.delta):g}"
@@ -98,7 +100,8 @@ class Zcdp:
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _checked_rho(self.rho, "rho"))
+        exact_positive("rho", self.rho)
+        object.__setattr__(self, "rho", float(self.rho))
         if (self.epsilon is None) != (self.delta is None):
             raise ValueError("Zcdp: epsilon and delta are stated together, or neither is.")
         if self.delta is not None:
@@ -212,7 +215,7 @@ class Cost:
     chooses: str = ""
     ledger_total: tuple[float, float] | None = None
     id: str = ""
-    holder: str | None = field(default=None)
+    holder: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("label", "mechanism", "chooses", "id"):
@@ -354,10 +357,3 @@ def _protected(text: Any, limits: dict[str, Any]) -> Protects | str | None:
 
 def _exact(name: str, value: Any) -> Fraction:
     return exact_from_text(name, value) if isinstance(value, str) else exact_positive(name, value)
-
-
-def _checked_rho(value: Any, name: str = "rho_of_noise") -> float | None:
-    if value is None and name != "rho":
-        return None
-    exact_positive(name, value)
-    return float(value)

@@ -389,7 +389,11 @@ class Guarantee:
         delta = f" and delta = {self.delta!r}" if self.delta else ""
         several = "one" if self.overlap == 1 else f"up to {self.overlap}"
         where = f" in {several} of the united releases" if self.overlap else ""
-        change = f"one {self.unit}{self._bound()} {_CHANGE[self.neighbours].format(where)}"
+        bounds = [] if self.unit == "record" or self.max_rows is None else [f"at most {counted(self.max_rows, 'row')}"]
+        bounds += ["all rows, of weight 1 together"] if self.max_rows is None else []
+        bounds += [] if self.largest_weight is None else [f"of survey weight at most {self.largest_weight:g}"]
+        unit = f"{self.unit} ({', '.join(bounds)})" if bounds else self.unit
+        change = f"one {unit} {_CHANGE[self.neighbours].format(where)}"
         return f"differentially private with epsilon = {self.epsilon!r}{delta}, for {change} ({noise})"
 
     def sentence(self) -> str:
@@ -405,14 +409,6 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         return table(self.sentence(), ["made with", "version"], list(self.versions.items()))
-
-    def _bound(self) -> str:
-        bounds = [] if self.unit == "record" or self.max_rows is None else [f"at most {counted(self.max_rows, 'row')}"]
-        if self.max_rows is None:
-            bounds.append("all rows, of weight 1 together")
-        if self.largest_weight is not None:
-            bounds.append(f"of survey weight at most {self.largest_weight:g}")
-        return f" ({', '.join(bounds)})" if bounds else ""
 
     def _summary(self) -> dict[str, Any]:
         names = ("epsilon", "delta", "rho", "neighbours", "mechanism", "private", "unit")

@@ -68,8 +68,6 @@ class MemoryLedger:
     """Ledger of one process, in memory. A forked copy can be read, but refuses charges."""
 
     path: Path | None = None
-    whole: Any = None
-    """The budget that this is a part of, if it is one."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = secrets.token_hex(16) if name is None else name
@@ -80,11 +78,6 @@ class MemoryLedger:
     @property
     def head(self) -> str | None:
         """The last hash of the file; None in memory."""
-        return None
-
-    @property
-    def protects(self) -> str | None:
-        """What each charge must protect, where that is settled before the first."""
         return None
 
     def charges(self) -> tuple[Cost, ...]:
@@ -103,9 +96,6 @@ class MemoryLedger:
                 )
             yield self._charges
 
-    def prepare(self, charge: Cost) -> None:
-        """Refuse what cannot be entered; nothing needs to be done before."""
-
     def append(self, charge: Cost) -> None:
         """Enter a charge while the ledger is locked."""
         self._charges = (*self._charges, charge)
@@ -117,18 +107,15 @@ class FileLedger(MemoryLedger):
     def __init__(self, path: Path, content: _Content) -> None:
         super().__init__(content.name)
         self.path: Path = path
-        self._content = content
+        self.content = content  # as it was last read or written
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], epsilon: float | None, delta: float | None) -> FileLedger:
         """Open or make a ledger file; see :meth:`PrivacyBudget.open`."""
         position = path_of(path).resolve()  # two links to one ledger must share its lock
-        if epsilon is None:
-            if not position.exists():
-                raise FileNotFoundError(f"{path}: this ledger does not exist. Give a total epsilon to make it.")
-            wanted = None
-        else:
-            wanted = exact_positive("epsilon", epsilon)
+        if epsilon is None and not position.exists():
+            raise FileNotFoundError(f"{path}: this ledger does not exist. Give a total epsilon to make it.")
+        wanted = None if epsilon is None else exact_positive("epsilon", epsilon)
         total_delta = None if delta is None else checked_delta(delta, zero_allowed=True)
         if wanted is not None and not position.exists():
             fresh = _Content(secrets.token_hex(16), wanted, total_delta or 0.0)
@@ -143,16 +130,6 @@ class FileLedger(MemoryLedger):
                     f"fixed when the ledger is made: leave {name} out, or give the same."
                 )
         return cls(position, content)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """Return the total epsilon."""
-        return self._content.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Return the total delta."""
-        return self._content.delta
 
     @property
     def head(self) -> str:
@@ -173,20 +150,20 @@ class FileLedger(MemoryLedger):
 
     def append(self, charge: Cost) -> None:
         """Write a charge to disk while the ledger is locked."""
-        content = replace(self._content, charges=(*self._content.charges, charge))
+        content = replace(self.content, charges=(*self.content.charges, charge))
         _write(self.path, content)
-        self._content = content
+        self.content = content
 
     def _read_again(self) -> _Content:
         """Read the file, which must still contain everything that was seen in it."""
         content = _read(self.path)
-        seen = len(self._content.charges)
-        if replace(content, charges=content.charges[:seen]) != self._content:
+        seen = len(self.content.charges)
+        if replace(content, charges=content.charges[:seen]) != self.content:
             raise LedgerError(
                 f"{self.path}: the ledger has lost charges, or is another ledger. It was restored or replaced "
                 "while in use: restore the newest copy, which holds all charges."
             )
-        self._content = content
+        self.content = content
         return content
 
 
@@ -227,13 +204,10 @@ def _read(path: Path) -> _Content:
             raise ValueError("it has another format or version.")
         if stored["version"] > VERSION:
             raise LedgerError(f"{path}: the ledger was written by a newer pgmpy_dp: upgrade it. Nothing was charged.")
-        epsilon, delta = (
-            exact_from_text("epsilon", stored["epsilon"]),
-            checked_delta(stored["delta"], zero_allowed=True),
-        )
-        entries = stored["charges"]
+        epsilon = exact_positive("epsilon", exact_from_text("epsilon", stored["epsilon"]))
+        delta, entries = checked_delta(stored["delta"], zero_allowed=True), stored["charges"]
         charges = tuple(Cost.from_dict(entry["charge"]) for entry in entries)
-        content = _Content(stored["name"], exact_positive("epsilon", epsilon), delta, charges)
+        content = _Content(stored["name"], epsilon, delta, charges)
         head, *hashes = content.hashes()
         if hashes != [entry["hash"] for entry in entries] or stored["head"] != [head, *hashes][-1]:
             raise ValueError("its hashes do not match its contents: it was altered, or lost charges.")

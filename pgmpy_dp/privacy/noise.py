@@ -32,7 +32,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -140,7 +139,9 @@ def gaussian_variance(scale: float) -> float:
     return max(float((k**2 * weights).sum() / (0.5 + weights.sum())), 1e-100)
 
 
-def _opendp() -> SimpleNamespace:
+@lru_cache(maxsize=256)
+def _measurement(kind: _Kind, scale: float) -> Any:
+    """Make OpenDP's measurement; its noisy maximum under max divergence is permute-and-flip, else exponential."""
     try:
         # Not opendp.prelude: it takes seconds and hundreds of megabytes.
         import opendp.domains as domains
@@ -155,21 +156,13 @@ def _opendp() -> SimpleNamespace:
         ) from error
     enable_features("contrib")
     vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-    return SimpleNamespace(vectors=vectors, metrics=metrics, measures=measures, measurements=measurements)
-
-
-@lru_cache(maxsize=256)
-def _measurement(kind: _Kind, scale: float) -> Any:
-    """Make OpenDP's measurement; its noisy maximum under max divergence is permute-and-flip, else exponential."""
-    dp = _opendp()
     if kind == "laplace":
-        return dp.measurements.make_laplace(dp.vectors, dp.metrics.l1_distance(T="i64"), scale=scale)
+        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
     if kind == "gaussian":
-        return dp.measurements.make_gaussian(dp.vectors, dp.metrics.l2_distance(T="f64"), scale=scale)
-    exponential = kind == "exponential"
-    measure = dp.measures.zero_concentrated_divergence() if exponential else dp.measures.max_divergence()
-    distance = dp.metrics.linf_distance(T="i64")
-    return dp.measurements.make_noisy_max(dp.vectors, distance, measure, scale=scale, negate=True)
+        return measurements.make_gaussian(vectors, metrics.l2_distance(T="f64"), scale=scale)
+    measure = measures.zero_concentrated_divergence() if kind == "exponential" else measures.max_divergence()
+    distance = metrics.linf_distance(T="i64")
+    return measurements.make_noisy_max(vectors, distance, measure, scale=scale, negate=True)
 
 
 @lru_cache(maxsize=512)

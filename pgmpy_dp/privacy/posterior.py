@@ -140,25 +140,22 @@ class Regression:
 
 
 def temper(
-    parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
-) -> Regression:
-    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon."""
-    precision = min(tau, rounded_down(epsilon / unit_cost(parents, bound, neighbours)))
-    return tempered(parents, bound, tau, prior_precision, epsilon, neighbours, precision)
-
-
-def tempered(
     parents: int,
     bound: float,
     tau: float,
     prior_precision: float,
     epsilon: Fraction,
     neighbours: str,
-    precision: float,
+    stated: Fraction | None = None,
 ) -> Regression:
-    """Make a regression with a given precision of the tempered likelihood; its cost is capped at epsilon."""
-    cost = Fraction(str(decimal_above(Fraction(precision) * unit_cost(parents, bound, neighbours))))
-    return Regression(parents, bound, precision, prior_precision, precision / tau, min(cost, epsilon))
+    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
+
+    If a looser bound than `unit_cost` is `stated`, the power is for that, and the cost is what it is.
+    """
+    each = unit_cost(parents, bound, neighbours)
+    precision = min(tau, rounded_down(epsilon / (each if stated is None else stated)))
+    cost = min(Fraction(str(decimal_above(Fraction(precision) * each))), epsilon)
+    return Regression(parents, bound, precision, prior_precision, precision / tau, cost)
 
 
 def unit_cost(parents: int, bound: float, neighbours: str) -> Fraction:

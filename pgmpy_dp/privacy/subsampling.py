@@ -132,9 +132,7 @@ def checked_plan(delta: Any, steps: Any, sampling_rate: Any, sampling: Any) -> t
     """Check the public numbers of a plan, as accountants take them."""
     delta = checked_delta(delta, zero_allowed=False)
     whole_number("steps", steps, maximum=2**31 - 1)
-    exact = exact_positive("sampling_rate", sampling_rate)
-    if exact > 1:
-        raise ValueError(f"sampling_rate must be at most 1, got {sampling_rate!r}.")
+    exact = sampling_fraction(sampling_rate)
     choice(*SAMPLINGS)("sampling", sampling)
     rate = rounded_down(exact)
     return _without_grid(delta), int(steps), rate if rate == exact else min(math.nextafter(rate, 1.0), 1.0), sampling
@@ -221,7 +219,11 @@ def smallest_multiplier(
         sigma = rounded_down(exact_positive("noise_multiplier", sigma))
         return accountant(sigma, delta, steps, rate, sampling)
 
-    low = high = _first_guess(target, delta, steps, rate)
+    from dp_accounting import get_sigma_gaussian
+
+    # By the central limit theorem, steps of rate / sigma add up like one Gaussian.
+    guess = rate * math.sqrt(steps) * float(get_sigma_gaussian(target, delta))
+    low = high = min(max(guess, 0.5), MAX_MULTIPLIER / 2.0)
     while cost(high) > target:
         low, high = high, high * 1.25
         if high > MAX_MULTIPLIER:
@@ -234,14 +236,6 @@ def smallest_multiplier(
         if low < 1e-2:  # practically no noise is enough
             return high
     return _bracketed(cost, target, low, high)
-
-
-def _first_guess(target: float, delta: float, steps: int, rate: float) -> float:
-    """Guess by the central limit theorem: steps of rate / sigma add up like one Gaussian."""
-    from dp_accounting import get_sigma_gaussian
-
-    whole = float(get_sigma_gaussian(target, delta))
-    return min(max(rate * math.sqrt(steps) * whole, 0.5), MAX_MULTIPLIER / 2.0)
 
 
 def _bracketed(cost: Callable[[float], float], target: float, low: float, high: float) -> float:

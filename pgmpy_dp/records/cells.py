@@ -139,26 +139,21 @@ class Reader:
         return UNDECLARED if number is None else self._of_key(key(number))
 
     def _numbered(self, position: int, typed: Key) -> int:
-        """Number an undeclared value that could become a state, beyond the states, as it appears."""
-        state = self._declarable(typed) if position == UNDECLARED and self.numbers is not None else None
-        if state is None or self.numbers is None:
+        """Number an undeclared text or integer, beyond the states, as it appears.
+
+        Adding it as a state keeps a schema valid, which then reads the value as that state from every source.
+        """
+        kind, state = typed
+        if position != UNDECLARED or self.numbers is None:
+            return position
+        if kind is float and -_MAX_WHOLE <= state < _MAX_WHOLE and state == int(state):
+            state = int(state)
+        elif not (kind is str and 0 < len(state) <= _LONGEST_STATE and is_text(state)):
+            return position
+        # True equals 1, and the text "9" may mark a missing value beside a number 9: neither may become a state.
+        if state in self.states or str(state) in self.missing_values:
             return position
         return len(self.states) + self.numbers.setdefault(state, len(self.numbers))
-
-    def _declarable(self, typed: Key) -> State | None:
-        """Return the state that an undeclared value could become, a text or an integer; None for all others.
-
-        Adding such states keeps a schema valid, and it then reads the value as that state from every source.
-        """
-        kind, value = typed
-        if kind is str:
-            state = value if 0 < len(value) <= _LONGEST_STATE and is_text(value) else None
-        elif kind is float and -_MAX_WHOLE <= value < _MAX_WHOLE and value == int(value):
-            state = int(value)
-        else:
-            return None
-        # True equals 1, and the text "9" may mark a missing value beside a number 9: neither may become a state.
-        return None if state in self.states or str(state) in self.missing_values else state
 
 
 def key(value: Any) -> Key:

@@ -8,15 +8,19 @@ No library makes Python objects of values of which Python may have none, since o
 record is read. So times are counted as what they are, integers of 64 bits, and each has a day, which is that of the
 column's time zone: the zone's offset on the first or last day that Python has is that of all times before or after. The
 least integer is what numpy takes for an empty cell.
+
+Undeclared values that could become states are counted by value, which does not depend on the order of the records:
+neighbours' counts differ only in the values of the neighbour's own rows. Columns with more of them than a public bound
+are refused.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -24,14 +28,19 @@ import pandas as pd
 import pyarrow
 from numpy.typing import NDArray
 
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.cells import MISSING, PER_DAY, UNDECLARED, Reader, as_float, key
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Schema, State
 from pgmpy_dp.schema.date_bins import civil_day
 from pgmpy_dp.schema.date_format import DAY
 from pgmpy_dp.schema.variable import IN_DETAIL
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Positions = NDArray[np.signedinteger[Any]]
+ValueCounts = Mapping[State, int]
+
+MAX_VALUES = 2**22
+"""Most different values of a column that are counted, about a gigabyte of texts."""
 
 _BLOCK = 2**20
 _REMEMBERED = 2**16  # texts of cells of a column that has no type
@@ -180,19 +189,15 @@ def column_numbers(given: Any) -> NDArray[np.float64]:
     if _is_pandas_category(native := column.to_native()):
         return _by_category(native, column_numbers, np.nan)
     if (cells := _cells_of_no_array(column)) is not None:
-        return _each_number(cells)
+        keys = map(key, cells)
+        each = (as_float(number) if kind in (float, Decimal) else np.nan for kind, number in keys)
+        return np.fromiter(each, dtype=np.float64, count=len(cells))
     if not is_number(column.dtype):
         return np.full(len(column), np.nan)
     empty = column.is_null().to_numpy().astype(bool)
     numbers = _as_floats((column.fill_null(0) if empty.any() else column).to_numpy())
     numbers[empty] = np.nan
     return numbers
-
-
-def _each_number(values: list[Any]) -> NDArray[np.float64]:
-    keys = (key(value) for value in values)
-    numbers = (as_float(number) if kind in (float, Decimal) else np.nan for kind, number in keys)
-    return np.fromiter(numbers, dtype=np.float64, count=len(values))
 
 
 def _is_pandas_category(native: Any) -> bool:
@@ -321,3 +326,31 @@ def text_positions(texts: Any, read: Callable[[bytes], int], kind: np.dtype[Any]
     encoded = texts.dictionary_encode().combine_chunks()
     by_text = np.array([*map(read, encoded.dictionary.to_pylist()), MISSING], dtype=kind)  # the last is for no text
     return np.asarray(by_text[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+
+
+@dataclass(frozen=True)
+class Values:
+    """The undeclared values of a variable that could become states, with the index of each row's, or -1."""
+
+    states: tuple[State, ...]
+    of_rows: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, variable: str, positions: Positions, reader: Reader) -> Self:
+        """Take the values of a column that its reader numbered."""
+        require_few(variable, reader.numbers or ())
+        return cls(tuple(reader.numbers or ()), np.maximum(positions - len(reader.states), -1).astype(np.int32))
+
+    def counts(self) -> ValueCounts:
+        """Count the rows of each value that has one."""
+        counts = np.bincount(self.of_rows[self.of_rows >= 0], minlength=len(self.states)).tolist()
+        return {state: rows for state, rows in zip(self.states, counts, strict=True) if rows}
+
+
+def require_few(variable: str, values: Sized) -> None:
+    """Refuse a column with more different values than are counted, without revealing their number."""
+    if len(values) > MAX_VALUES:
+        raise SchemaError(
+            f"Variable {variable!r} has more than {MAX_VALUES:,} different values in the records, too many to choose "
+            "states from: leave it out of the schema, or make its values coarser first."
+        )

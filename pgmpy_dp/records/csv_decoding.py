@@ -80,7 +80,12 @@ def declared_file(path: Path, schema: Schema) -> CsvFile:
 
 def opened(file: CsvFile) -> Any:
     """Open a file for reading in UTF-8; distinct invalid byte sequences stay invalid and distinct."""
-    handle = _uncompressed(file.path)
+    suffix = file.path.suffix.lower()
+    opening: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    if suffix == ".zst":
+        handle = pyarrow.input_stream(str(file.path), compression="zstd")
+    else:
+        handle = opening.get(suffix, open)(file.path, "rb")
     return handle if file.encoding == "utf-8" else _Decoded(handle, file)
 
 
@@ -119,11 +124,3 @@ class _Decoded:
             f"{self._file.path}: not a file in {encoding}: it has no byte order mark, where utf-16 and utf-32 need one "
             "(utf-16-le does not), or bytes that encode no character. Declare its encoding, or save it as UTF-8."
         )
-
-
-def _uncompressed(path: Path) -> Any:
-    suffix = path.suffix.lower()
-    if suffix == ".zst":
-        return pyarrow.input_stream(str(path), compression="zstd")
-    opening: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return opening.get(suffix, open)(path, "rb")

@@ -18,10 +18,12 @@ from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.columns import (
     Codes,
     Positions,
+    Values,
     as_text,
     column_readers,
     objects,
     read_columns,
+    require_few,
     smallest_type,
     text_positions,
     variable_codes,
@@ -30,7 +32,6 @@ from pgmpy_dp.records.csv_decoding import CsvFile, opened
 from pgmpy_dp.records.memory import declared_codes
 from pgmpy_dp.records.refusals import require_columns
 from pgmpy_dp.records.units import require_ids
-from pgmpy_dp.records.values import Values, require_few
 from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Schema
 

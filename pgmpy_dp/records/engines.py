@@ -12,7 +12,7 @@ import json
 import pickle
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add, iadd
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import objects
-from pgmpy_dp.records.streams import BATCH_ROWS, Counted, Tally, sum_of_batches
+from pgmpy_dp.records.streams import BATCH_ROWS, Counted, Source, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit, no_ids, number_ids, ranks_of
 
 _INTEGERS = ["tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"]
@@ -50,29 +50,17 @@ DUCKDB_FAMILIES = {
 """Types of DuckDB that are encoded alike; for all others only whether a cell is empty is read."""
 
 
-@dataclass(frozen=True)
-class _Engine:
-    """A lazy frame, with the places of wanted columns."""
-
-    frame: Any
-    places: dict[str, int]
-    unit: Unit | None
-
-
-class DuckDBSource(_Engine):
-    """A relation of DuckDB."""
-
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """See :class:`~pgmpy_dp.records.streams.Source`."""
-        _refuse_converted(self.frame, self.places)
-        types = [duckdb_kind(kind) for kind in self.frame.types]
-        positions = [self.places[column] for column in tally.columns]
-        columns = [f"{duckdb_cell(position, types[position])} AS c{i}" for i, position in enumerate(positions)]
-        if self.unit is not None:
-            position = self.places[self.unit.column]
-            columns += [f"{duckdb_id(position, types[position], self.unit)} AS u", f"{duckdb_key(self.unit)} AS k"]
-        relation = self.frame.project(", ".join(columns))
-        return sum_of_batches(duckdb_batches(relation, [types[p] for p in positions], self.unit), tally, rows)
+def _total_of_duckdb(frame: Any, unit: Unit | None, places: dict[str, int], tally: Tally, rows: int | None) -> Counted:
+    """Count a relation of DuckDB."""
+    _refuse_converted(frame, places)
+    types = [duckdb_kind(kind) for kind in frame.types]
+    positions = [places[column] for column in tally.columns]
+    columns = [f"{duckdb_cell(position, types[position])} AS c{i}" for i, position in enumerate(positions)]
+    if unit is not None:
+        position = places[unit.column]
+        columns += [f"{duckdb_id(position, types[position], unit)} AS u", f"{duckdb_key(unit)} AS k"]
+    relation = frame.project(", ".join(columns))
+    return sum_of_batches(duckdb_batches(relation, [types[p] for p in positions], unit), tally, rows)
 
 
 def _refuse_converted(relation: Any, places: dict[str, int]) -> None:
@@ -159,33 +147,34 @@ def _with_integers(table: Any, places: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-class PolarsSource(_Engine):
-    """A lazy frame of Polars."""
+def _total_of_polars(frame: Any, unit: Unit | None, places: dict[str, int], tally: Tally, rows: int | None) -> Counted:
+    """Count a lazy frame of Polars."""
+    import polars
 
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """See :class:`~pgmpy_dp.records.streams.Source`."""
-        import polars
-
-        kinds = self.frame.collect_schema().dtypes()
-        positions = [self.places[column] for column in tally.columns]
-        columns = [_polars_cell(position, kinds[position]).alias(f"c{i}") for i, position in enumerate(positions)]
-        if self.unit is None:
-            batches = self.frame.select(columns)
-        else:
-            position, unit = self.places[self.unit.column], self.unit
-            ids = _polars_id(position, kinds[position])
-            keys = ids.map_batches(
-                lambda column: polars.Series(unit.keys(len(column))), return_dtype=polars.UInt64, is_elementwise=True
-            )
-            batches = self.frame.select([*columns, ids.alias("u"), keys.alias("k")]).select(
-                polars.exclude("u", "k"),
-                polars.len().over("u").alias("n"),
-                polars.col("k").rank("ordinal").over("u").alias("r"),
-                polars.col("u").is_null().alias("nobody"),
-            )
-        return sum_of_batches(
-            batches.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False, engine="streaming"), tally, rows
+    kinds = frame.collect_schema().dtypes()
+    positions = [places[column] for column in tally.columns]
+    columns = [_polars_cell(position, kinds[position]).alias(f"c{i}") for i, position in enumerate(positions)]
+    if unit is None:
+        batches = frame.select(columns)
+    else:
+        position = places[unit.column]
+        kind, ids = kinds[position], polars.nth(position)
+        if kind in (polars.Categorical, polars.Enum):
+            ids = ids.cast(polars.String)
+        elif kind.is_float():
+            ids = ids.fill_nan(None)
+        keys = ids.map_batches(
+            lambda column: polars.Series(unit.keys(len(column))), return_dtype=polars.UInt64, is_elementwise=True
         )
+        batches = frame.select([*columns, ids.alias("u"), keys.alias("k")]).select(
+            polars.exclude("u", "k"),
+            polars.len().over("u").alias("n"),
+            polars.col("k").rank("ordinal").over("u").alias("r"),
+            polars.col("u").is_null().alias("nobody"),
+        )
+    return sum_of_batches(
+        batches.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False, engine="streaming"), tally, rows
+    )
 
 
 def _polars_cell(place: int, kind: Any) -> Any:
@@ -201,44 +190,38 @@ def _polars_cell(place: int, kind: Any) -> Any:
     return polars.when(column.is_null()).then(None).otherwise(polars.lit(b""))
 
 
-def _polars_id(place: int, kind: Any) -> Any:
-    import polars
-
-    column = polars.nth(place)
-    if kind in (polars.Categorical, polars.Enum):
-        return column.cast(polars.String)
-    return column.fill_nan(None) if kind.is_float() else column
-
-
-class DaskSource(_Engine):
-    """A frame of Dask, whose partitions are counted where they are.
+def _total_of_dask(frame: Any, unit: Unit | None, places: dict[str, int], tally: Tally, rows: int | None) -> Counted:
+    """Count a frame of Dask, whose partitions are counted where they are.
 
     A frame states a type for each column, but its partitions may deviate: one record may have changed the type of a
     partition's other values. Such a partition is refused. To bring rows of a unit together, they are moved as an id and
     positions of states, since what Dask does to values on the way may depend on those of other rows.
     """
+    import dask
+    from tqdm.dask import TqdmCallback
 
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """See :class:`~pgmpy_dp.records.streams.Source`."""
-        import dask
-        from tqdm.dask import TqdmCallback
-
-        columns = [*tally.columns, *([self.unit.column] if self.unit else [])]
-        native = self.frame.iloc[:, [self.places[column] for column in columns]]
-        stated = _Stated(tuple(columns), native._meta)
-        parts = native.map_partitions(stated, meta=stated(native._meta))
-        if self.unit is None:
-            totals = [dask.delayed(tally)(part) for part in parts.to_delayed()]
-        else:
-            _require_stable(stated.meta.dtypes.iloc[-1], self.unit)
-            cells = parts.map_partitions(_read_cells, tally, meta=_read_cells(parts._meta, tally))
-            together = cells.shuffle(on="place").to_delayed()
-            totals = [dask.delayed(partial(_count_cells, tally, self.unit))(part) for part in together]
-        while len(totals) > 1:  # in pairs, so that few tables are held at a time
-            totals = [dask.delayed(reduce)(add, totals[i : i + 2]) for i in range(0, len(totals), 2)]
-        with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
-            counted: Counted = dask.compute(*totals)[0]
-        return counted
+    columns = [*tally.columns, *([unit.column] if unit else [])]
+    native = frame.iloc[:, [places[column] for column in columns]]
+    stated = _Stated(tuple(columns), native._meta)
+    parts = native.map_partitions(stated, meta=stated(native._meta))
+    if unit is None:
+        totals = [dask.delayed(tally)(part) for part in parts.to_delayed()]
+    else:
+        dtype = stated.meta.dtypes.iloc[-1]
+        # Rows are grouped by what an id looks like, and others may be equal without looking alike.
+        if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
+            raise SchemaError(
+                f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it "
+                "with astype."
+            )
+        cells = parts.map_partitions(_read_cells, tally, meta=_read_cells(parts._meta, tally))
+        together = cells.shuffle(on="place").to_delayed()
+        totals = [dask.delayed(partial(_count_cells, tally, unit))(part) for part in together]
+    while len(totals) > 1:  # in pairs, so that few tables are held at a time
+        totals = [dask.delayed(reduce)(add, totals[i : i + 2]) for i in range(0, len(totals), 2)]
+    with TqdmCallback(desc="Counting", unit="task", delay=1, leave=False, disable=None):
+        counted: Counted = dask.compute(*totals)[0]
+    return counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,19 +252,14 @@ def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
     return bool(column.dtype == meta.dtype)
 
 
-def _require_stable(dtype: Any, unit: Unit) -> None:
-    """Refuse ids that may be equal without looking alike, since rows are grouped by what an id looks like."""
-    if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
-        raise SchemaError(
-            f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it with astype."
-        )
-
-
 def _read_cells(part: pd.DataFrame, tally: Tally) -> pd.DataFrame:
     """Replace the cells of a partition by what a tally reads of them; assign each row a place by its id alone."""
     ids = part.iloc[:, -1].reset_index(drop=True)
-    cells = pd.DataFrame({f"c{i}": _packed(column) for i, column in enumerate(tally.read(part))})
-    return cells.assign(u=ids, place=_places(ids))
+    cells = {  # states are texts of one type, which survive any transport
+        f"c{i}": column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")
+        for i, column in enumerate(tally.read(part))
+    }
+    return pd.DataFrame(cells).assign(u=ids, place=_places(ids))
 
 
 def _places(ids: pd.Series[Any]) -> NDArray[np.int64]:
@@ -292,47 +270,46 @@ def _places(ids: pd.Series[Any]) -> NDArray[np.int64]:
     return np.fromiter(map(zlib.crc32, written), dtype=np.int64, count=len(ids))
 
 
-def _packed(column: NDArray[Any]) -> Any:
-    """Write states as texts of one type, which survive any transport."""
-    return column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")
-
-
 def _count_cells(tally: Tally, unit: Unit, part: pd.DataFrame) -> Any:
     """Count the cells of all rows of some units."""
     *columns, ids, _ = (part.iloc[:, position] for position in range(part.shape[1]))
     labels = number_ids(unit.column, ids) + 1
     bounds = [np.bincount(labels)[labels], ranks_of(labels, unit), (labels == 0).astype(np.int64)]
-    return tally.count([_unpacked(column) for column in columns], bounds)
+    cells = [
+        column.to_numpy() if isinstance(column.dtype, np.dtype) else objects(list(map(json.loads, column)))
+        for column in columns
+    ]
+    return tally.count(cells, bounds)
 
 
-def _unpacked(column: pd.Series[Any]) -> NDArray[Any]:
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else objects(list(map(json.loads, column)))
+def _total_of_spark(frame: Any, unit: Unit | None, places: dict[str, int], tally: Tally, rows: int | None) -> Counted:
+    """Count a frame of Spark, whose partitions Python counts where they are."""
+    from pyspark.sql import Window, functions, types
 
-
-class SparkSource(_Engine):
-    """A frame of Spark, whose partitions are counted by Python where they are."""
-
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """See :class:`~pgmpy_dp.records.streams.Source`."""
-        from pyspark.sql import Window, functions
-
-        kinds = [field.dataType for field in self.frame.schema.fields]
-        frame = self.frame.toDF(*(f"c{i}" for i in range(len(kinds))))
-        columns = [_spark_cell(self.places[v], kinds[self.places[v]]) for v in tally.columns]
-        if self.unit is not None:
-            position = self.places[self.unit.column]
-            frame = frame.select(
-                *columns, _spark_id(position, kinds[position]).alias("u"), _spark_key(self.unit).alias("k")
-            )
-            of_unit = Window.partitionBy("u")
-            columns = [
-                *frame.columns[:-2],
-                functions.count(functions.lit(1)).over(of_unit).alias("n"),
-                functions.row_number().over(of_unit.orderBy("k")).alias("r"),
-                functions.col("u").isNull().alias("nobody"),
-            ]
-        totals = frame.select(*columns).mapInArrow(partial(_part_tally, tally), "part binary").toLocalIterator()
-        return reduce(iadd, (pickle.loads(row[0]) for row in totals), tally.empty())
+    kinds = [field.dataType for field in frame.schema.fields]
+    frame = frame.toDF(*(f"c{i}" for i in range(len(kinds))))
+    columns = [_spark_cell(places[v], kinds[places[v]]) for v in tally.columns]
+    if unit is not None:
+        position = places[unit.column]
+        kind, ids, keys = kinds[position], functions.col(f"c{position}"), functions.lit(0)
+        if isinstance(kind, (types.FloatType, types.DoubleType)):
+            ids = functions.when(functions.isnan(ids), None).otherwise(ids)
+        elif isinstance(kind, types.StringType):
+            ids = ids.cast("binary")
+        if unit.max_rows is not None:
+            secret = functions.lit(unit.keys(4).tobytes().hex())
+            number = functions.monotonically_increasing_id().cast("string")
+            keys = functions.sha2(functions.concat(secret, number), 256)
+        frame = frame.select(*columns, ids.alias("u"), keys.alias("k"))
+        of_unit = Window.partitionBy("u")
+        columns = [
+            *frame.columns[:-2],
+            functions.count(functions.lit(1)).over(of_unit).alias("n"),
+            functions.row_number().over(of_unit.orderBy("k")).alias("r"),
+            functions.col("u").isNull().alias("nobody"),
+        ]
+    totals = frame.select(*columns).mapInArrow(partial(_part_tally, tally), "part binary").toLocalIterator()
+    return reduce(iadd, (pickle.loads(row[0]) for row in totals), tally.empty())
 
 
 def _part_tally(tally: Tally, batches: Iterator[Any]) -> Iterator[Any]:
@@ -351,24 +328,6 @@ def _spark_cell(place: int, kind: Any) -> Any:
     if isinstance(kind, types.StringType):
         return column.cast("string")
     return functions.when(column.isNull(), None).otherwise(functions.lit(bytearray(b"")))
-
-
-def _spark_id(place: int, kind: Any) -> Any:
-    from pyspark.sql import functions, types
-
-    column = functions.col(f"c{place}")
-    if isinstance(kind, (types.FloatType, types.DoubleType)):
-        return functions.when(functions.isnan(column), None).otherwise(column)
-    return column.cast("binary") if isinstance(kind, types.StringType) else column
-
-
-def _spark_key(unit: Unit) -> Any:
-    from pyspark.sql import functions
-
-    if unit.max_rows is None:
-        return functions.lit(0)
-    secret, number = unit.keys(4).tobytes().hex(), functions.monotonically_increasing_id().cast("string")
-    return functions.sha2(functions.concat(functions.lit(secret), number), 256)
 
 
 def _require_workers(session: Any) -> None:
@@ -398,17 +357,19 @@ def _require_workers(session: Any) -> None:
         )
 
 
-def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Any] | None:
+def lazy_source(records: Any, unit: Unit | None) -> tuple[list[Any], Callable[[dict[str, int]], Source]] | None:
     """Return the columns of a lazy frame and a function from their places to its source; None for other objects."""
     import narwhals.dependencies as known
 
     if known.is_polars_lazyframe(records):
-        return records.collect_schema().names(), lambda positions: PolarsSource(records, positions, unit)
-    if known.is_duckdb_relation(records):
-        return records.columns, lambda positions: DuckDBSource(records, positions, unit)
-    if known.is_dask_dataframe(records):
-        return list(records.columns), lambda positions: DaskSource(records, positions, unit)
-    if known.is_pyspark_dataframe(records) or known.is_pyspark_connect_dataframe(records):
+        names, total = records.collect_schema().names(), _total_of_polars
+    elif known.is_duckdb_relation(records):
+        names, total = records.columns, _total_of_duckdb
+    elif known.is_dask_dataframe(records):
+        names, total = list(records.columns), _total_of_dask
+    elif known.is_pyspark_dataframe(records) or known.is_pyspark_connect_dataframe(records):
         _require_workers(records.sparkSession)
-        return records.columns, lambda positions: SparkSource(records, positions, unit)
-    return None
+        names, total = records.columns, _total_of_spark
+    else:
+        return None
+    return names, lambda places: partial(total, records, unit, places)

@@ -18,6 +18,7 @@ from pgmpy_dp.records.cells import Reader
 from pgmpy_dp.records.columns import (
     Codes,
     Positions,
+    Values,
     column_readers,
     decoded,
     is_number,
@@ -31,7 +32,6 @@ from pgmpy_dp.records.columns import (
 from pgmpy_dp.records.memory import declared_codes
 from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.records.units import no_ids
-from pgmpy_dp.records.values import Values
 from pgmpy_dp.schema import Schema
 from pgmpy_dp.schema.states import alike
 

@@ -9,50 +9,32 @@ it for all sources.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records.columns import Codes, read_columns, with_derived
 from pgmpy_dp.records.csv_decoding import CSV_ENDINGS, CsvFile, declared_file
 from pgmpy_dp.records.engines import lazy_source
 from pgmpy_dp.records.frames import column_at, column_names, encode, encode_with_values, id_column, is_frame
-from pgmpy_dp.records.households import HouseholdTables, joined
-from pgmpy_dp.records.memory import Counts, EncodedRecords, array_codes, counted_records
+from pgmpy_dp.records.households import HouseholdRecords, HouseholdTables, joined
+from pgmpy_dp.records.memory import CountedRecords, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import is_parquet, parquet_source, parquet_table
 from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
-from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.records.weights import Weights
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Schema
 
+Records = EncodedRecords | CountedRecords | HouseholdRecords | StreamedRecords
+"""Records of any form that have been checked.
 
-class Records(Protocol):
-    """Records of any form that have been checked, and can be counted."""
-
-    @property
-    def size(self) -> int:
-        """The number of records, or of units."""
-
-    def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count the records in each cell of each clique (checked by :meth:`Schema.require`).
-
-        Axes are in clique order, states in schema order.
-        """
-
-    def under(self, schema: Schema) -> Records:
-        """Return the same records under a schema that has groups of their states as further, coarser variables."""
-
-    def value_counts(self, variable: str) -> ValueCounts:
-        """Count the rows of each value of a variable that has no public states.
-
-        Only texts and integers that occur are included; other values could not be states.
-        """
+Their `counts` are in each cell of each clique, with axes in clique order and states in schema order; `under` another
+schema they have groups of their states as further, coarser variables.
+"""
 
 
 def open_records(
@@ -65,7 +47,10 @@ def open_records(
     if weights is not None and isinstance(records, (Mapping, np.ndarray)):
         raise ValueError("Weights are a column of records: arrays of positions and ready-made counts have none.")
     if isinstance(records, HouseholdTables):
-        return open_households(records, unit)
+        assert unit is not None
+        key, of_homes, of_persons = records.schema.key, records.schema.households, records.schema.persons
+        homes = read_table(records.households, of_homes, key, "households")
+        return joined(records.schema, homes, read_table(records.persons, of_persons, key, "persons"), unit)
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")
@@ -93,23 +78,12 @@ def open_records(
         return StreamedRecords.open(source(positions), schema, asked, unit, weights)
     codes, values = encode_with_values(records, schema, asked)
     labels = None if unit is None else labels_of(id_column(records, unit.column), unit)
-    return EncodedRecords.bounded(codes, schema, labels, unit, values, _parts(records, weights))
-
-
-def _parts(records: Any, weights: Weights | None) -> NDArray[np.int64] | None:
-    """Read the weights of a frame in memory."""
-    if weights is None:
-        return None
-    (position,) = require_columns(column_names(records), [weights.column], "The column of weights")
-    return sealed(lambda: weights.parts(column_at(records, position)), f"the column {weights.column!r} of weights")
-
-
-def open_households(tables: HouseholdTables, unit: Unit | None) -> Records:
-    """Read the tables of households and persons, and join them."""
-    assert unit is not None
-    schema = tables.schema
-    homes = read_table(tables.households, schema.households, schema.key, "households")
-    return joined(schema, homes, read_table(tables.persons, schema.persons, schema.key, "persons"), unit)
+    parts = None
+    if weights is not None:
+        (position,) = require_columns(column_names(records), [weights.column], "The column of weights")
+        weighed = f"the column {weights.column!r} of weights"
+        parts = sealed(lambda: weights.parts(column_at(records, position)), weighed)
+    return EncodedRecords.bounded(codes, schema, labels, unit, values, parts)
 
 
 def read_table(records: Any, schema: Schema, key: str | None, what: str = "records") -> tuple[dict[str, Codes], Any]:

@@ -38,11 +38,10 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
-from pgmpy_dp.records.columns import Codes, read_columns, with_derived
+from pgmpy_dp.records.columns import Codes, ValueCounts, read_columns, with_derived
 from pgmpy_dp.records.memory import Counts, count_all, no_values, require_numbers, require_summable
 from pgmpy_dp.records.refusals import sealed
 from pgmpy_dp.records.units import Unit, number_ids, require_ids, row_weights, sampled_rows
-from pgmpy_dp.records.values import ValueCounts
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 Places = NDArray[np.int64]
@@ -67,10 +66,14 @@ class HouseholdRecords:
             own = read_columns(self.measured, clique)
             paired, alone = (any(v in names for v in own) for names in (self.schema.another, self.persons))
             views[2 if paired else int(alone)].append(clique)
-        tables: dict[Clique, Counts] = {}
-        for view, asked in zip((self._once, self._by_person, self._by_pair), views, strict=True):
-            if asked:
-                tables |= view(asked)
+        once, by_person, by_pair = views
+        used = dict.fromkeys(variable for clique in once for variable in clique)
+        counted = count_all(with_derived(self.households, self.measured, used), self.measured, once) if once else {}
+        tables = {clique: table * UNIT_WEIGHT for clique, table in counted.items()}
+        if by_person:
+            each = np.arange(self.owners.size)
+            tables |= self._weighed(by_person, each, each, row_weights(self.owners))
+        tables |= self._by_pair(by_pair) if by_pair else {}
         return {clique: tables[clique] for clique in cliques}
 
     def under(self, schema: Schema) -> HouseholdRecords:
@@ -80,15 +83,6 @@ class HouseholdRecords:
     def value_counts(self, variable: str) -> ValueCounts:
         """Raise, since a household's persons share its weight and are not counted by rows."""
         raise no_values(variable)
-
-    def _once(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        used = dict.fromkeys(variable for clique in cliques for variable in clique)
-        counted = count_all(with_derived(self.households, self.measured, used), self.measured, cliques)
-        return {clique: table * UNIT_WEIGHT for clique, table in counted.items()}
-
-    def _by_person(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        rows = np.arange(self.owners.size)
-        return self._weighed(cliques, rows, rows, row_weights(self.owners))
 
     def _by_pair(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         others = np.maximum(self._sizes - 1, 1)

@@ -17,11 +17,10 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table, grouped
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
-from pgmpy_dp.records.columns import Codes, Positions, settled, with_derived
+from pgmpy_dp.records.columns import Codes, Positions, ValueCounts, Values, settled, with_derived
 from pgmpy_dp.records.csv_decoding import CsvFile
 from pgmpy_dp.records.refusals import require_declared
 from pgmpy_dp.records.units import Unit, row_weights, sampled_rows
-from pgmpy_dp.records.values import ValueCounts, Values
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.schema.variable import IN_DETAIL
 
@@ -50,7 +49,9 @@ def count_all(
     Many pairs of variables with few states are counted by one product of matrices, others table by table.
     """
     pairs = [clique for clique in cliques if len(clique) < 3] if weights is None else []
-    tables = count_pairs(codes, schema, pairs) if _few_states(schema, pairs) else {}
+    width = 1 + sum(schema.cardinality(variable) - 1 for variable in {v for clique in pairs for v in clique})
+    by_product = width <= _WIDEST and width**2 <= _TABLES_BY_PRODUCT * len(pairs)  # faster, as measured for many sizes
+    tables = count_pairs(codes, schema, pairs) if by_product else {}
     for scope, members in shared_scopes(schema, [clique for clique in cliques if clique not in tables]):
         table = Table(scope, count(codes, schema, scope, weights))
         tables |= {clique: np.ascontiguousarray(table.margin(clique).values) for clique in members}
@@ -120,12 +121,6 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
             counts[(*before, 0)] -= counts[(*before, slice(1, None))].sum(axis=axis)
         tables |= zip(members, counts, strict=True)
     return tables
-
-
-def _few_states(schema: Schema, pairs: Sequence[Clique]) -> bool:
-    """Whether a product of indicators is faster than counting these tables one by one, as measured for many sizes."""
-    width = 1 + sum(schema.cardinality(variable) - 1 for variable in {v for clique in pairs for v in clique})
-    return width <= _WIDEST and width**2 <= _TABLES_BY_PRODUCT * len(pairs)
 
 
 def distinct(codes: Mapping[str, Codes], variables: Iterable[str]) -> tuple[Codes, NDArray[np.int64]]:
@@ -209,7 +204,7 @@ class EncodedRecords:
             shares = row_weights(labels)
             return cls(codes, schema, size, shares if parts is None else parts * shares // UNIT_WEIGHT)
         chosen = sampled_rows(labels, unit)
-        kept = {variable: numbers.kept(chosen) for variable, numbers in values.items()}
+        kept = {variable: replace(numbers, of_rows=numbers.of_rows[chosen]) for variable, numbers in values.items()}
         codes = {variable: column[chosen] for variable, column in codes.items()}
         return cls(codes, schema, size, None if parts is None else parts[chosen], kept)
 

@@ -15,6 +15,7 @@ import base64
 import glob
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from pgmpy_dp.records.engines import (
     duckdb_kind,
 )
 from pgmpy_dp.records.refusals import require_columns, sealed
-from pgmpy_dp.records.streams import Counted, Tally, sum_of_batches
+from pgmpy_dp.records.streams import Counted, Source, Tally, sum_of_batches
 from pgmpy_dp.records.units import Unit
 
 Layout = tuple[tuple[str, bool, Any, str | None], ...]
@@ -72,64 +73,49 @@ class Part:
         types = {"texts": "VARCHAR", None: "BLOB", "nothing": "BLOB"}
         return [f"NULL::{types.get(DUCKDB_FAMILIES.get(self.kind(c)), self.types[c])}" for c in columns]
 
-    def relation(self, connection: Any) -> Any:
-        """Return all rows of the files."""
-        return _scan(connection, self.paths)
+
+def _total(connection: Any, parts: Sequence[Part], unit: Unit | None, tally: Tally, rows: int | None) -> Counted:
+    """Sum the tally over batches of all rows, read by DuckDB, which needs the least memory."""
+    with connection.cursor() as cursor:  # one per measurement, since they may run in threads
+        columns = tally.columns
+        batches = _batches(cursor, parts, columns) if unit is None else _batches_of_units(cursor, parts, unit, columns)
+        return sum_of_batches(batches, tally, rows)
 
 
-@dataclass(frozen=True)
-class ParquetSource:
-    """Parquet files, read by DuckDB, which needs the least memory."""
+def _batches(connection: Any, parts: Sequence[Part], variables: Sequence[str]) -> Iterator[Any]:
+    for part in parts:
+        columns = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(part.cells(variables)))
+        kinds = [part.kind(variable) for variable in variables]
+        zones = [part.zones[variable] for variable in variables]
+        for batch in duckdb_batches(_scan(connection, part.paths).project(columns), kinds, None):
+            yield _in_zones(batch, zones)
 
-    connection: Any
-    parts: tuple[Part, ...]
-    unit: Unit | None
 
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """See :class:`~pgmpy_dp.records.streams.Source`."""
-        with self.connection.cursor() as connection:  # one per measurement, since they may run in threads
-            read = self._batches if self.unit is None else self._batches_of_units
-            return sum_of_batches(read(connection, tally.columns), tally, rows)
+def _batches_of_units(connection: Any, parts: Sequence[Part], unit: Unit, variables: Sequence[str]) -> Iterator[Any]:
+    """Yield the batches of one scan over all files, since a unit may have rows in several.
 
-    def _batches(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
-        for part in self.parts:
-            columns = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(part.cells(variables)))
-            kinds = [part.kind(variable) for variable in variables]
+    Every part has columns of its own in the scan, which are empty in the rows of others: a column for all parts
+    would have one type for all.
+    """
+    relations = []
+    for number, part in enumerate(parts):
+        cells = [
+            cell for other in parts for cell in (part.cells(variables) if other is part else other.nulls(variables))
+        ]
+        name = unit.column
+        whose = duckdb_id(part.places[name], part.kind(name), unit)
+        columns = [f"{cell} AS c{i}" for i, cell in enumerate([str(number), *cells])]
+        relations.append(_scan(connection, part.paths).project(", ".join([*columns, f"{whose} AS u"])))
+    rows = reduce(lambda one, other: one.union(other), relations).project(f"*, {duckdb_key(unit)} AS k")
+    kinds = ["integer", *(part.kind(variable) for part in parts for variable in variables)]
+    width = len(variables)
+    for batch in duckdb_batches(rows, kinds, unit):
+        whole = batch.num_columns
+        for number, part in enumerate(parts):
+            mine = batch.filter(pyarrow.compute.equal(batch.column(0), number)) if len(parts) > 1 else batch
+            own = range(1 + number * width, 1 + (number + 1) * width)
             zones = [part.zones[variable] for variable in variables]
-            for batch in duckdb_batches(part.relation(connection).project(columns), kinds, None):
-                yield _in_zones(batch, zones)
-
-    def _batches_of_units(self, connection: Any, variables: Sequence[str]) -> Iterator[Any]:
-        """Yield the batches of one scan over all files, since a unit may have rows in several.
-
-        Every part has columns of its own in the scan, which are empty in the rows of others: a column for all parts
-        would have one type for all.
-        """
-        assert self.unit is not None
-        relations = []
-        for number, part in enumerate(self.parts):
-            cells = [
-                cell
-                for other in self.parts
-                for cell in (part.cells(variables) if other is part else other.nulls(variables))
-            ]
-            name = self.unit.column
-            whose = duckdb_id(part.places[name], part.kind(name), self.unit)
-            columns = [f"{cell} AS c{i}" for i, cell in enumerate([str(number), *cells])]
-            relations.append(part.relation(connection).project(", ".join([*columns, f"{whose} AS u"])))
-        rows = relations[0]
-        for relation in relations[1:]:
-            rows = rows.union(relation)
-        rows = rows.project(f"*, {duckdb_key(self.unit)} AS k")
-        kinds = ["integer", *(part.kind(variable) for part in self.parts for variable in variables)]
-        width = len(variables)
-        for batch in duckdb_batches(rows, kinds, self.unit):
-            whole = batch.num_columns
-            for number, part in enumerate(self.parts):
-                mine = batch.filter(pyarrow.compute.equal(batch.column(0), number)) if len(self.parts) > 1 else batch
-                own = range(1 + number * width, 1 + (number + 1) * width)
-                zones = [part.zones[variable] for variable in variables]
-                yield _in_zones(mine.select([*own, *range(whole - 3, whole)]), zones)
+            yield _in_zones(mine.select([*own, *range(whole - 3, whole)]), zones)
 
 
 def _in_zones(table: Any, zones: Iterable[str | None]) -> Any:
@@ -147,7 +133,7 @@ def _scan(connection: Any, paths: Sequence[str]) -> Any:
     return connection.read_parquet([glob.escape(path) for path in paths], hive_partitioning=False)
 
 
-def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> ParquetSource:
+def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Source:
     """Group the files of a path by their layout."""
     files = _files(path) if path.is_dir() else [path]
     if not path.exists() or not files:
@@ -166,14 +152,19 @@ def parquet_source(path: Path, columns: Sequence[str], unit: Unit | None) -> Par
         positions = dict(zip(columns, require_columns([name for name, *_ in layout], columns), strict=True))
         for column, position in positions.items():
             if layout[position][1]:
-                _refuse_converted(paths[0], column)
-        types = {column: _type(layout[position][2]) for column, position in positions.items()}
+                raise SchemaError(
+                    f"{paths[0]}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing "
+                    "is read: write the file again with dates, or times of microseconds, such as by "
+                    "pyarrow.parquet.write_table(..., coerce_timestamps='us')."
+                )
+        kinds = {column: layout[position][2] for column, position in positions.items()}
+        types = {v: str(kind) if duckdb_kind(kind) == "decimal" else duckdb_kind(kind) for v, kind in kinds.items()}
         zones = {column: layout[position][3] for column, position in positions.items()}
         for column, zone in zones.items():
             _require_known(zone, paths[0], column)
         parts.append(Part(tuple(paths), positions, types, zones))
     _require_alike(path, parts, columns, unit)
-    return ParquetSource(connection, tuple(parts), unit)
+    return partial(_total, connection, parts, unit)
 
 
 def parquet_table(path: Path, columns: Sequence[str] | None = None) -> Any:
@@ -209,14 +200,6 @@ def _files(folder: Path) -> list[Path]:
                 "delete one of the links."
             )
     return files
-
-
-def _refuse_converted(path: str, column: str) -> None:
-    again = "write the file again with dates, or times of microseconds"
-    raise SchemaError(
-        f"{path}: the column {column!r} has times that DuckDB converts, and where it cannot, nothing is read: "
-        f"{again}, such as by pyarrow.parquet.write_table(..., coerce_timestamps='us')."
-    )
 
 
 def _require_known(zone: str | None, path: str, column: str) -> None:
@@ -264,10 +247,6 @@ def _column(elements: Iterator[tuple[str, str, str, int]]) -> tuple[str, bool]:
     nested = [_column(elements)[1] for _ in range(children)]
     times = physical == "INT96" or "MILLIS=Milli" in str(logical) or str(logical).startswith("TimeType")
     return name, times or any(nested)
-
-
-def _type(kind: Any) -> str:
-    return str(kind) if duckdb_kind(kind) == "decimal" else duckdb_kind(kind)
 
 
 def _require_alike(path: Path, parts: Sequence[Part], columns: Sequence[str], unit: Unit | None) -> None:

@@ -76,12 +76,24 @@ def require_declared(schema: Schema, found: Mapping[str, Found], file: CsvFile |
     """
     missing = [variable for variable, cells in found.items() if cells.missing]
     undeclared = [variable for variable, cells in found.items() if cells.undeclared]
+    if not missing and not undeclared:
+        return
+    variable = (missing or undeclared)[0]
     if missing:
-        problem = f"Variable {missing[0]!r} has missing values in the records"
-        raise _refusal(problem, "fill or drop them", "missing", missing[0], missing[1:], undeclared)
-    if undeclared:
-        problem, correct = _undeclared(schema, undeclared[0], file or schema.csv)
-        raise _refusal(problem, correct, "other", undeclared[0], [], undeclared[1:])
+        problem, correct = f"Variable {variable!r} has missing values in the records", "fill or drop them"
+    else:
+        problem, correct = _undeclared(schema, variable, file or schema.csv)
+    declare = f"missing={{{variable!r}: 'unknown'}}" if missing else f"other={{{variable!r}: 'other'}}"
+    others = [
+        f"{noun} of {', '.join(map(repr, names))}"
+        for noun, names in (
+            ("missing values", missing[1:]),
+            ("undeclared values", undeclared if missing else undeclared[1:]),
+        )
+        if names
+    ]
+    also = f". The same goes for {' and '.join(others)}" if others else ""
+    raise SchemaError(f"{problem}: {correct}, or declare a state for them, Schema(..., {declare}){also}.")
 
 
 def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> tuple[str, str]:
@@ -117,18 +129,3 @@ def _written(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> st
         *([f"another encoding than {declared.encoding}"] if foreign else []),
     ]
     return f". In a .csv file the cause may be {' or '.join(causes)}, to be declared in its format" if causes else ""
-
-
-def _refusal(
-    problem: str, correct: str, role: str, variable: str, missing: list[str], undeclared: list[str]
-) -> SchemaError:
-    """Advise to correct a variable's values or to declare a state for them, and name other such variables."""
-    state = "unknown" if role == "missing" else role
-    declare = f"{correct}, or declare a state for them, "
-    others = [
-        f"{noun} of {', '.join(map(repr, names))}"
-        for noun, names in (("missing values", missing), ("undeclared values", undeclared))
-        if names
-    ]
-    also = f". The same goes for {' and '.join(others)}" if others else ""
-    return SchemaError(f"{problem}: {declare}Schema(..., {role}={{{variable!r}: {state!r}}}){also}.")

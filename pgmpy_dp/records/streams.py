@@ -12,12 +12,12 @@ returns other rows each time could let one person count more than once.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import iadd
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,13 @@ from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import (
     Found,
+    ValueCounts,
+    Values,
     column_reader,
     objects,
     positions,
     read_columns,
+    require_few,
     settled,
     smallest_type,
     variable_codes,
@@ -41,7 +44,6 @@ from pgmpy_dp.records.frames import column_at
 from pgmpy_dp.records.memory import Counts, count_all
 from pgmpy_dp.records.refusals import require_declared, sealed
 from pgmpy_dp.records.units import Unit, require_ids
-from pgmpy_dp.records.values import ValueCounts, Values, require_few
 from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Clique, Schema, State
 
@@ -91,7 +93,9 @@ class Tally:
 
     def __call__(self, batch: Any) -> Counted:
         """Count rows, units, rows without a unit, each variable's missing and undeclared cells, and cliques' tables."""
-        return self.count(self.read(batch), self.bounds(batch))
+        start = len(self.columns)
+        bounds = [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * (self.unit is not None))]
+        return self.count(self.read(batch), bounds)
 
     def read(self, batch: Any) -> list[NDArray[Any]]:
         """Find the positions of a batch's cells, an array per variable, of a type that depends only on its states.
@@ -104,11 +108,6 @@ class Tally:
         ]
         weighed = [] if self.weights is None else [self.weights.parts(column_at(batch, len(self.variables)))]
         return [*results, *weighed]
-
-    def bounds(self, batch: Any) -> list[Numbers]:
-        """Return what a batch states about each row's unit."""
-        start = len(self.columns)
-        return [np.asarray(column_at(batch, start + i)).astype(np.int64) for i in range(3 * (self.unit is not None))]
 
     def count(self, cells: Sequence[NDArray[Any]], bounds: Sequence[Numbers]) -> Counted:
         """Count cells that were read, using the bounds of their rows."""
@@ -187,11 +186,8 @@ class ValueTally(Tally):
         return Counted(super().count([positions], bounds).numbers, counts, self.variables[0])
 
 
-class Source(Protocol):
-    """A source that can be read repeatedly, in batches."""
-
-    def total(self, tally: Tally, rows: int | None) -> Counted:
-        """Sum the tally over batches of all rows; their number, if known, is for a progress bar."""
+Source = Callable[[Tally, int | None], Counted]
+"""Sums a tally over batches of all rows, whose number is for a progress bar; it can be read repeatedly."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +243,7 @@ class StreamedRecords:
 
 
 def _total(source: Source, tally: Tally, rows: int | None) -> Counted:
-    return sealed(lambda: source.total(tally, rows), "the records")
+    return sealed(lambda: source(tally, rows), "the records")
 
 
 def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Counted:

@@ -58,15 +58,6 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
     return Unit(column, max_rows, noise.keys)
 
 
-def require_single_records(unit: Unit | None) -> None:
-    """Raise if there are units, for mechanisms whose sensitivity is that of one record."""
-    if unit is not None:
-        raise ValueError(
-            f"This mechanism protects single records, not all rows of one {unit.column}: "
-            "use measure(), which does, or leave unit out."
-        )
-
-
 def require_ids(missing: bool, column: str) -> None:
     """Raise if some rows have no unit."""
     if missing:

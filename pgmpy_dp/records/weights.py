@@ -81,12 +81,3 @@ def checked_weights(column: Any, largest: Any) -> Weights | None:
         )
     require_number(minimum=1e-100, maximum=1e100)("largest_weight", largest)
     return Weights(column, float(largest))
-
-
-def require_unweighted(weights: Weights | None) -> None:
-    """Raise if there are weights, for mechanisms that count every record alike."""
-    if weights is not None:
-        raise ValueError(
-            f"This mechanism counts every record alike, and these have weights in {weights.column!r}: "
-            "use measure(), which weighs them, or leave weights out."
-        )

@@ -50,19 +50,19 @@ class CsvFormat:
         delimiter = self.delimiter
         if not isinstance(delimiter, str) or len(delimiter) != 1 or not "\0" < delimiter < "\x80":
             raise ValueError(
-                f"delimiter must be one character of ASCII, such as ';' or '\\t', got {_short(delimiter)}."
+                f"delimiter must be one character of ASCII, such as ';' or '\\t', got {shortened(delimiter)}."
             )
         if delimiter in '"\r\n':
             raise ValueError(f"delimiter {delimiter!r} quotes fields or ends lines: name the one between fields.")
         object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
         if not isinstance(self.strip, bool):
-            raise ValueError(f"strip must be True or False, got {_short(self.strip)}.")
+            raise ValueError(f"strip must be True or False, got {shortened(self.strip)}.")
         if self.strip and delimiter == " ":
             raise ValueError("delimiter ' ' is a blank, and strip removes blanks: declare only one of them.")
         if self.decimal not in (".", ","):
-            raise ValueError(f"decimal is the mark '.' or ',', got {_short(self.decimal)}.")
+            raise ValueError(f"decimal is the mark '.' or ',', got {shortened(self.decimal)}.")
         if self.dates is not None:
-            date_format(self.dates if isinstance(self.dates, str) else _short(self.dates))
+            date_format(self.dates if isinstance(self.dates, str) else shortened(self.dates))
         if self.decimal == delimiter:
             raise ValueError(f"delimiter and decimal cannot both be {delimiter!r}: files with decimal commas use ';'.")
 
@@ -91,11 +91,11 @@ def _checked_encoding(encoding: Any) -> str:
         name = codecs.lookup(encoding).name.removesuffix("-sig")
     except (LookupError, TypeError, ValueError):
         known = "name one such as 'utf-8' or 'latin-1'"
-        raise ValueError(f"encoding {_short(encoding)} is not known: {known}.") from None
+        raise ValueError(f"encoding {shortened(encoding)} is not known: {known}.") from None
     if name not in _WIDE and byte_table(name) is None:
         raise ValueError(
-            f"encoding {_short(encoding)} does not encode each character independently, as UTF-8, UTF-16, UTF-32 and "
-            "one-byte encodings do: save the file as UTF-8."
+            f"encoding {shortened(encoding)} does not encode each character independently, as UTF-8, UTF-16, UTF-32 "
+            "and one-byte encodings do: save the file as UTF-8."
         )
     return name
 
@@ -118,6 +118,6 @@ def byte_table(encoding: str) -> str | None:
     return "".join(alone) if [alone[byte] for byte in written[:257]] == characters else None
 
 
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
     shown = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
     return shown if len(shown) <= 40 else f"{shown[:40]}..."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pgmpy_dp._files import parse_json
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema.bins import Bins
-from pgmpy_dp.schema.csv_format import CsvFormat
+from pgmpy_dp.schema.csv_format import CsvFormat, shortened
 from pgmpy_dp.schema.date_bins import DATED, DateBins, iso, iso_day
 from pgmpy_dp.schema.fields import declarations
 from pgmpy_dp.schema.rules import Allowed, Dependency, Forbidden, Rule
@@ -65,7 +65,11 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
             if kind == "comparison":
                 results.append(Allowed.comparing(schema, text))
                 continue
-            named = _combination(text, schema)
+            parts = assigned([part.strip() for part in text.split(";")], schema, "a rule")
+            known = {
+                name: {str(state): state for state in schema.states[name]} for name in parts
+            }  # numbers as they are
+            named = {name: [known[name].get(one, one) for one in _listed(states)] for name, states in parts.items()}
             names = tuple(named)
             if kind == "forbidden":
                 results.append(Forbidden(named))
@@ -95,15 +99,6 @@ def assigned(texts: Sequence[str], schema: Schema, what: str) -> dict[str, str]:
             raise SchemaError(f"{what} names {variable!r} twice: give it once.")
         given[variable] = state
     return given
-
-
-def _combination(text: str, schema: Schema) -> dict[str, list[Any]]:
-    """Read ``name=state|state; name=state``; a number of the schema is written as it is."""
-    named: dict[str, list[Any]] = {}
-    for variable, states in assigned([part.strip() for part in text.split(";")], schema, "a rule").items():
-        known = {str(state): state for state in schema.states[variable]}
-        named[variable] = [known.get(state, state) for state in _listed(states)]
-    return named
 
 
 def _variable(name: str, entry: Any) -> Variable:
@@ -236,7 +231,7 @@ def _number(name: str, given: Any) -> float:
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if math.isnan(number) or (math.isinf(number) and isinstance(given, str) and "inf" not in given.lower()):
-        raise SchemaError(f"Variable {name!r}: {_short(given)} is not a finite number, inf or -inf.")
+        raise SchemaError(f"Variable {name!r}: {shortened(given)} is not a finite number, inf or -inf.")
     return number
 
 
@@ -253,11 +248,6 @@ def _typed(name: str, kind: str, text: str) -> Any:
     if kind == "date" and (day := iso_day(text)) is not None:
         return iso(day)
     raise SchemaError(
-        f"Variable {name!r}: {_short(text)} is not of type {kind}; types are string, integer, number, boolean, "
+        f"Variable {name!r}: {shortened(text)} is not of type {kind}; types are string, integer, number, boolean, "
         "date and, in bins, datetime."
     )
-
-
-def _short(given: Any) -> str:
-    text = repr(given)
-    return text if len(text) <= 40 else f"{text[:40]}..."

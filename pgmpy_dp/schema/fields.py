@@ -70,8 +70,15 @@ def declarations(descriptor: Any) -> tuple[list[Variable], list[Rule], CsvFormat
     rules = descriptor.get(RULES_PROPERTY, [])
     if not isinstance(rules, list):
         raise SchemaError(f"Table Schema: {RULES_PROPERTY!r} must be a list.")
+    csv, known = descriptor.get(CSV_PROPERTY, {}), ("delimiter", "encoding", "strip", "decimal", "dates")
+    if not isinstance(csv, Mapping) or not set(csv) <= set(known):
+        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r} must be an object of {', '.join(known)}, and nothing else.")
     counted = sorted(variables.values(), key=lambda variable: variable.bounds is not None)
-    return counted, [rule_from_dict(rule) for rule in rules], _csv_format(descriptor.get(CSV_PROPERTY, {}))
+    read = [rule_from_dict(rule) for rule in rules]
+    try:
+        return counted, read, CsvFormat(**csv)
+    except ValueError as error:
+        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r}: {error}") from None
 
 
 def _variable(name: str, field: Mapping[str, Any], missing_values: Any) -> Variable:
@@ -79,7 +86,12 @@ def _variable(name: str, field: Mapping[str, Any], missing_values: Any) -> Varia
         return Variable(name, bounds=checked_bounds(name, field[BOUNDS_PROPERTY]))
     states = _field_states(name, field)
     result = DECLARED if isinstance(states, Bins) else _found(name, field)  # bins hold their own
-    texts = _missing_values(name, field.get("missingValues", missing_values))
+    listed = field.get("missingValues", missing_values)
+    if not isinstance(listed, list):
+        raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
+    if any(isinstance(text, Mapping) and "value" not in text for text in listed):
+        raise SchemaError(f"Field {name!r}: an entry of 'missingValues' has no 'value'.")
+    texts = [str(text["value"] if isinstance(text, Mapping) else text) for text in listed]
     texts = [text for text in texts if text != "" or isinstance(states, Bins) or "" not in states]
     roles = {role: field[own] for role, own in ROLE_PROPERTIES.items() if field.get(own) is not None}
     return Variable.of(name, states, texts, result, **roles)
@@ -95,16 +107,6 @@ def _found(name: str, field: Mapping[str, Any]) -> Guarantee:
         raise SchemaError(f"Field {name!r}: {FOUND_PROPERTY!r} holds an invalid guarantee ({error}).") from None
 
 
-def _csv_format(declared: Any) -> CsvFormat:
-    known = ("delimiter", "encoding", "strip", "decimal", "dates")
-    if not isinstance(declared, Mapping) or not set(declared) <= set(known):
-        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r} must be an object of {', '.join(known)}, and nothing else.")
-    try:
-        return CsvFormat(**declared)
-    except ValueError as error:
-        raise SchemaError(f"Table Schema: {CSV_PROPERTY!r}: {error}") from None
-
-
 def _own_states(variable: Variable) -> tuple[State, ...]:
     """Drop appended stand-ins of another type ("unknown" among integers), which are not values of the column."""
     states, stand_ins = variable.states, list(variable.roles.values())
@@ -117,15 +119,6 @@ def _own_states(variable: Variable) -> tuple[State, ...]:
         if len(set(map(type, own))) == 1 and list(map(typed, read)) == list(map(typed, states)):
             return own
     return states
-
-
-def _missing_values(name: str, listed: Any) -> list[str]:
-    """Read the texts that mark a missing value."""
-    if not isinstance(listed, list):
-        raise SchemaError(f"Field {name!r}: 'missingValues' must be a list.")
-    if any(isinstance(text, Mapping) and "value" not in text for text in listed):
-        raise SchemaError(f"Field {name!r}: an entry of 'missingValues' has no 'value'.")
-    return [str(text["value"] if isinstance(text, Mapping) else text) for text in listed]
 
 
 def _field_states(name: str, field: Mapping[str, Any]) -> list[State] | Bins:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +18,100 @@ from numpy.typing import NDArray
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import MIXTURE, SchemaError
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
-from pgmpy_dp.schema.comparison import Comparison
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
+
+if TYPE_CHECKING:
+    from pgmpy_dp.schema.bins import Bins
+    from pgmpy_dp.schema.schema import Schema
 
 # Largest number of cells of a rule: it is held as a table over its variables.
 _MAX_CELLS = 20_000_000
 
 States = Mapping[str, tuple[State, ...]]
+
+# The least number, the largest or the end, and whether that end is included. Decimals add up as they are written.
+Range = tuple[Decimal, Decimal, bool]
+
+
+def _at_most(first: Range, second: Range) -> bool:
+    """Whether some number of the first range is at most one of the second."""
+    return first[0] < second[1] or (second[2] and first[0] == second[1])
+
+
+_POSSIBLE: Mapping[str, Callable[[Range, Range], bool]] = {
+    "<=": _at_most,
+    ">=": lambda first, second: _at_most(second, first),
+    "<": lambda first, second: first[0] < second[1],
+    ">": lambda first, second: second[0] < first[1],
+    "=": lambda first, second: _at_most(first, second) and _at_most(second, first),
+}
+_SIGNS = re.compile(r"<=|>=|<|>|=")
+_ADDED = re.compile(r"(.+?)\s*([+-])\s*(\d+(?:\.\d+)?)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two numbers, of which something may be added to the second."""
+
+    first: str
+    sign: str
+    second: str
+    added: Decimal = Decimal(0)
+
+    @classmethod
+    def read(cls, text: str, names: Collection[str]) -> Self:
+        """Read two names, the sign between them, and what is added to the second."""
+        for sign in _SIGNS.finditer(text):  # a name may hold a sign
+            first, second = text[: sign.start()].strip(), text[sign.end() :].strip()
+            added = _ADDED.fullmatch(second)
+            for name, more in ((second, Decimal(0)), *([(added[1], Decimal(added[2] + added[3]))] if added else [])):
+                if {first, name} <= {*names} and first != name:
+                    return cls(first, sign[0], name, more)
+        raise SchemaError(
+            f"{text!r} is not a comparison of two variables: write one such as vehicle_year <= accident_year + 1, "
+            "with names that the schema declares."
+        )
+
+    def __str__(self) -> str:
+        more = f" {'-' if self.added < 0 else '+'} {abs(self.added):f}" if self.added else ""
+        return f"{self.first} {self.sign} {self.second}{more}"
+
+    def combinations(self, schema: Schema) -> list[tuple[State, State]]:
+        """List the states of which some numbers meet the comparison."""
+        more, possible = self.added, _POSSIBLE[self.sign]
+        own, others = (_ranges(schema, name) for name in (self.first, self.second))
+        moved = {state: (lower + more, upper + more, closed) for state, (lower, upper, closed) in others.items()}
+        return [(a, b) for a, left in own.items() for b, right in moved.items() if possible(left, right)]
+
+
+def _ranges(schema: Schema, variable: str) -> dict[State, Range]:
+    """Return the range of each state's numbers."""
+    states, everything = schema.states[variable], (Decimal("-inf"), Decimal("inf"), True)
+    bins = schema.bins.get(variable)
+    if bins is not None:
+        return dict.fromkeys(states, everything) | dict(zip(bins.labels, _of_bins(bins), strict=True))
+    stand_ins = [typed(role[variable]) for role in (schema.missing, schema.other) if variable in role]
+    numbers = {state: (*2 * (Decimal(str(state)),), True) for state in states if type(state) in (int, float)}
+    if any(state not in numbers and typed(state) not in stand_ins for state in states) or not numbers:
+        raise SchemaError(f"Variable {variable!r} has states that are not numbers: a comparison needs bins or numbers.")
+    return {state: everything if typed(state) in stand_ins else numbers[state] for state in states}
+
+
+def _of_bins(bins: Bins) -> list[Range]:
+    edges = [Decimal(str(edge)) for edge in bins.edges]
+    whole = all(edge.is_integer() for edge in bins.edges if math.isfinite(edge))
+    decimals = 0 if bins.decimals is None and whole else bins.decimals
+    if decimals is None:
+        ranges = [(lower, upper, False) for lower, upper in pairwise(edges)]
+        return [*ranges[:-1], (*ranges[-1][:2], True)]
+    unit = Decimal(1).scaleb(-decimals)
+
+    def rounded(edge: Decimal, rounding: str) -> Decimal:
+        return (edge / unit).to_integral_value(rounding) * unit if edge.is_finite() else edge
+
+    lower = [rounded(edge, ROUND_CEILING) for edge in edges]
+    upper = [*(after - unit for after in lower[1:-1]), rounded(edges[-1], ROUND_FLOOR)]
+    return [(low, high, True) for low, high in zip(lower, upper, strict=False)]
 
 
 @dataclass(frozen=True, init=False)
@@ -230,12 +321,8 @@ class Dependency:
         position = {typed(state): number for number, state in enumerate(states[self.coarser])}
         return np.array([position[typed(coarse)] for _, coarse in self.states], dtype=np.intp)
 
-    def allowed(self, states: States) -> NDArray[np.bool_]:
-        """Return which pairs of the two variables' states may occur."""
-        return self.beside(states, {})
-
-    def beside(self, states: States, given: Mapping[str, int]) -> NDArray[np.bool_]:
-        """Return `allowed` restricted to given states, by index; their axes have length 1. Only that part is built."""
+    def allowed(self, states: States, given: Mapping[str, int] = MappingProxyType({})) -> NDArray[np.bool_]:
+        """Return which pairs of the two variables' states may occur, beside given ones, whose axes have length 1."""
         fine, coarse = self.codes(states), np.arange(len(states[self.coarser]))
         fine, coarse = (
             positions if name not in given else positions[[given[name]]]
@@ -324,7 +411,7 @@ class Structure:
     refined: Mapping[str, tuple[str, NDArray[np.intp]]]
     hidden: frozenset[str]
 
-    @property
+    @cached_property
     def derived(self) -> dict[str, tuple[str, NDArray[np.intp]]]:
         """Map each hierarchy's coarser variable to (finer variable, coarser state's index per finer state)."""
         return {coarser: (finer, codes) for finer, (coarser, codes) in self.refined.items()}
@@ -344,10 +431,14 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
                 zeros.append(((rule.coarser,), present))
         elif not isinstance(rule, Dependency):
             zeros.append((rule.variables, rule.allowed(states)))
-        elif rule.coarser in parents or rule.coarser in _ancestors(rule.finer, parents):
-            left.append(rule)
         else:
-            parents[rule.coarser] = rule
+            root = rule.finer
+            while root in parents and root != rule.coarser:
+                root = parents[root].finer
+            if rule.coarser in (root, *parents):  # a second dependency, or one that closes a cycle
+                left.append(rule)
+            else:
+                parents[rule.coarser] = rule
     dependent = {}
     for variable in states:
         codes, path = np.arange(len(states[variable])), variable
@@ -356,7 +447,7 @@ def structure_of(rules: Iterable[Rule], states: States) -> Structure:
             path = parents[path].finer
         if path != variable:
             dependent[variable] = path, codes
-    for rule in left:  # second dependencies of a variable, and those that close a cycle
+    for rule in left:
         routes = [dependent.get(v, (v, np.arange(len(states[v])))) for v in rule.variables]
         (fine_root, fine), (coarse_root, coarse) = routes
         if fine_root == coarse_root:
@@ -380,7 +471,7 @@ def possible_states(
         if set(rule.variables) <= {*names, *given}:
             own = [name for name in rule.variables if name not in given]
             if isinstance(rule, Dependency):
-                allowed = rule.beside(states, positions).reshape([len(states[name]) for name in own])
+                allowed = rule.allowed(states, positions).reshape([len(states[name]) for name in own])
             else:
                 allowed = rule.allowed(states)[tuple(positions.get(v, slice(None)) for v in rule.variables)]
             order = sorted(range(len(own)), key=lambda axis: names.index(own[axis]))
@@ -395,15 +486,8 @@ def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, Stat
         if not isinstance(rule, Rule):
             raise SchemaError(f"A rule is a Forbidden, Allowed, Dependency or Hierarchy, got {type(rule).__name__}.")
         results[rule.checked(states, stand_ins)] = None
-    _require_hierarchies_apart(tuple(results))
-    return tuple(results)
-
-
-def _require_hierarchies_apart(rules: tuple[Rule, ...]) -> None:
-    """Raise if another rule is about a hierarchy's finer variable, or two hierarchies share their coarser one."""
-    hierarchies = [rule for rule in rules if isinstance(rule, Hierarchy)]
-    for hierarchy in hierarchies:
-        others = [rule for rule in rules if rule != hierarchy]
+    for hierarchy in (rule for rule in results if isinstance(rule, Hierarchy)):
+        others = [rule for rule in results if rule != hierarchy]
         if any(hierarchy.finer in rule.variables for rule in others):
             raise SchemaError(
                 f"Variable {hierarchy.finer!r} is assumed independent of all else given {hierarchy.coarser!r}, "
@@ -413,6 +497,7 @@ def _require_hierarchies_apart(rules: tuple[Rule, ...]) -> None:
             raise SchemaError(
                 f"Variable {hierarchy.coarser!r} is the coarser variable of two hierarchies: give each its own."
             )
+    return tuple(results)
 
 
 def rule_from_dict(stored: Any) -> Rule:
@@ -437,14 +522,6 @@ def rule_from_dict(stored: Any) -> Rule:
     raise SchemaError(
         "Table Schema: a rule is one of 'forbidden', 'allowed', 'dependency' and 'hierarchy', as in Schema.save."
     )
-
-
-def _ancestors(variable: str, parents: Mapping[str, Dependency]) -> set[str]:
-    results = {variable}
-    while variable in parents:
-        variable = parents[variable].finer
-        results.add(variable)
-    return results
 
 
 def _known(owner: str, name: str, listed_states: Iterable[State], states: States) -> None:

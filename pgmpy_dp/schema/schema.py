@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,21 @@ from pgmpy_dp.schema.dictionary import read_dictionary
 from pgmpy_dp.schema.fields import CSV_PROPERTY, PROFILE, RULES_PROPERTY, declarations, table_field
 from pgmpy_dp.schema.rules import Rule, Structure, checked_rules, possible_states, structure_of
 from pgmpy_dp.schema.states import State, checked_name, listed, require_known, some
-from pgmpy_dp.schema.variable import Detail, Variable, details_of, variables_of
+from pgmpy_dp.schema.variable import IN_DETAIL, Detail, Variable, variables_of
 
 Clique = tuple[str, ...]
 _PLAIN = CsvFormat()
 _ARGUMENTS = ("missing", "other", "bounds", "rules", "missing_values", "csv", "found")
+Declared = TypeVar("Declared")
+
+
+def _by_name(declared: Callable[[Variable], Declared | None]) -> cached_property[Mapping[str, Declared]]:
+    """Make a property of schemas: what variables declare, by the names of those that do."""
+    return cached_property(
+        lambda schema: MappingProxyType(
+            {variable.name: own for variable in schema.fields if (own := declared(variable)) is not None}
+        )
+    )
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -169,33 +179,13 @@ class Schema:
         made._declare(fields, rules, csv)
         return made
 
-    @cached_property
-    def states(self) -> Mapping[str, tuple[State, ...]]:
-        return MappingProxyType({v.name: v.states for v in self.fields if v.bounds is None})
-
-    @cached_property
-    def bins(self) -> Mapping[str, Bins]:
-        return MappingProxyType({v.name: v.bins for v in self.fields if v.bins is not None})
-
-    @cached_property
-    def missing(self) -> Mapping[str, State]:
-        return MappingProxyType({v.name: v.missing for v in self.fields if v.missing is not None})
-
-    @cached_property
-    def other(self) -> Mapping[str, State]:
-        return MappingProxyType({v.name: v.other for v in self.fields if v.other is not None})
-
-    @cached_property
-    def bounds(self) -> Mapping[str, tuple[float, float]]:
-        return MappingProxyType({v.name: v.bounds for v in self.fields if v.bounds is not None})
-
-    @cached_property
-    def missing_values(self) -> Mapping[str, tuple[str, ...]]:
-        return MappingProxyType({v.name: v.missing_values for v in self.fields if v.missing_values})
-
-    @cached_property
-    def found(self) -> Mapping[str, Guarantee]:
-        return MappingProxyType({v.name: v.found for v in self.fields if v.found.every})
+    states = _by_name(lambda variable: variable.states if variable.bounds is None else None)
+    bins = _by_name(lambda variable: variable.bins)
+    missing: ClassVar[cached_property[Mapping[str, State]]] = _by_name(lambda variable: variable.missing)
+    other: ClassVar[cached_property[Mapping[str, State]]] = _by_name(lambda variable: variable.other)
+    bounds = _by_name(lambda variable: variable.bounds)
+    missing_values = _by_name(lambda variable: variable.missing_values or None)
+    found = _by_name(lambda variable: variable.found if variable.found.every else None)
 
     @cached_property
     def structure(self) -> Structure:
@@ -237,7 +227,17 @@ class Schema:
         >>> schema.shape(("age in detail",))
         (6,)
         """
-        return MappingProxyType(dict(details_of(self.fields)))
+        details: dict[str, Detail] = {}
+        for variable in self.fields:
+            if variable.detail is None:
+                continue
+            if (name := variable.name + IN_DETAIL) in {*self.states, *self.bounds}:
+                raise SchemaError(
+                    f"The name {name!r} is that of the finer histogram of {variable.name!r}: rename the variable, or "
+                    f"declare Bins(..., detail=0) for {variable.name!r}."
+                )
+            details[name] = variable.detail
+        return MappingProxyType(details)
 
     @property
     def undiscovered(self) -> tuple[str, ...]:

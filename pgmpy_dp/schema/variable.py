@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -131,20 +130,6 @@ class Detail:
     variable: str
     bins: Bins
     places: NDArray[np.intp]  # of each cell's state: of the finer bins, then of missing and undeclared values
-
-
-def details_of(variables: Iterable[Variable]) -> Iterator[tuple[str, Detail]]:
-    """List the finer histograms of binned numbers by their names, which no variable may have."""
-    known = {variable.name: variable for variable in variables}
-    for variable in known.values():
-        if variable.detail is None:
-            continue
-        if (name := variable.name + IN_DETAIL) in known:
-            raise SchemaError(
-                f"The name {name!r} is that of the finer histogram of {variable.name!r}: rename the variable, or "
-                f"declare Bins(..., detail=0) for {variable.name!r}."
-            )
-        yield name, variable.detail
 
 
 def variables_of(model: Any) -> list[Variable]:

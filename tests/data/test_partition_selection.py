@@ -19,7 +19,7 @@ from writers import every_form
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 from pgmpy_dp.privacy.noise import smallest_threshold
-from pgmpy_dp.records import open_records, values
+from pgmpy_dp.records import columns, open_records
 from pgmpy_dp.release import Release
 
 OPEN = dp.Schema({"place": []}, other={"place": "elsewhere"})
@@ -200,7 +200,7 @@ def test_what_cannot_be_discovered_is_refused_unpaid():
 
 @pytest.mark.parametrize("source", [lambda rows, folder: rows, lambda rows, folder: rows.to_csv(folder) or folder])
 def test_too_many_values_are_refused_by_a_public_number(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(values, "MAX_VALUES", 50)
+    monkeypatch.setattr(columns, "MAX_VALUES", 50)
     rows = pd.DataFrame({"place": [f"secret {number}" for number in range(51)]})
     with pytest.raises(dp.SchemaError, match="'place' has more than 50 different values") as refusal:
         dp.PrivateDataset(source(rows, tmp_path / "a.csv"), OPEN, PrivacyBudget(1.0, 0.1))

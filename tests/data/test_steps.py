@@ -182,7 +182,7 @@ def test_a_source_that_cannot_be_read_fails_unpaid(monkeypatch):
             raise OSError("unreadable")
 
     data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(1.0, 1e-6))
-    monkeypatch.setattr(dp.PrivateDataset, "_read_from", property(lambda self: PrivateRecords(Unreadable(), {}, None)))
+    monkeypatch.setattr(dp.PrivateDataset, "_read_from", property(lambda self: PrivateRecords(Unreadable(), {})))
     with pytest.raises(OSError, match="unreadable"):
         data.release(TablesInSteps(STEPS, 1.0, 1e-6, asking, "steps"))
     assert not data.budget.history

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.models.simulated import WithinBins, converted
-from pgmpy_dp.schema.comparison import Comparison
+from pgmpy_dp.schema.rules import Comparison
 
 SIGNS = {
     "<=": lambda first, second: first <= second,

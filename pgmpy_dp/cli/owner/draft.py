@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from pgmpy_dp.cli.shared.options import csv_options
 from pgmpy_dp.errors import SchemaError
 
 if TYPE_CHECKING:
-    from pgmpy_dp.schema import Schema
+    from pgmpy_dp.schema.variable import Variable
 
 _NETWORKS = endings_of("a network")
 
@@ -78,25 +77,36 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     Check the draft before use: all later steps use its states in this order. States for missing and undeclared values
     are marked (missing) and (other).
     """
-    from pgmpy_dp.schema import Allowed, DateBins
+    from pgmpy_dp.schema import Allowed, DateBins, Schema
     from pgmpy_dp.schema.dictionary import read_rules
 
-    drafted = read_source(source)
+    if source.suffix.lower() in _NETWORKS:
+        from pgmpy_dp.networks import load_network
+
+        drafted = Schema.from_model(load_network(source))
+    elif source.suffix.lower() in (".csv", ".json"):
+        drafted = Schema.from_dictionary(source)
+    else:
+        raise SchemaError(f"{source}: give a network ({', '.join(_NETWORKS)}) or a data dictionary (.csv or .json).")
     if rules is not None:
         drafted = drafted.replace(rules=[*drafted.rules, *read_rules(rules, drafted)])
     drafted = with_format(drafted, **csv)
     if out is not None:
         drafted.save(out)
-    width = max(len(variable) for variable in drafted.variables)
-    lines = [f"{v:<{width}}  {' | '.join(_marked(drafted, v))}" for v in drafted.variables]
-    if wide := [v for v, bins in drafted.bins.items() if not isinstance(bins, DateBins) and _is_wide(bins.edges)]:
+    counted = [variable for variable in drafted.fields if variable.bounds is None]
+    width = max(len(variable.name) for variable in counted)
+    lines = [f"{variable.name:<{width}}  {' | '.join(_marked(variable))}" for variable in counted]
+    numbers = {
+        v: bins.edges for v, bins in drafted.bins.items() if not isinstance(bins, DateBins) and len(bins.edges) > 2
+    }
+    if wide := [v for v, (*_, before, last) in numbers.items() if math.inf > last > 10 * before > 0]:
         lines += [
             "",
             f"Caution: the last edge of {', '.join(wide)} is over ten times the one before: add edges between.",
         ]
     lines += [
         f"Caution: the only state of {v} is {states[0]!r}: separate states by |."
-        for v, states in ((variable.name, variable.values) for variable in drafted.fields)
+        for v, states in ((variable.name, variable.values) for variable in counted)
         if len(states) == 1 and isinstance(states[0], str) and any(sign in states[0] for sign in ",;/")
     ]
     lines += [
@@ -111,30 +121,10 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
     return drafted.to_dict(), lines
 
 
-def _is_wide(edges: Sequence[float]) -> bool:
-    """Return whether the last edge is finite, and over ten times the one before."""
-    return len(edges) > 2 and math.inf > edges[-1] > 10 * edges[-2] > 0
-
-
-def _marked(schema: Schema, variable: str) -> list[str]:
+def _marked(variable: Variable) -> list[str]:
     """List the states of a variable, with marks for missing and undeclared values."""
-    roles = {"missing": schema.missing.get(variable), "other": schema.other.get(variable)}
-    marks = [[role for role, stand_in in roles.items() if stand_in == state] for state in schema.states[variable]]
+    marks = [[role for role, stand_in in variable.roles.items() if stand_in == state] for state in variable.states]
     return [
         f"{state} ({', '.join(mark)})" if mark else str(state)
-        for state, mark in zip(schema.states[variable], marks, strict=True)
+        for state, mark in zip(variable.states, marks, strict=True)
     ]
-
-
-def read_source(source: Path) -> Schema:
-    """Read the schema of a network, a Table Schema or a data dictionary."""
-    from pgmpy_dp.schema import Schema
-
-    suffix = source.suffix.lower()
-    if suffix in _NETWORKS:
-        from pgmpy_dp.networks import load_network
-
-        return Schema.from_model(load_network(source))
-    if suffix not in (".csv", ".json"):
-        raise SchemaError(f"{source}: give a network ({', '.join(_NETWORKS)}) or a data dictionary (.csv or .json).")
-    return Schema.from_dictionary(source)

@@ -37,7 +37,7 @@ class Refusing(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         # pgmpy logs changes to its models, and sets the level of its log when it is imported.
-        logging.getLogger("pgmpy").addFilter(_grave)
+        logging.getLogger("pgmpy").addFilter(lambda record: record.levelno >= logging.ERROR)
         try:
             require_writable(self.params, ctx.params, force=ctx.params.pop("force", False))
             with warnings.catch_warnings(), _bar(ctx, self.stages):
@@ -66,10 +66,6 @@ class Command(Refusing):
     def invoke(self, ctx: click.Context) -> Any:
         as_json = ctx.params.pop("as_json")
         emit(as_json, *super().invoke(ctx))
-
-
-def _grave(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.ERROR
 
 
 @contextmanager
@@ -129,13 +125,7 @@ def one_line(error: BaseException) -> str:
 def as_json_text(data: Any, **options: Any) -> str:
     """Write JSON without characters that move a terminal's cursor or reverse its direction; it reads back the same."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, **options)
-    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    """Write a character as JSON does: one beyond 16 bits as a pair."""
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[position : position + 4]}" for position in range(0, len(units), 4))
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:

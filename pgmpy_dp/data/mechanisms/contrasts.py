@@ -19,7 +19,7 @@ norm of :func:`~pgmpy_dp.release.contrasts.residual_sensitivity`. So they are on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
-from pgmpy_dp.data.mechanisms.tables import delta_within
+from pgmpy_dp.data.mechanisms.tables import delta_within, perturbed
 from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.blocks import smallest_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.guarantee import counted
-from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource, added
+from pgmpy_dp.privacy.noise import MAX_SCALE, NoiseSource
 from pgmpy_dp.records.memory import Counts
 from pgmpy_dp.release import NoisyCoefficients, NoisyResiduals
 from pgmpy_dp.release.coefficients import (
@@ -103,8 +103,8 @@ class FourierCoefficients:
         """Add independent noise to every integer coefficient."""
         schema, terms = public.schema, quote.terms
         coefficients = integer_coefficients(schema, exact, terms.holders)
-        scales = {subset: noise_scales(schema, subset, terms.scale) for subset in coefficients}
-        values = perturbed_coefficients(coefficients, scales, noise.discrete_laplace)
+        scales = [noise_scales(schema, subset, terms.scale).ravel() for subset in coefficients]
+        values = perturbed(coefficients, np.concatenate([[], *scales]), noise.discrete_laplace)
         return NoisyCoefficients(schema, terms.cliques, values, terms.scale, quote.guarantee, public.total)
 
     def _price(
@@ -157,12 +157,12 @@ class Residuals:
     ) -> NoisyResiduals:
         """Add independent noise to every coefficient, in fractions of a record."""
         schema, terms = public.schema, quote.terms
-        coefficients, drawn = {}, {}
+        coefficients, drawn = {}, []
         for subset, exactly in integer_coefficients(schema, exact, terms.holders).items():
             fraction = coefficient_parts(schema, subset)
             coefficients[subset] = exactly * fraction
-            drawn[subset] = coefficient_scales(schema, subset, terms.scales[subset]) * fraction
-        values = perturbed_coefficients(coefficients, drawn, noise.discrete_gaussian)
+            drawn.append((coefficient_scales(schema, subset, terms.scales[subset]) * fraction).ravel())
+        values = perturbed(coefficients, np.concatenate([[], *drawn]), noise.discrete_gaussian)
         return NoisyResiduals(schema, terms.cliques, values, terms.scales, quote.guarantee, public.total)
 
 
@@ -237,17 +237,3 @@ def integer_coefficients(schema: Schema, tables: Tables, holders: Holders) -> di
         full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
         coefficients |= {s: np.asarray(full[subset_index(ordered, s)], dtype=np.int64) for s in subsets}
     return coefficients
-
-
-def perturbed_coefficients(
-    coefficients: Mapping[Clique, NDArray[np.int64]],
-    scales: Mapping[Clique, NDArray[np.float64]],
-    add: Callable[[NDArray[np.int64], float], NDArray[np.int64]],
-) -> dict[Clique, NDArray[np.int64]]:
-    """Add independent noise to every integer coefficient, at its own scale."""
-    if not coefficients:  # only variables with one state
-        return {}
-    each = np.concatenate([scales[subset].ravel() for subset in coefficients])
-    noisy = added(np.concatenate([array.ravel() for array in coefficients.values()]), each, add)
-    split = np.split(noisy, np.cumsum([array.size for array in coefficients.values()])[:-1])
-    return {s: part.reshape(array.shape) for (s, array), part in zip(coefficients.items(), split, strict=True)}

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.checks import checked_delta
 from pgmpy_dp.privacy.cost import Cost, Loss, Protects
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, learned
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, UNIT_WEIGHT, NoiseSource
@@ -19,8 +19,8 @@ from pgmpy_dp.records import EncodedRecords, Records
 from pgmpy_dp.records.columns import Codes
 from pgmpy_dp.records.frames import Integers
 from pgmpy_dp.records.memory import Counts, distinct, require_numbers
-from pgmpy_dp.records.units import Unit, checked_unit, require_single_records
-from pgmpy_dp.records.weights import Weights, require_unweighted
+from pgmpy_dp.records.units import Unit, checked_unit
+from pgmpy_dp.records.weights import Weights
 from pgmpy_dp.schema import Clique, Schema
 
 
@@ -31,7 +31,7 @@ class Public:
     neighbours: str
     unit: Unit | None
     total: int | None  # of records, or of units that each count once, where it is public
-    budget: PrivacyBudget  # only `Wall.release` charges it
+    delta: float  # of the budget that pays
     private: bool
     weights: Weights | None = field(default=None, kw_only=True)
 
@@ -69,8 +69,16 @@ class Public:
 
     def require_single_records(self) -> None:
         """Raise if there are units or weights, for mechanisms whose sensitivity is that of one record."""
-        require_single_records(self.unit)
-        require_unweighted(self.weights)
+        if self.unit is not None:
+            raise ValueError(
+                f"This mechanism protects single records, not all rows of one {self.unit.column}: "
+                "use measure(), which does, or leave unit out."
+            )
+        if self.weights is not None:
+            raise ValueError(
+                f"This mechanism counts every record alike, and these have weights in {self.weights.column!r}: "
+                "use measure(), which weighs them, or leave weights out."
+            )
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,8 @@ class PublicRecords(Public):
         weights: Weights | None = None,
     ) -> PublicRecords:
         """Say what is public of records that are not read, for a price that is asked before they are."""
-        budget = PrivacyBudget(1.0, delta)  # stands for the one that would pay: prices look at its delta alone
         units = checked_unit(unit, max_rows, OPENDP_NOISE)
-        return cls(neighbours, units, None, budget, True, schema, weights=weights)
+        return cls(neighbours, units, None, checked_delta(delta, zero_allowed=True), True, schema, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -101,8 +108,6 @@ class PrivateRecords:
 
     source: Records
     numbers: Mapping[str, Integers]
-    unit: Unit | None
-    weights: Weights | None = None
 
     def under(self, schema: Schema | None) -> PrivateRecords:
         """Return the same records with the groups of their states that a schema declares; without one, unchanged."""
@@ -124,8 +129,6 @@ class PrivateRecords:
 
     @property
     def _encoded(self) -> EncodedRecords:
-        require_single_records(self.unit)
-        require_unweighted(self.weights)
         if not isinstance(self.source, EncodedRecords):
             raise ValueError(
                 "This mechanism processes records one by one and needs them in memory: collect the lazy frame "

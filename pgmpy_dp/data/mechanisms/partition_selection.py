@@ -22,8 +22,8 @@ the threshold, T >= k.
 4. Where a unit is replaced, both data sets have new values, of probabilities d and d'. The same steps give
    P(A) - e Q(A) <= d + (1 - d) max(0, 1 - (1 - d') / (1 - d)) = max(d, d') <= delta.
 
-A column of more than :data:`~pgmpy_dp.records.values.MAX_VALUES` different values is refused before the charge, and one
-unit can decide this: of two neighbours one may be refused and the other not, and no epsilon covers such a pair. The
+A column of more than :data:`~pgmpy_dp.records.columns.MAX_VALUES` different values is refused before the charge, and
+one unit can decide this: of two neighbours one may be refused and the other not, and no epsilon covers such a pair. The
 argument above is for pairs of which neither is refused. The refusal is an error for the owner, like that of an
 undeclared cell: it shows no value and no count, and nothing is released. If the owner tells others that this column was
 refused, they learn for free that it has more than that number of values, and nothing else. The limit is a public number
@@ -47,9 +47,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Approx
 from pgmpy_dp.privacy.noise import NoiseSource, laplace_scale, smallest_threshold, table_sensitivity
-from pgmpy_dp.records.values import ValueCounts
+from pgmpy_dp.records.columns import ValueCounts
 from pgmpy_dp.release import DiscoveredStates
-from pgmpy_dp.schema import State
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,9 @@ class PartitionSelection:
     ) -> DiscoveredStates:
         """Add independent noise to every count, and keep values that reach the threshold."""
         scale, threshold = quote.terms
-        values = sorted(exact, key=_order)
+        values = sorted(exact, key=lambda value: (type(value).__name__, value))
         noisy = noise.discrete_laplace(np.array([exact[value] for value in values], dtype=np.int64), scale)
         results = [value for value, rows in zip(values, noisy.tolist(), strict=True) if rows >= threshold]
         schema = public.schema.with_states(self.variable, results)
         schema = schema.replace(found={**schema.found, self.variable: quote.guarantee})
         return DiscoveredStates(schema, self.variable, scale, threshold, quote.guarantee)
-
-
-def _order(value: State) -> tuple[str, State]:
-    return type(value).__name__, value

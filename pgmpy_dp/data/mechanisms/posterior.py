@@ -48,7 +48,7 @@ from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.privacy.posterior import floor_of, require_different_nodes, tempering, total_epsilon, truncation
 from pgmpy_dp.records.memory import Counts, require_countable
 from pgmpy_dp.release import PosteriorDraws
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique
 
 Floats = NDArray[np.float64]
 
@@ -64,37 +64,55 @@ _FIRST_KNOTS = 9
 _CLOSE = 0.2
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Parameters of the draw: a range for each family, and the power of the likelihood."""
-
-    ranges: Mapping[Clique, float]
-    power: float
-    draws: int
-
-
-def _quote(public: PublicRecords, mechanism: str, rows: _Rows, each: Fraction) -> Quote[_Rows]:
-    cost = each * rows.draws
-    return Quote(public.cost(f"draw {counted(rows.draws, 'network')}", mechanism, Pure(cost)), rows)
+# The range of each family's rows, the power of the likelihood, and the number of draws.
+_Terms = tuple[Mapping[Clique, float], float, int]
 
 
 class _DrawnRows:
-    """Reading and drawing, common to the mechanisms below."""
+    """What the mechanisms below have in common: how a draw costs is their own."""
 
+    families: Iterable[Iterable[str]]
     prior: Mapping[Clique, Any]
+    epsilon: float | Fraction
 
-    def read(self, quote: Quote[_Rows], records: PrivateRecords) -> Mapping[Clique, Counts]:
+    def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
+        """Return the ranges of the nodes' rows, the power of the likelihood, and the cost of one draw."""
+        raise NotImplementedError
+
+    def _quote(self, public: PublicRecords, mechanism: str, draws: int) -> Quote[_Terms]:
+        """Price all draws; the terms are the ranges of the rows and the power of the likelihood."""
+        each, _ = total_epsilon(self.epsilon, draws, split=False)
+        public.require_single_records()
+        schema, families = public.schema, public.schema.require(self.families)
+        require_different_nodes(families)
+        if not isinstance(self.prior, Mapping):
+            raise TypeError(f"The prior maps each family to positive numbers, got {type(self.prior).__name__}.")
+        for family in families:
+            require_countable(schema, family)
+            table = np.asarray(self.prior.get(family))
+            if table.dtype.kind not in "fiu" or table.shape != schema.shape(family):
+                raise ValueError(f"The prior of {family} must be numbers of shape {schema.shape(family)}.")
+            if not ((table > 0).all() and (table <= _LARGEST_PRIOR).all()):
+                raise ValueError(
+                    f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} in each cell."
+                )
+        states = [schema.cardinality(family[0]) for family in families]
+        ranges, power, cost = self._priced(states, each, public.neighbours)
+        paid = public.cost(f"draw {counted(draws, 'network')}", mechanism, Pure(cost * draws))
+        return Quote(paid, (dict(zip(families, ranges, strict=True)), power, draws))
+
+    def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Mapping[Clique, Counts]:
         """Count the families."""
-        return records.counts(quote.terms.ranges)
+        return records.counts(quote.terms[0])
 
     def draw(
-        self, quote: Quote[_Rows], public: PublicRecords, exact: Mapping[Clique, Counts], noise: NoiseSource
+        self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[Clique, Counts], noise: NoiseSource
     ) -> PosteriorDraws:
         """Draw whole networks by :func:`draw_rows`."""
-        rows = quote.terms
-        result = draw_rows(exact, self.prior, rows.ranges, rows.power, rows.draws, noise.below)
-        floors = {family: floor_of(rows.ranges[family], public.schema.cardinality(family[0])) for family in exact}
-        return PosteriorDraws(public.schema, tuple(result), floors, rows.power, quote.guarantee)
+        ranges, power, draws = quote.terms
+        result = draw_rows(exact, self.prior, ranges, power, draws, noise.below)
+        floors = {family: floor_of(ranges[family], public.schema.cardinality(family[0])) for family in exact}
+        return PosteriorDraws(public.schema, tuple(result), floors, power, quote.guarantee)
 
 
 @dataclass(frozen=True)
@@ -106,18 +124,12 @@ class PosteriorRows(_DrawnRows):
     epsilon: float | Fraction
     draws: int = 1
 
-    def quote(self, public: PublicRecords) -> Quote[_Rows]:
-        """Price all draws; the terms are the ranges of the rows."""
-        each, _ = total_epsilon(self.epsilon, self.draws, split=False)
-        public.require_single_records()
-        families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges, cost = self._truncation(states, each, public.neighbours)
-        rows = _Rows(dict(zip(families, ranges, strict=True)), 1.0, self.draws)
-        return _quote(public, "posterior_sampling", rows, cost)
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
+        """Price all draws."""
+        return self._quote(public, "posterior_sampling", self.draws)
 
-    def _truncation(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], Fraction]:
-        """Return the ranges of the nodes' rows, and the cost of one draw."""
-        return truncation(states, epsilon, neighbours), epsilon
+    def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
+        return truncation(states, epsilon, neighbours), 1.0, epsilon
 
 
 @dataclass(frozen=True)
@@ -129,38 +141,13 @@ class LikelyRows(_DrawnRows):
     epsilon: float | Fraction
     floor: float = 0.01
 
-    def quote(self, public: PublicRecords) -> Quote[_Rows]:
-        """Price the draw; the terms are the ranges of the rows and the power of the likelihood."""
-        epsilon, minimum = exact_positive("epsilon", self.epsilon), float(exact_positive("floor", self.floor))
-        public.require_single_records()
-        families, states = _checked_families(public.schema, self.families, self.prior)
-        ranges, power, cost = self._tempering(states, minimum, epsilon, public.neighbours)
-        rows = _Rows(dict(zip(families, ranges, strict=True)), power, 1)
-        return _quote(public, "exponential", rows, cost)
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
+        """Price the draw."""
+        return self._quote(public, "exponential", 1)
 
-    def _tempering(
-        self, states: list[int], floor: float, epsilon: Fraction, neighbours: str
-    ) -> tuple[list[float], float, Fraction]:
-        """Return the ranges of the nodes' rows, the power of the likelihood, and the cost of the draw."""
+    def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
+        floor = float(exact_positive("floor", self.floor))
         return *tempering(states, floor, epsilon, neighbours), epsilon
-
-
-def _checked_families(
-    schema: Schema, families: Iterable[Iterable[str]], prior: Mapping[Clique, Any]
-) -> tuple[tuple[Clique, ...], list[int]]:
-    """Check a network's families and their prior; return the families and the number of states of each node."""
-    checked = schema.require(families)
-    require_different_nodes(checked)
-    if not isinstance(prior, Mapping):
-        raise TypeError(f"The prior maps each family to positive numbers, got {type(prior).__name__}.")
-    for family in checked:
-        require_countable(schema, family)
-        table = np.asarray(prior.get(family))
-        if table.dtype.kind not in "fiu" or table.shape != schema.shape(family):
-            raise ValueError(f"The prior of {family} must be numbers of shape {schema.shape(family)}.")
-        if not ((table > 0).all() and (table <= _LARGEST_PRIOR).all()):
-            raise ValueError(f"The prior of {family} must be positive, and at most {_LARGEST_PRIOR:g} in each cell.")
-    return checked, [schema.cardinality(family[0]) for family in checked]
 
 
 def draw_rows(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from pgmpy_dp.privacy.checks import exact_positive
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import NoiseSource, selection_scale
 from pgmpy_dp.records.memory import Counts
-from pgmpy_dp.schema import Bins, Schema
+from pgmpy_dp.schema import Bins
 
 # The fine edges, and the scale at which each inner edge costs an equal share.
 _Terms = tuple[Sequence[float], list[float]]
@@ -36,7 +35,15 @@ class QuantileBins:
 
     def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price the edges; the terms are the fine edges, and the scale at which an inner edge costs an equal share."""
-        edges = _fine_edges(public.schema, self.variable, self.parts)
+        schema, variable = public.schema, self.variable
+        schema.require([(variable,)])
+        if variable not in schema.bins:
+            raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
+        edges = schema.bins[variable].edges
+        if type(self.parts) is not int or not 2 <= self.parts < len(edges):
+            raise ValueError(
+                f"parts must be a whole number from 2 to {len(edges) - 1}, the number of fine bins, got {self.parts!r}."
+            )
         epsilon = exact_positive("epsilon", self.epsilon)
         scales = [
             selection_scale(
@@ -45,7 +52,7 @@ class QuantileBins:
             )
             for quantile in range(1, self.parts)
         ]
-        label, chooses = f"{self.parts} bins of {self.variable}", f"bins of {self.variable}"
+        label, chooses = f"{self.parts} bins of {variable}", f"bins of {variable}"
         return Quote(public.cost(label, "permute_and_flip", Pure(epsilon), chooses=chooses), (edges, scales))
 
     def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Counts:
@@ -60,18 +67,6 @@ class QuantileBins:
         chosen = {edges[1 + noise.permute_and_flip(each, scale)] for each, scale in zip(scores, scales, strict=True)}
         fine = public.schema.bins[self.variable]
         return type(fine)([edges[0], *sorted(chosen), edges[-1]], decimals=fine.decimals, found=quote.guarantee)
-
-
-def _fine_edges(schema: Schema, variable: str, parts: Any) -> Sequence[float]:
-    """Return the edges of a variable's bins; SchemaError if it has none, ValueError if they are too few."""
-    schema.require([(variable,)])
-    if variable not in schema.bins:
-        raise SchemaError(f"Variable {variable!r} has no bins: declare fine public ones, Bins(range(0, 121)).")
-    edges = schema.bins[variable].edges
-    if type(parts) is not int or not 2 <= parts < len(edges):
-        maximum = len(edges) - 1
-        raise ValueError(f"parts must be a whole number from 2 to {maximum}, the number of fine bins, got {parts!r}.")
-    return edges
 
 
 def edge_scores(counts: Counts, parts: int) -> Iterator[NDArray[np.int64]]:

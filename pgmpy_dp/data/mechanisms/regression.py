@@ -174,9 +174,13 @@ def draw_coefficients(
         squares, products = moments(numbers, family[0], family[1:])
         posterior = _posterior(squares, products, regression)
         steps = grid_steps(regression, records)
+        middle, half = _scale(schema, family[0])
+        centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
         for network in results:
             point = draw_in_ball(*posterior, steps, noise)
-            network[family] = _own_units(schema, family, regression.bound * np.array(point) / steps)
+            scaled = regression.bound * np.array(point) / steps
+            slopes = scaled[1:] * half / halves  # of the variables themselves
+            network[family] = np.append(middle + half * scaled[0] - slopes @ centres, slopes)
     return tuple(results)
 
 
@@ -191,14 +195,6 @@ def _posterior(
         for i, row in enumerate(squares)
     ]
     return square, [bound * weight * entry for entry in products]
-
-
-def _own_units(schema: Schema, family: Clique, coefficients: Floats) -> Floats:
-    """Convert coefficients of the scaled variables to those of the variables themselves."""
-    middle, half = _scale(schema, family[0])
-    centres, halves = np.array([_scale(schema, parent) for parent in family[1:]]).reshape(-1, 2).T
-    slopes = coefficients[1:] * half / halves
-    return np.append(middle + half * coefficients[0] - slopes @ centres, slopes)
 
 
 def _scale(schema: Schema, variable: str) -> tuple[float, float]:

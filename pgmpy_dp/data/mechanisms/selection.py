@@ -75,7 +75,10 @@ class FarthestTables:
         """Count the records, and compute the distance of each table from its reference."""
         _, scored = quote.terms
         counts = records.counts(scored)
-        return {clique: _distance(counts[clique], *each) for clique, each in scored.items()}
+        return {
+            clique: int((weights * np.abs(counts[clique] - expected)).sum()) - usual
+            for clique, (expected, weights, usual) in scored.items()
+        }
 
     def draw(
         self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[Clique, int], noise: NoiseSource
@@ -107,7 +110,3 @@ def _scored(public: PublicRecords, clique: Clique, reference: NDArray[np.float64
     weights = np.floor(_GRID * np.sqrt(_SOFT / (expected + _SOFT))).astype(np.int64)
     usual = math.floor(_CHANCE * float((weights * np.sqrt(2.0 / np.pi * expected)).sum()) * public.parts)
     return np.rint(expected * public.parts).astype(np.int64), weights, usual
-
-
-def _distance(counts: Counts, expected: Counts, weights: Counts, usual: int) -> int:
-    return int((weights * np.abs(counts - expected)).sum()) - usual

@@ -196,7 +196,8 @@ class StagedTables:
         joined: NoisyMarginals | None = None
         for _, asked in self.stages:
             release: NoisyMarginals = yield asked(units, joined)
-            units = _smallest_total(release) / rows if joined is None else units
+            if joined is None:  # a standard deviation less, since to overestimate the number does more harm
+                units = max(release.total - math.sqrt(release.total_variance), 1.0) / rows
             joined = release if joined is None else joined + release
         assert joined is not None
         return joined
@@ -234,8 +235,3 @@ class StagedTables:
 def _under(public: PublicRecords, asked: Measure) -> PublicRecords:
     """Return what is public of the records, with the schema of what is measured."""
     return public if asked.schema is None else replace(public, schema=asked.schema)
-
-
-def _smallest_total(release: NoisyMarginals) -> float:
-    """Return the number of records less its standard deviation: to overestimate it does more harm."""
-    return max(release.total - math.sqrt(release.total_variance), 1.0)

@@ -22,6 +22,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
@@ -104,7 +105,8 @@ class CountedTables:
             sample = {variable: column[chosen] for variable, column in exact.items()}
             exact = count_all(sample, public.schema, tuple(scales))
         add = noise.discrete_laplace if quote.cost.mechanism == "laplace" else noise.discrete_gaussian
-        tables: dict[Clique, Any] = perturbed(exact, scales, add)
+        each = np.repeat([scales[clique] for clique in exact], [table.size for table in exact.values()])
+        tables: dict[Clique, Any] = perturbed(exact, each, add)
         if quote.guarantee.weighted:  # parts become units, or records of the largest weight; exact for a power of 2
             tables = {clique: table / UNIT_WEIGHT for clique, table in tables.items()}
             scales = {clique: scale / UNIT_WEIGHT for clique, scale in scales.items()}
@@ -112,13 +114,13 @@ class CountedTables:
 
 
 def perturbed(
-    exact: Mapping[Clique, Counts], scales: Scales, add: Callable[[Counts, float], Counts]
+    exact: Mapping[Clique, Counts], scales: NDArray[np.float64], add: Callable[[Counts, float], Counts]
 ) -> dict[Clique, Counts]:
-    """Add independent noise to every cell, by one call for all cells of one scale."""
-    sizes = [table.size for table in exact.values()]
-    each = np.repeat([scales[clique] for clique in exact], sizes)
-    noisy = added(np.concatenate([np.ravel(table) for table in exact.values()]), each, add)
-    ends = accumulate(sizes)
+    """Add independent noise to every cell at its own scale, by one call for all cells of one scale."""
+    if not exact:
+        return {}
+    noisy = added(np.concatenate([np.ravel(table) for table in exact.values()]), scales, add)
+    ends = accumulate(table.size for table in exact.values())
     return {
         clique: noisy[end - table.size : end].reshape(table.shape)
         for (clique, table), end in zip(exact.items(), ends, strict=True)
@@ -191,10 +193,8 @@ def delta_within(public: PublicRecords, delta: float) -> float:
             "1e-9. The budget needs a delta too."
         )
     delta = checked_delta(delta, zero_allowed=False)
-    if delta > public.budget.delta > 0:
-        raise ValueError(
-            f"A delta of {delta!r} is more than the budget's, {public.budget.delta!r}: ask for at most that."
-        )
+    if delta > public.delta > 0:
+        raise ValueError(f"A delta of {delta!r} is more than the budget's, {public.delta!r}: ask for at most that.")
     return delta
 
 
