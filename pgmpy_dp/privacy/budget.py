@@ -208,7 +208,8 @@ class PrivacyBudget:
     def choices(self) -> tuple[Cost, ...]:
         """Costs of what decides about later answers, paid here or by the budget that this one is a part of."""
         own = tuple(cost for cost in self._ledger.charges() if cost.chooses)
-        return own if self._part is None else (*self._part[0].choices, *own)
+        whole = None if self._part is None else self._part[0]
+        return own if whole is None else (*whole.choices, *own)
 
     def charge(self, cost: Cost) -> Cost:
         """Enter a cost if it fits, and return it with its name and holder. Call this before the mechanism draws.

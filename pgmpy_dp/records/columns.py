@@ -96,29 +96,21 @@ def column_readers(schema: Schema, variables: Iterable[str], decimal: str = ".")
 
 def variable_codes(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
     """Derive each variable's codes from those of the columns that `column_reader` read, record by record."""
-    results, asked = dict(codes), list(variables)
-    for variable in codes:
-        if (detail := schema.details.get(variable + IN_DETAIL)) is not None:
-            results[variable] = _placed(detail.places, schema, variable, codes[variable])
-    fine = {v: codes[schema.details[v].variable] for v in asked if v in schema.details}
-    return with_derived(results | fine, schema, asked)
-
-
-def _placed(places: NDArray[np.intp], schema: Schema, variable: str, finer: Codes) -> Codes:
-    """Find the codes of a variable whose states are at these places for each finer one."""
-    codes: Codes = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[finer]
-    return codes
+    finest = {v + IN_DETAIL if v + IN_DETAIL in schema.details else v: column for v, column in codes.items()}
+    return with_derived(finest, schema, variables)
 
 
 def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable[str]) -> dict[str, Codes]:
-    """Derive each variable's codes from those of the columns that were read, record by record."""
-    derived, results = schema.structure.derived, {}
+    """Derive each variable's codes from its own or those of a finer variable, record by record."""
+    derived = schema.structure.derived | {own.variable: (name, own.places) for name, own in schema.details.items()}
+    results = {}
     for variable in variables:
-        if variable in derived:
-            finer, positions = derived[variable]
-            results[variable] = _placed(positions, schema, variable, codes[finer])
-        else:
-            results[variable] = codes[variable]
+        finest, places = variable, np.arange(schema.cardinality(variable))
+        while finest not in codes:
+            finest, own = derived[finest]
+            places = places[own]
+        shortest = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))
+        results[variable] = codes[finest] if finest == variable else shortest[codes[finest]]
     return results
 
 
@@ -195,7 +187,7 @@ def column_numbers(given: Any) -> NDArray[np.float64]:
     if not is_number(column.dtype):
         return np.full(len(column), np.nan)
     empty = column.is_null().to_numpy().astype(bool)
-    numbers = _as_floats((column.fill_null(0) if empty.any() else column).to_numpy())
+    numbers = _as_floats(_numbers(column, empty))
     numbers[empty] = np.nan
     return numbers
 

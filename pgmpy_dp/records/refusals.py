@@ -83,7 +83,7 @@ def require_declared(schema: Schema, found: Mapping[str, Found], file: CsvFile |
         problem, correct = f"Variable {variable!r} has missing values in the records", "fill or drop them"
     else:
         problem, correct = _undeclared(schema, variable, file or schema.csv)
-    declare = f"missing={{{variable!r}: 'unknown'}}" if missing else f"other={{{variable!r}: 'other'}}"
+    role, state = ("missing", "unknown") if missing else ("other", "other")
     others = [
         f"{noun} of {', '.join(map(repr, names))}"
         for noun, names in (
@@ -93,7 +93,8 @@ def require_declared(schema: Schema, found: Mapping[str, Found], file: CsvFile |
         if names
     ]
     also = f". The same goes for {' and '.join(others)}" if others else ""
-    raise SchemaError(f"{problem}: {correct}, or declare a state for them, Schema(..., {declare}){also}.")
+    declare = f"{correct}, or declare a state for them, "
+    raise SchemaError(f"{problem}: {declare}Schema(..., {role}={{{variable!r}: {state!r}}}){also}.")
 
 
 def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) -> tuple[str, str]:
