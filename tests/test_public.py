@@ -36,9 +36,9 @@ ROOMS = {"pgmpy_dp": dp} | {
 # Methods by which rooms work together, as ARCHITECTURE describes them, may change; so may what papers print otherwise.
 BETWEEN_ROOMS = """
 allowed as_measured begin below beside cell_variance checked choose clique_containing closed codes coins
-comparing contents copy counted details discrete_gaussian discrete_laplace draw every exponential_mechanism
-fitted head interpret keys kind listed_edges measurements
-observations origin own parts permute_and_flip quote read refusal scaled spent_in_all step steps
+comparing contents copy counted details deviations discrete_gaussian discrete_laplace draw every exponential_mechanism
+fitted head independent interpret keys kind listed_edges means measurements
+observations origin own parts permute_and_flip quote read refusal scaled spent_in_all squares stated step steps
 strata tables_of thinned value weighted
 """
 AS_PRINTED = ("cgm_em", "compute_parameters", "data_dependent", "independent", "tables_noise")

@@ -12,6 +12,8 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import networkx as nx
@@ -32,7 +34,7 @@ from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
-from pgmpy_dp.release import NoisyMarginals, Release
+from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_repeated, several, warn_of_other_records
 from pgmpy_dp.schema import Clique, Schema
 
@@ -401,8 +403,8 @@ def joined(data: Any) -> Any:
     refuse_repeated(data)
     results: dict[Any, Any] = {}
     for position, part in enumerate(data):
-        tables = isinstance(part, (NoisyMarginals, InformedMarginals)) and part.guarantee.sampling_rate == 1
-        kind = part.guarantee.mechanism if tables else position
+        tables = isinstance(part, (NoisyMarginals, InformedMarginals)) and part.independent
+        kind = part.guarantee.mechanism if tables and part.guarantee.sampling_rate == 1 else position
         results[kind] = results[kind] + part if kind in results else part
     return next(iter(results.values())) if len(results) == 1 else list(results.values())
 
@@ -411,8 +413,11 @@ def together(data: Any) -> Any:
     """Join several releases of the same records into one, and return other data unchanged."""
     releases = joined(data)
     if isinstance(releases, list) and isinstance(releases[0], Release):
+        residuals = (NoisyMarginals, NoisyResiduals, InformedMarginals)
+        if all(isinstance(part, residuals) and part.guarantee.mechanism == "gaussian" for part in releases):
+            return reduce(add, releases)
         raise ValueError(
-            "Only noisy tables with noise of one kind, on all records, can be joined: "
+            "Only noisy tables and residuals with noise of one kind, on all records, can be joined: "
             "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise."
         )
     return releases

@@ -17,7 +17,6 @@ from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.records.frames import labelled
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
@@ -30,7 +29,7 @@ def compare(
 
     Parameters
     ----------
-    reference : NoisyMarginals, or records
+    reference : release, or records
         A comparison with a release is post-processing, so its result may be published. A comparison with records is NOT
         PRIVATE and for their owner only.
     synthetic : records, or a network with a method `marginal`
@@ -77,14 +76,14 @@ def compare(
     >>> found["error"].round(3).to_dict()
     {('smoke', 'lung'): 0.25, ('lung',): 0.25, ('smoke',): 0.0}
     """
-    if not isinstance(reference, ReleasedTables):
-        if isinstance(reference, Release):
-            raise TypeError(f"{type(reference).__name__} hold no tables with independent noise: test by check_fit().")
+    if not isinstance(reference, Release):
         if schema is None:
             raise SchemaError("Records are compared by a schema: compare(records, synthetic, schema).")
         cliques = [c for size in sizes for c in itertools.combinations(schema.variables, size)]
         reference = _counted(reference, schema, cliques)
     else:
+        if not reference.cliques:
+            raise TypeError(f"{type(reference).__name__} hold no tables to compare.")
         schema = reference.schema
     own = None
     if not hasattr(synthetic, "marginal"):
@@ -107,11 +106,11 @@ def compare(
             continue
         shares = synthetic.marginal(list(clique)) if own is None else own.tables[clique] / whole
         apart, deviation = table - total * np.asarray(shares), reference.noise(clique)[1]
-        squares = float((apart**2).sum()) / deviation**2 if deviation else math.nan
+        squares, dimensions = reference.squares(clique, apart)
         rows[clique] = {
             "error": float(np.abs(apart).sum()) / (2.0 * total),
             "noise": table.size * deviation * math.sqrt(2.0 / math.pi) / (2.0 * total),
-            "excess": (squares - table.size) / math.sqrt(2.0 * table.size),
+            "excess": (squares - dimensions) / math.sqrt(2.0 * dimensions),
         }
     index = pd.Index(list(rows), tupleize_cols=False, name="variables")
     frame = pd.DataFrame(list(rows.values()), index=index, columns=["error", "noise", "excess"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import MIXTURE, callers_level
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
-from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.observed.informed_marginals import InformedMarginals
-from pgmpy_dp.observed.reading import first_containing, law_of
+from pgmpy_dp.observed.reading import Measured, first_containing, law_of
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.kinds import MIN_VARIANCE
@@ -191,15 +192,28 @@ def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generat
     shares = shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
     means = np.array([part.total for part, _, _ in measured])[:, None] * shares
     drawn = generator.poisson(means, (_DRAWS, *means.shape)).astype(np.float64)
-    for number, (part, table, _) in enumerate(measured):
-        noise = law_of(part)(np.zeros(table.size), np.full(table.size, variance[number, 0]))
-        drawn[:, number] += noise.draw(_DRAWS, generator)
+    for number, (part, _, _) in enumerate(measured):
+        drawn[:, number] += _drawn_noise(part, scope, variance[number, 0], generator)
     null = _statistic(drawn, variance)
     center, spread = float(null.mean()), float(null.var())
     return float(gamma.sf(_statistic(counts, variance), center**2 / spread, scale=spread / center))
 
 
-def _tables(union: UnitedMarginals, scope: Clique) -> Iterator[tuple[NoisyMarginals, Vector, float]]:
+def _drawn_noise(part: Measured, scope: Clique, variance: float, generator: np.random.Generator) -> Vector:
+    """Draw the noise of a part's table many times, flat."""
+    cells = part.schema.cells(scope)
+    if isinstance(part, NoisyMarginals):
+        return law_of(part)(np.zeros(cells), np.full(cells, variance)).draw(_DRAWS, generator)
+    drawn = np.zeros((_DRAWS, *part.schema.shape(scope)))
+    for subset, deviation in part.deviations.items():
+        if set(subset) <= set(scope):
+            shape = [part.schema.cardinality(variable) for variable in subset]
+            own = centred(deviation * generator.standard_normal((_DRAWS, *shape)), 1)
+            drawn += Table((-1, *subset), own).expand((-1, *scope)) * (math.prod(shape) / cells)
+    return drawn.reshape(_DRAWS, cells)
+
+
+def _tables(union: UnitedMarginals, scope: Clique) -> Iterator[tuple[Measured, Vector, float]]:
     """Yield the table of each part that has one, and the variance of its noise."""
     for part in union.parts.values():
         if any(set(scope) <= set(clique) for clique in part.cliques):

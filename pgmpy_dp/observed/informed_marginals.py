@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,20 +15,30 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LinearObservations
 from pgmpy_dp.inference.tables.table import Table, Vector
-from pgmpy_dp.observed.reading import weighted
+from pgmpy_dp.observed.reading import (
+    MeanCoefficients,
+    MeanTables,
+    Measured,
+    observe,
+    observe_tables,
+    side_by_side,
+    weighted,
+)
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
-from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, frozen_array
+from pgmpy_dp.release.coefficients import pooled_means
+from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, frozen_array, measured_kind
 from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Least variance of a public table, as a share of the least variance of the release.
 _MIN_SHARE = 0.01
 # What is that of the noisy tables: public ones cost nothing, and may count other records.
-_OF_NOISY = ("schema", "guarantee", "public_total", "details", "total", "total_variance", "scales")
+_OF_NOISY = ("schema", "guarantee", "public_total", "details", "total", "total_variance")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,9 +106,7 @@ def read_public_tables(public: Any, schema: Schema) -> dict[Clique, PublicTable]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InformedMarginals(
-    IndependentTables, Release, kind="informed_tables", properties=("public_total", "cliques", "public")
-):
+class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
     """Noisy tables of a release, with public tables about the same records, which cost no privacy.
 
     Models fitted to it treat every public table as one more observation of the records, with its own standard errors
@@ -106,7 +114,7 @@ class InformedMarginals(
 
     Parameters
     ----------
-    noisy : NoisyMarginals
+    noisy : NoisyMarginals, NoisyResiduals or NoisyCoefficients
         Its guarantee is that of both.
     public : mapping of clique or variable to table
         Exact counts of any population, or shares: an array with the clique's axes, or a pandas series or cross table
@@ -116,7 +124,8 @@ class InformedMarginals(
     ----------
     tables : mapping of clique to ndarray
         Public tables, as counts of the release's (estimated) number of records, followed by noisy ones. If both have
-        the same variables, their average weighted by precision.
+        the same variables, their average weighted by precision. Of residuals and coefficients, what each set of
+        variables adds to its subsets is averaged, so that all tables agree.
     variances : mapping of clique to float
         Mean variances of a cell's error. For a public table the standard deviation is at least half a record and a
         tenth of the smallest noise, so that fits are numerically stable.
@@ -145,7 +154,7 @@ class InformedMarginals(
     ([28.0, 72.0], True)
     """
 
-    noisy: NoisyMarginals
+    noisy: Measured
     public: Mapping[Clique, Any]
     if TYPE_CHECKING:
 
@@ -153,10 +162,17 @@ class InformedMarginals(
         def scales(self) -> Mapping[Clique, float]: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noisy, NoisyMarginals):
-            raise TypeError(f"Public tables can be joined to noisy tables only, got {type(self.noisy).__name__}.")
+        if not isinstance(self.noisy, Measured):
+            kind = type(self.noisy).__name__
+            raise TypeError(f"Public tables are joined to tables, residuals or coefficients, got {kind}.")
         same = {name: getattr(self.noisy, name) for name in _OF_NOISY}
         self._settle(public=read_public_tables(self.public, self.noisy.schema), **same)
+        self._settle(scales=getattr(self.noisy, "scales", {}))
+
+    @property
+    def independent(self) -> bool:
+        """Whether the noise of all cells of a table is independent."""
+        return self.noisy.independent
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise (or public error) in a cell of a table."""
@@ -164,18 +180,36 @@ class InformedMarginals(
         return self.scales.get(clique, deviation), deviation
 
     @cached_property
-    def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
-        """Scale public tables to the number of records, and average tables of the same variables."""
-        own = {frozenset(clique): clique for clique in self.noisy.cliques}
+    def _public(self) -> dict[Clique, tuple[Vector, Vector]]:
+        """Scale public tables to the number of records; return them with the variances of their errors."""
         minimum = max(MIN_VARIANCE, _MIN_SHARE * min(self.noisy.variances[c] for c in self.noisy.cliques))
+        scaled = {clique: public.scaled(self.total) for clique, public in self.public.items()}
+        return {clique: (counts, np.maximum(errors**2, minimum)) for clique, (counts, errors) in scaled.items()}
+
+    @cached_property
+    def _means(self) -> MeanCoefficients:
+        """Average the coefficients of all tables by precision; public ones do not tell the number of records."""
+        known = [self.noisy.means()]
+        for clique, (table, variance) in self._public.items():
+            own = {clique: float(variance.mean())}
+            alone = MeanTables(self.schema, {clique: table}, own, self.total, 0.0, self.guarantee, "gaussian")
+            values, deviations = alone.means()
+            known.append(({subset: array for subset, array in values.items() if subset}, deviations))
+        cliques = {frozenset(clique): clique for clique in (*self.public, *self.noisy.cliques)}.values()
+        return MeanCoefficients(self.schema, tuple(cliques), *pooled_means(self.schema, known), self.guarantee)
+
+    @cached_property
+    def _joined(self) -> dict[Clique, tuple[Vector, Variance]]:
+        """Average tables of the same variables."""
+        if not self.independent:
+            return {clique: (self._means.table(clique), self._means.variance(clique)) for clique in self._means.cliques}
+        own = {frozenset(clique): clique for clique in self.noisy.cliques}
         apart: dict[Clique, tuple[Vector, Variance]] = {}
         kept: dict[Clique, tuple[Vector, Variance]] = {
             clique: (table.astype(np.float64), self.noisy.variances[clique])
             for clique, table in self.noisy.tables.items()
         }
-        for clique, public in self.public.items():
-            counts, errors = public.scaled(self.total)
-            variance = np.maximum(errors**2, minimum)
+        for clique, (counts, variance) in self._public.items():
             same = own.get(frozenset(clique))
             if same is None:
                 apart[clique] = (counts, variance)
@@ -201,14 +235,38 @@ class InformedMarginals(
             return self._summed_variance(measured, clique)
         return Table(measured, np.asarray(variance)).margin(clique).values
 
-    def join(self, other: NoisyMarginals | InformedMarginals) -> InformedMarginals:
+    def squares(self, clique: Clique, apart: Vector) -> tuple[float, int]:
+        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
+        return super().squares(clique, apart) if self.independent else self._means.squares(clique, apart)
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
+        """List the tables that contain no other variables, each with the standard deviation of its noise."""
+        return super().tables_of(variables) if self.independent else self._means.tables_of(variables)
+
+    def observations(self, variables: Sequence[str]) -> LinearObservations:
+        """Return observations of the marginals of these variables, of public tables after those of the release."""
+        if self.independent:
+            return observe_tables(self, variables)
+        known = set(self.noisy.variables)
+        parts = [observe(self.noisy, [variable for variable in variables if variable in known])]
+        for clique in self._public:
+            part = tuple(variable for variable in clique if variable in variables)
+            if not part:
+                continue
+            counts, variance = (Table(clique, one).margin(part).values.ravel() for one in self._public[clique])
+            owners = np.zeros(counts.size, dtype=np.int64)
+            parts.append(LinearObservations((part,), GaussianNoise(counts, variance), owners, None))
+        return side_by_side(parts)
+
+    def join(self, other: Measured | InformedMarginals) -> InformedMarginals:
         """Join another release of the same records, see `NoisyMarginals.join`; the public tables of both are kept."""
+        noisy: Any = self.noisy
         if not isinstance(other, InformedMarginals):
-            return InformedMarginals(self.noisy + other, self.public)
-        return InformedMarginals(self.noisy + other.noisy, {**self.public, **other.public})
+            return InformedMarginals(noisy + other, self.public)
+        return InformedMarginals(noisy + other.noisy, {**self.public, **other.public})
 
     def __add__(self, other: object) -> InformedMarginals:
-        return self.join(other) if isinstance(other, (NoisyMarginals, InformedMarginals)) else NotImplemented
+        return self.join(other) if isinstance(other, (Measured, InformedMarginals)) else NotImplemented
 
     __radd__ = __add__
 
@@ -223,7 +281,7 @@ class InformedMarginals(
             }
             for clique, table in self.public.items()
         ]
-        return self.noisy.contents() | {"kind": self.kind, "public": public}
+        return self.noisy.contents() | {"kind": f"informed_{self.noisy.kind}", "public": public}
 
     def measurements(self) -> Measurements:
         """Return the arrays of numbers in the file: those of the noisy tables."""
@@ -241,12 +299,19 @@ class InformedMarginals(
             shape = schema.shape(clique)
             check_shape(each, clique, shape, {"variables", "shape", "table", "standard_errors"})
             public[clique] = PublicTable(*(_stated_numbers(each, name, shape) for name in ("table", "standard_errors")))
-        noisy = NoisyMarginals.interpret(schema, guarantee, contents)
+        noisy: Contents[Any] = measured_kind(contents["kind"].removeprefix("informed_")).interpret(
+            schema, guarantee, contents
+        )
 
         def release(counts: Any) -> Any:
             return cls(noisy.release(counts), public)
 
         return Contents(noisy.shapes, release)
+
+    @classmethod
+    def stated(cls, kind: str) -> frozenset[str]:
+        """Return the properties of a file of this kind: those of the release, and the public tables."""
+        return measured_kind(kind.removeprefix("informed_")).properties | {"public"}
 
     def __repr__(self) -> str:
         lines = [f"InformedMarginals: {counted(len(self.public), 'public table')} beside a release"]
@@ -254,6 +319,11 @@ class InformedMarginals(
 
 
 ReleasedTables = NoisyMarginals | InformedMarginals | UnitedMarginals
+
+
+@observe.register
+def _(release: InformedMarginals, variables: Sequence[str]) -> LinearObservations:
+    return release.observations(variables)
 
 
 def _stated_numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Vector:
@@ -265,7 +335,7 @@ def _stated_numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]
 
 def require_tables(release: Any, refusal: str) -> ReleasedTables:
     """Return a release of tables; ValueError for others, where the noise of cells must be independent."""
-    if not isinstance(release, ReleasedTables):
+    if not isinstance(release, ReleasedTables) or not release.independent:
         raise ValueError(refusal)
     return release
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.collective.duals import CollectiveMarginals, Engine, LinearMap, counts_by_dual
-from pgmpy_dp.inference.collective.noise_laws import LinearObservations, end_to_end
+from pgmpy_dp.inference.collective.noise_laws import LinearObservations
 from pgmpy_dp.inference.tables.table import Layout, Vector, pooled
 from pgmpy_dp.observed.contradictions import warn_of_tables_left_out
-from pgmpy_dp.observed.reading import observe, observed_parts
+from pgmpy_dp.observed.reading import observe, observed_parts, side_by_side
 from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique, Schema
@@ -52,8 +52,6 @@ class Observed(LinearObservations):
         chosen: Callable[[Sequence[Clique]], Sequence[Clique]] = list,
     ) -> Observed:
         """Join the observations of some variables, from those tables of the releases that `chosen` selects."""
-        from scipy import sparse
-
         schema = agreed_schema(releases, variables)
         parts: list[LinearObservations] = []
         names: dict[frozenset[str], Clique] = {}
@@ -63,20 +61,10 @@ class Observed(LinearObservations):
             cliques = tuple(names.setdefault(frozenset(clique), clique) for clique in part.cliques)
             parts.append(part.ordered(cliques, schema.cardinalities()))
         kept = chosen([clique for part in parts for clique in part.cliques])
-        parts = [part.only(kept) for part in parts]
-        before = np.cumsum([0, *(len(part.cliques) for part in parts)])
-        tables = all(part.matrix is None for part in parts)
-        owners = [np.where(p.owners < 0, -1, p.owners + start) for p, start in zip(parts, before, strict=False)]
+        joint = side_by_side([part.only(kept) for part in parts])
         total, total_variance = agreed_total(releases)
         return cls(
-            tuple(clique for part in parts for clique in part.cliques),
-            end_to_end([part.noise for part in parts]),
-            np.concatenate(owners),
-            None if tables else sparse.csr_array(sparse.block_diag([part.sums for part in parts], format="csr")),
-            tuple(releases),
-            schema,
-            total,
-            total_variance,
+            joint.cliques, joint.noise, joint.owners, joint.matrix, tuple(releases), schema, total, total_variance
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -26,7 +26,7 @@ from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.observed.reading import MeanTables, observe_tables
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.release.kinds import MIN_VARIANCE
-from pgmpy_dp.release.marginals import IndependentTables, Variance
+from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least
@@ -99,6 +99,11 @@ class PartiallyPooledMarginals(
         return UnitedMarginals(self.parts, self.variable, self.overlap)
 
     @property
+    def independent(self) -> bool:
+        """Errors of cells are treated as independent."""
+        return True
+
+    @property
     def law(self) -> str:
         """Posterior distributions are treated as Gaussian noise."""
         return "gaussian"
@@ -111,14 +116,13 @@ class PartiallyPooledMarginals(
         order, totals = _order(self.schema), self.totals
         sums: dict[Clique, Vector] = {}
         precisions: dict[Clique, Vector] = {}
-        for number, part in enumerate(self.parts.values()):
-            for clique, table in part.tables.items():
-                for subset in _subsets(clique, order):
-                    margin = Table(clique, table.astype(np.float64)).margin(subset).values / totals[number]
-                    weight = margin.size * totals[number] ** 2 / max(part.variances[clique] * table.size, 1e-200)
-                    own = sums.setdefault(subset, np.zeros((len(totals), *margin.shape)))
-                    own[number] += weight * centred(margin)
-                    precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
+        for number in range(len(totals)):
+            for subset, table, variance in self._margins(number, order):
+                margin = table / totals[number]
+                weight = margin.size * totals[number] ** 2 / max(variance, 1e-200)
+                own = sums.setdefault(subset, np.zeros((len(totals), *margin.shape)))
+                own[number] += weight * centred(margin)
+                precisions.setdefault(subset, np.zeros(len(totals)))[number] += weight
         results = {}
         for subset, own in sums.items():
             each = precisions[subset].reshape(-1, *[1] * len(subset))
@@ -126,6 +130,20 @@ class PartiallyPooledMarginals(
             noise = np.divide(1.0, precisions[subset], out=np.full(len(totals), np.inf), where=precisions[subset] > 0)
             results[subset] = values, noise
         return results
+
+    def _margins(self, number: int, order: Mapping[str, int]) -> Iterator[tuple[Clique, Vector, float]]:
+        """Yield margins of a part, of which interactions are taken, with the summed variance of independent noise."""
+        part = list(self.parts.values())[number]
+        if isinstance(part, NoisyMarginals):
+            for clique, table in part.tables.items():
+                for subset in _subsets(clique, order):
+                    margin = Table(clique, table.astype(np.float64)).margin(subset).values
+                    yield subset, margin, part.variances[clique] * table.size
+            return
+        for subset, deviation in self._each[number].deviations.items():
+            if subset and order.keys() >= set(subset):
+                margin = self._each[number].table(subset)
+                yield subset, margin, deviation**2 * margin.size
 
     @cached_property
     def _interactions(self) -> dict[Clique, Borrowed]:
@@ -284,10 +302,10 @@ class PartiallyPooledMarginals(
 
     def observations(self, variables: Sequence[str]) -> LinearObservations:
         """Return observations of the marginals of these variables; without the union's, the sums over its parts."""
-        if self.variable not in variables:
+        if self.variable not in variables and self._of_tables:
             return super().observations(variables)
         seen = observe_tables(self, variables)
-        if (self.variable,) in seen.cliques:
+        if self.variable not in variables or (self.variable,) in seen.cliques:
             return seen
         totals = GaussianNoise(self.totals, self._total_variances)
         owners = np.append(seen.owners, np.full(len(self.parts), len(seen.cliques)))

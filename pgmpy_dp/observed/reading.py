@@ -12,15 +12,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise, Law, LinearObservations
+from pgmpy_dp.inference.collective.noise_laws import (
+    GaussianNoise,
+    LaplaceNoise,
+    Law,
+    LinearObservations,
+    end_to_end,
+)
 from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.release import Release
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.coefficients import MeasuredCoefficients
 from pgmpy_dp.release.contrasts import coefficient_weights, contrasts
 from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, Variance, margin
 from pgmpy_dp.schema import Clique, Schema
+
+# What was measured once, of the same records.
+Measured = NoisyMarginals | NoisyResiduals | NoisyCoefficients
 
 LAWS: Mapping[str, Law] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
 
@@ -45,6 +54,23 @@ class MeanTables(IndependentTables):
     def variables(self) -> tuple[str, ...]:
         """All variables, since each is in a table."""
         return self.schema.variables
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanCoefficients(MeasuredCoefficients):
+    """Coefficients that were computed from released ones or tables, read like a release with normal noise."""
+
+    law = "gaussian"
+    schema: Schema
+    cliques: tuple[Clique, ...]
+    values: Mapping[Clique, Vector]
+    deviations: Mapping[Clique, float]
+    guarantee: Guarantee
+
+    @property
+    def total_variance(self) -> float:
+        """The variance of `total`; 0 if the number is public."""
+        return self.deviations[()] ** 2
 
 
 @singledispatch
@@ -117,7 +143,7 @@ def _(release: MeasuredCoefficients, variables: Sequence[str]) -> LinearObservat
     matrix = sparse.csr_array(sparse.block_diag(diagonal, format="csr"))
     owners = np.repeat(np.arange(len(measured)), [block.shape[0] for block in diagonal])
     noisy = [np.concatenate([part for clique in measured for part in parts[clique]]) for parts in (observed, variance)]
-    if release.public_total is None:  # the sum of any table
+    if release.total_variance:  # the sum of any table
         sums = sparse.csr_array((np.arange(sum(cells)) < cells[0]).astype(np.float64)[None, :])
         matrix = sparse.csr_array(sparse.vstack([matrix, sums]))
         owners = np.append(owners, -1)
@@ -143,6 +169,21 @@ def weighted(same: Sequence[tuple[Vector, Variance]]) -> tuple[Vector, Variance]
     tables, variances = zip(*same, strict=True)
     mean, precision = pooled(tables, [1.0 / np.maximum(variance, MIN_VARIANCE) for variance in variances])
     return mean, 1.0 / precision
+
+
+def side_by_side(observations: Sequence[LinearObservations]) -> LinearObservations:
+    """Join observations of the same records, whose tables may repeat."""
+    from scipy import sparse
+
+    before = np.cumsum([0, *(len(part.cliques) for part in observations)])
+    owners = [np.where(p.owners < 0, -1, p.owners + start) for p, start in zip(observations, before, strict=False)]
+    tables = all(part.matrix is None for part in observations)
+    return LinearObservations(
+        tuple(clique for part in observations for clique in part.cliques),
+        end_to_end([part.noise for part in observations]),
+        np.concatenate(owners),
+        None if tables else sparse.csr_array(sparse.block_diag([part.sums for part in observations], format="csr")),
+    )
 
 
 def first_containing(releases: Sequence[Release], clique: Clique) -> Release | None:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LinearObservations, Noise, end_to_end
 from pgmpy_dp.inference.tables.table import Table, Vector
-from pgmpy_dp.observed.reading import law_of, observe, observed_parts
+from pgmpy_dp.observed.reading import MeanCoefficients, Measured, first_containing, law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.release.archive import Contents, Measurements, checked_guarantee, checked_schema, entry
-from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, joint_guarantee, refuse_repeated
+from pgmpy_dp.release.coefficients import pooled_means
+from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, joint_guarantee, measured_kind, refuse_repeated
 from pgmpy_dp.release.marginals import UNIT_VARIANCE, IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
@@ -27,7 +28,7 @@ from pgmpy_dp.schema import Clique, Schema, State
 _LAPLACE_FROM = 1.5
 
 
-def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", overlap: int = 1) -> UnitedMarginals:
+def union(releases: Mapping[State, Measured], variable: str = "site", overlap: int = 1) -> UnitedMarginals:
     """Unite releases of different records, which their holders may not pool, into one.
 
     Models are fitted to it as to any release. A network with the new variable among its nodes, as made by
@@ -36,7 +37,7 @@ def union(releases: Mapping[State, NoisyMarginals], variable: str = "site", over
 
     Parameters
     ----------
-    releases : mapping of state to NoisyMarginals
+    releases : mapping of state to NoisyMarginals, NoisyResiduals or NoisyCoefficients
         The release of each holder by its name, which becomes a state of the new variable. Names that are at least
         three ascending numbers or dates, such as ``"2024-01"``, make it an ordered variable of periods.
     variable : str
@@ -74,7 +75,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     Parameters
     ----------
-    parts : mapping of state to NoisyMarginals
+    parts : mapping of state to NoisyMarginals, NoisyResiduals or NoisyCoefficients
         At least two. Their noise, tables, privacy losses and variables may differ, but not the states of a variable,
         the unit of privacy or the neighbours.
     variable : str
@@ -114,7 +115,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     that of equal noise of three parts as Gaussian. A sum of both kinds is treated as Gaussian noise.
     """
 
-    parts: Mapping[State, NoisyMarginals]
+    parts: Mapping[State, Measured]
     variable: str
     overlap: int = 1
 
@@ -124,9 +125,9 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
                 'A union needs two releases or more, each with a name: write union({"north": north, "south": south}).'
             )
         for name, part in self.parts.items():
-            if not isinstance(part, NoisyMarginals):
+            if not isinstance(part, Measured):
                 kind = part.kind.replace("_", " ") if isinstance(part, Release) else type(part).__name__
-                raise TypeError(f"{name}: releases of noisy tables can be united, got {kind}.")
+                raise TypeError(f"{name}: releases of tables, residuals or coefficients can be united, got {kind}.")
         parts = MappingProxyType(dict(self.parts))
         overlap = whole_number("overlap", self.overlap)
         if overlap > len(parts):
@@ -134,6 +135,11 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         refuse_repeated(list(parts.values()))
         guarantee = _united_guarantee(list(parts.values()), overlap)
         self._settle(parts=parts, overlap=overlap, schema=_common_schema(parts, self.variable), guarantee=guarantee)
+
+    @property
+    def independent(self) -> bool:
+        """Whether the noise of all cells of a table is independent."""
+        return self._of_tables
 
     @property
     def public_total(self) -> int | None:
@@ -168,14 +174,18 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return tuple((self.variable, *clique) for clique in sorted(self._measured, key=lambda c: not self._whole(c)))
 
     @cached_property
-    def _measured(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique] | None]]:
+    def _measured(self) -> dict[Clique, list[tuple[Measured, Clique] | None]]:
         """For each measured set of variables, by its first name, each part that has its table, by its own name."""
         names: dict[frozenset[str], Clique] = {}
-        results: dict[Clique, list[tuple[NoisyMarginals, Clique] | None]] = {}
+        results: dict[Clique, list[tuple[Measured, Clique] | None]] = {}
         for number, part in enumerate(self.parts.values()):
             for clique in part.cliques:
                 name = names.setdefault(frozenset(clique), clique)
                 results.setdefault(name, [None] * len(self.parts))[number] = (part, clique)
+        for number, part in enumerate(self.parts.values()):
+            for name, measured in results.items() if not part.independent else ():
+                if measured[number] is None and first_containing([part], name):  # their tables agree
+                    measured[number] = (part, name)
         return results
 
     def _whole(self, clique: Clique) -> bool:
@@ -187,14 +197,14 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return MappingProxyType(
             {
                 (self.variable, *clique): np.stack(
-                    [Table(own, part.tables[own]).margin(clique).values.astype(np.float64) for part, own in measured]
+                    [Table(own, _table(part, own)).margin(clique).values.astype(np.float64) for part, own in measured]
                 )
                 for clique, measured in self._complete.items()
             }
         )
 
     @property
-    def _complete(self) -> dict[Clique, list[tuple[NoisyMarginals, Clique]]]:
+    def _complete(self) -> dict[Clique, list[tuple[Measured, Clique]]]:
         return {c: [each for each in m if each] for c, m in self._measured.items() if self._whole(c)}
 
     @cached_property
@@ -202,7 +212,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         """The mean variance of the noise in a cell of each table in `tables`."""
         return MappingProxyType(
             {
-                (self.variable, *clique): float(np.mean([part.variances[own] for part, own in measured]))
+                (self.variable, *clique): float(np.mean([_variance(part, own) for part, own in measured]))
                 for clique, measured in self._complete.items()
             }
         )
@@ -221,7 +231,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
         """Return the noise variance of the cells of a table's margin, one by one."""
-        each = np.array([part.variances[own] for part, own in self._complete[measured[1:]]])
+        each = np.array([_variance(part, own) for part, own in self._complete[measured[1:]]])
         full = np.broadcast_to(each.reshape(-1, *[1] * (len(measured) - 1)), self.schema.shape(measured))
         return Table(measured, full).margin(clique).values
 
@@ -276,34 +286,92 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         Raises ValueError if no part measured a variable.
         """
         observed_parts(self.cliques, variables)
-        others, apart = [v for v in variables if v != self.variable], self.variable in variables
-        parts = list(self.parts.values())
+        others = [variable for variable in variables if variable != self.variable]
+        if self.variable not in variables and not self._of_tables:
+            return observe(self._together, others)
         names: dict[frozenset[str], Clique] = {}
-        results: dict[Clique, dict[int, Noise]] = {}
-        for number, part in enumerate(parts):
+        seen: list[LinearObservations | None] = []
+        for part in self.parts.values():
             own = [variable for variable in others if variable in part.variables]
-            if not own:
+            one = observe(part, own).of_tables if own else None
+            named = tuple(names.setdefault(frozenset(clique), clique) for clique in one.cliques) if one else ()
+            seen.append(one and one.ordered(named, self.schema.cardinalities()))
+        if self.variable in variables:
+            return self._beside(tuple(names.values()), seen)
+        pooled = []
+        for name in names.values():
+            known = {number: one for number, one in enumerate(seen) if one and name in one.cliques}
+            rows = {number: one.noise.take(one.owners == one.cliques.index(name)) for number, one in known.items()}
+            pooled.append(self._summed_noise(rows))
+        owners = np.repeat(np.arange(len(pooled)), [noise.observed.size for noise in pooled])
+        return LinearObservations(tuple(names.values()), end_to_end(pooled), owners, None)
+
+    def _beside(self, names: tuple[Clique, ...], seen: Sequence[LinearObservations | None]) -> LinearObservations:
+        """Join observations of the parts, each of its own slice of the tables, and of their numbers of records."""
+        from scipy import sparse
+
+        sizes = [math.prod(map(self.schema.cardinality, name)) for name in (*names, ())]
+        starts = np.cumsum([0, *(len(seen) * size for size in sizes)])
+        noises, owners, blocks = [], [], []
+        for number, one in enumerate(seen):
+            if one is None:
                 continue
-            seen = observe(part, own)
-            for position, clique in enumerate(seen.cliques):
-                name = names.setdefault(frozenset(clique), clique)
-                noise = seen.noise.take(np.flatnonzero(seen.owners == position))
-                cells = np.arange(noise.observed.size).reshape(self.schema.shape(clique))
-                results.setdefault(name, {})[number] = noise.take(Table(clique, cells).margin(name).values.ravel())
-        if not apart:
-            pooled = [self._summed_noise(by_part) for by_part in results.values()]
-            sizes = [noise.observed.size for noise in pooled]
-            owners = np.repeat(np.arange(len(pooled)), sizes)
-            return LinearObservations(tuple(results), end_to_end(pooled), owners, None)
-        totals: Noise = law_of(self)(self.totals, self._total_variances)
-        results[()] = {number: totals.take(np.array([number])) for number in range(len(parts))}
-        cliques = tuple((self.variable, *name) for name in results)
-        slices = [np.isin(np.arange(len(parts)), list(by_part)) for by_part in results.values()]
-        sizes = [math.prod(self.schema.shape(name)) if name else 1 for name in results]
-        seen_cells = np.concatenate([np.repeat(own, size) for own, size in zip(slices, sizes, strict=True)])
-        owners = np.repeat(np.arange(len(results)), [len(parts) * size for size in sizes])[seen_cells]
-        noise = end_to_end([by_part[number] for by_part in results.values() for number in sorted(by_part)])
-        return LinearObservations(cliques, noise, owners, None if seen_cells.all() else _rows(seen_cells))
+            places = [names.index(name) for name in one.cliques]
+            cells = np.concatenate(
+                [starts[place] + number * sizes[place] + np.arange(sizes[place]) for place in places]
+            )
+            own = one.sums.tocoo()
+            noises.append(one.noise)
+            owners.append(np.array(places)[one.owners])
+            blocks.append(sparse.csr_array((own.data, (own.row, cells[own.col])), (own.shape[0], starts[-1])))
+        noises.append(law_of(self)(self.totals, self._total_variances))
+        owners.append(np.full(len(seen), len(names)))
+        blocks.append(sparse.csr_array(sparse.eye_array(len(seen), starts[-1], k=starts[-2])))
+        joint, matrix = end_to_end(noises), sparse.csr_array(sparse.vstack(blocks, format="csr"))
+        rows = np.argsort(matrix.indices) if self._of_tables else np.arange(matrix.shape[0])  # these are single cells
+        complete = self._of_tables and matrix.shape[0] == matrix.shape[1]
+        cliques = tuple((self.variable, *name) for name in (*names, ()))
+        return LinearObservations(
+            cliques, joint.take(rows), np.concatenate(owners)[rows], None if complete else matrix[rows]
+        )
+
+    @property
+    def _of_tables(self) -> bool:
+        return all(part.independent for part in self.parts.values())
+
+    @cached_property
+    def _each(self) -> list[MeanCoefficients]:
+        """The coefficients of each part."""
+        results = []
+        for part in self.parts.values():
+            values, deviations = pooled_means(self.schema, [part.means()])
+            number = {(): np.array(part.total)}, {(): part.total_variance**0.5}
+            own = dict(values) | number[0], dict(deviations) | number[1]
+            results.append(MeanCoefficients(self.schema, part.cliques, *own, part.guarantee))
+        return results
+
+    @cached_property
+    def _together(self) -> MeanCoefficients:
+        """The coefficients of all records, with the assumptions of `marginal` about what some parts lack."""
+        values: dict[Clique, Vector] = {}
+        deviations: dict[Clique, float] = {}
+        for subset in dict.fromkeys(subset for own in self._each for subset in own.values):
+            known = [own for own in self._each if subset in own.values]
+            seen = sum(own.total for own in known)
+            values[subset] = np.sum([own.values[subset] for own in known], axis=0) * (self.total / seen)
+            variance = sum(own.deviations[subset] ** 2 for own in known)
+            deviations[subset] = self._scaled(variance, seen, self.schema.cells(subset)) ** 0.5
+        return MeanCoefficients(self.schema, tuple(self._measured), values, deviations, self.guarantee)
+
+    def squares(self, clique: Clique, apart: Vector) -> tuple[float, int]:
+        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
+        if self.independent:
+            return super().squares(clique, apart)
+        measured, squares, count = self._complete[clique[1:]], 0.0, 0
+        for (part, own), one in zip(measured, apart, strict=True):
+            more, dimensions = part.squares(own, Table(clique[1:], one).margin(own).values)
+            squares, count = squares + more, count + dimensions
+        return squares, count
 
     @property
     def apart_releases(self) -> Sequence[Any]:
@@ -318,6 +386,8 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
         """List the tables of these variables; without the new variable among them, sums over the parts."""
+        if not self.independent:
+            return self._residuals_of(variables)
         if self.variable in variables:
             return super().tables_of(variables)
         seen = observe(self, variables)
@@ -326,6 +396,27 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
             noise = seen.noise.take(np.flatnonzero(seen.owners == position))
             table = noise.observed.reshape(self.schema.shape(clique))
             results.append((clique, table, float(np.mean(noise.variance)) ** 0.5))
+        return results
+
+    def _residuals_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
+        """List tables for residuals, as `MeasuredCoefficients.tables_of` does; with the new variable, by parts too.
+
+        Of the new variable's residuals beside others, the noise is taken to be alike in all parts.
+        """
+        others = [variable for variable in variables if variable != self.variable]
+        if self.variable not in variables:
+            return self._together.tables_of(others)
+        shared = [set(own.values) for own in self._each]
+        results = []
+        for subset, table, deviation in self._together.tables_of(others):
+            if all(subset in own for own in shared) or self.schema.cells(subset) == 1:
+                results.append((subset, table, deviation))
+            if all(subset in own for own in shared):
+                each = [own.table(subset) for own in self._each]
+                spread = [max(own.deviations[subset] ** 2, MIN_VARIANCE) for own in self._each]
+                results.append(((self.variable, *subset), np.stack(each), float(np.mean(spread)) ** 0.5))
+        if not self.total_variance:
+            results.append(((self.variable,), self.totals, MIN_VARIANCE**0.5))
         return results
 
     def apart(self, network: Any) -> Any:
@@ -388,13 +479,13 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
         """Invert `contents`; what the file states of all parts must follow from them."""
         variable, overlap = entry(contents, "variable", str), entry(contents, "overlap", int)
-        read: dict[Any, Contents[NoisyMarginals]] = {}
-        expected = {"state", "kind", "schema", "guarantee"} | NoisyMarginals.properties
+        read: dict[Any, Contents[Any]] = {}
         for each in entry(contents, "parts", list):
-            state = entry(each, "state", str, int, float, bool)
-            if set(each) != expected or each["kind"] != NoisyMarginals.kind or state in read:
+            state, kind = entry(each, "state", str, int, float, bool), measured_kind(entry(each, "kind", str))
+            expected = {"state", "kind", "schema", "guarantee"} | kind.properties
+            if set(each) != expected or state in read:
                 raise ValueError(f"each part must have a state of its own, and the properties {sorted(expected)}.")
-            read[state] = NoisyMarginals.interpret(checked_schema(each), checked_guarantee(each), each)
+            read[state] = kind.interpret(checked_schema(each), checked_guarantee(each), each)
         shapes = {
             (str(number), *clique): shape
             for number, part in enumerate(read.values())
@@ -421,7 +512,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return "\n  ".join([*lines, *([f"and {len(self.parts) - 5} more"] if len(self.parts) > 5 else [])])
 
 
-def _united_guarantee(parts: Sequence[NoisyMarginals], overlap: int) -> Guarantee:
+def _united_guarantee(parts: Sequence[Measured], overlap: int) -> Guarantee:
     if any(part.guarantee.sampling_rate < 1 for part in parts):
         raise ValueError("Only releases of all records of one holder can be united, not samples.")
     paid = [part.guarantee.costs for part in parts]
@@ -432,7 +523,7 @@ def _united_guarantee(parts: Sequence[NoisyMarginals], overlap: int) -> Guarante
     return replace(whole, overlap=overlap, sites=whole.sites | sites)
 
 
-def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Schema:
+def _common_schema(parts: Mapping[State, Measured], variable: str) -> Schema:
     """Return the schema of all parts, with the new variable first."""
     first, *others = parts.items()
     schema = first[1].schema
@@ -451,11 +542,12 @@ def _common_schema(parts: Mapping[State, NoisyMarginals], variable: str) -> Sche
     return Schema({variable: list(parts)}).join(schema)
 
 
-def _rows(seen: NDArray[np.bool_]) -> Any:
-    """Return the matrix that picks these cells."""
-    from scipy import sparse
+def _table(part: Measured, clique: Clique) -> NDArray[Any]:
+    return part.tables[clique] if isinstance(part, NoisyMarginals) else part.table(clique)
 
-    return sparse.csr_array(sparse.eye_array(seen.size, format="csr")[np.flatnonzero(seen)])
+
+def _variance(part: Measured, clique: Clique) -> float:
+    return part.variances[clique] if isinstance(part, NoisyMarginals) else part.variance(clique)
 
 
 @observe.register

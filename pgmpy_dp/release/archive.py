@@ -17,9 +17,10 @@ Gaussian noise, in fractions of a record: each subset states the number of ``par
 its noise in records. The noise of a coefficient has standard deviation s, times the root of the sum of squares of each
 of its contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
 
-In the kinds "united_tables" and "partially_pooled_tables", the measurements are those of several releases of the kind
-"tables", one after the other; ``parts`` holds what each states, and its ``state`` of the ``variable`` that tells them
-apart. The guarantee of the whole is checked against theirs.
+In the kinds "united_tables" and "partially_pooled_tables", the measurements are those of several releases of these
+kinds, one after the other; ``parts`` holds what each states, and its ``state`` of the ``variable`` that tells them
+apart. The guarantee of the whole is checked against theirs. In the kinds "informed_tables", "informed_coefficients" and
+"informed_residuals", ``public`` tables are stated beside a release.
 
 In the kinds "posterior_draws" and "regression_draws", they are parameters of a network's families, drawn at random and
 without noise to state: a row is ``clique`` (index of the family), ``cell`` (row-major, with the draws as first axis)

@@ -22,6 +22,7 @@ from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
 from pgmpy_dp.release.contrasts import (
     Coefficients,
     Floats,
+    Means,
     coefficient_weights,
     contrasts,
     downward_closure,
@@ -29,8 +30,11 @@ from pgmpy_dp.release.contrasts import (
     noise_scales,
     places,
     residual_sensitivity,
+    subset_index,
+    transform,
 )
-from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array
+from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, warn_of_other_records
+from pgmpy_dp.release.marginals import NoisyMarginals, margin
 from pgmpy_dp.schema import Clique, Schema
 
 _MAX_PARTS, _MAX_MULTIPLE = 2**10, 2**22
@@ -42,9 +46,9 @@ class MeasuredCoefficients(Release):
     if TYPE_CHECKING:
 
         @property
-        def values(self) -> Mapping[Clique, NDArray[np.int64]]: ...
+        def values(self) -> Mapping[Clique, NDArray[Any]]: ...
         @property
-        def noise_variances(self) -> Mapping[Clique, Floats]: ...
+        def deviations(self) -> Mapping[Clique, float]: ...
 
     def parts(self, subset: Clique) -> int:
         """Return the number of parts of a record in which `values` count the coefficients of a subset."""
@@ -79,16 +83,46 @@ class MeasuredCoefficients(Release):
         """Unbiased marginals of the measured cliques, which agree on common variables; cells may be negative."""
         return self._coefficients.tables
 
+    @cached_property
+    def noise_variances(self) -> Mapping[Clique, Floats]:
+        """The variance of the noise in every integer coefficient, by subset, in records squared."""
+        each = self.deviations.items()
+        return MappingProxyType({subset: coefficient_scales(self.schema, subset, one) ** 2 for subset, one in each})
+
     def variance(self, clique: Clique) -> float:
-        """Average the noise variance over the cells of a clique's marginal; the noise of cells is correlated."""
-        inside = set(clique)
-        cells = self.schema.cells(clique)
-        total = 0.0
-        for subset, variances in self.noise_variances.items():
-            if inside.issuperset(subset):
-                weights = coefficient_weights([self.schema.cardinality(v) for v in subset])
-                total += float((variances * weights**2).sum())
-        return total / cells**2
+        """Return the noise variance of every cell of a clique's marginal; the noise of cells is correlated."""
+        try:
+            return residual_variance(self.schema, self.deviations, clique)
+        except KeyError:
+            cliques_containing(self.cliques, clique)  # raises with the measured cliques
+            raise
+
+    @cached_property
+    def variances(self) -> Mapping[Clique, float]:
+        """The (mean) variance of the noise in the cells of each measured clique's table, which is correlated."""
+        return MappingProxyType({clique: self.variance(clique) for clique in self._measured})
+
+    def means(self) -> Means:
+        """Return the coefficients and the deviations of their noise."""
+        public = {} if self.public_total is None else {(): 0.0}
+        return self._coefficients.values, public | dict(self.deviations)
+
+    def squares(self, clique: Clique, apart: Floats) -> tuple[float, int]:
+        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
+        return squares_of(self.schema, self.deviations, clique, apart)
+
+    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
+        """List a table for each set of variables whose residuals are known and that contains no others.
+
+        The deviation is that of the residuals' noise; the rest of a table is that of smaller ones. The table of the
+        empty set is the number of records. Variables with one state, which have no residuals, get a table too.
+        """
+        sets = [subset for subset, own in self.deviations.items() if own and set(subset) <= set(variables)]
+        constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
+        return [
+            *((one, self.table(one) if one else np.array(self.total), self.deviations[one]) for one in sets),
+            *((alone, np.array([self.total]), max(self.deviations.values())) for alone in constant),
+        ]
 
     @property
     def total(self) -> float:
@@ -248,6 +282,14 @@ class NoisyCoefficients(
         self._require_covered(fourier_sensitivity(closure, cards, self.guarantee.neighbours) / scale, "this scale")
 
     @cached_property
+    def deviations(self) -> Mapping[Clique, float]:
+        """Standard deviation of the noise in each set's coefficients with contrasts of length 1, in records."""
+        each, schema = self.noise_variances.items(), self.schema
+        return MappingProxyType(
+            {s: float((variances / coefficient_scales(schema, s, 1.0) ** 2).mean()) ** 0.5 for s, variances in each}
+        )
+
+    @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:
         """The variance of the noise in every integer coefficient, by subset."""
         results = {}
@@ -256,6 +298,17 @@ class NoisyCoefficients(
             distinct, positions = np.unique(scales, return_inverse=True)
             results[subset] = np.array([laplace_variance(s) for s in distinct])[positions].reshape(scales.shape)
         return MappingProxyType(results)
+
+    def variance(self, clique: Clique) -> float:
+        """Average the noise variance over the cells of a clique's marginal; the noise of cells is correlated."""
+        inside = set(clique)
+        cells = self.schema.cells(clique)
+        total = 0.0
+        for subset, variances in self.noise_variances.items():
+            if inside.issuperset(subset):
+                weights = coefficient_weights([self.schema.cardinality(v) for v in subset])
+                total += float((variances * weights**2).sum())
+        return total / cells**2
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
@@ -351,36 +404,47 @@ class NoisyResiduals(
         """Return the number of parts of a record in which `values` count the coefficients of a subset."""
         return coefficient_parts(self.schema, subset)
 
-    @cached_property
-    def noise_variances(self) -> Mapping[Clique, Floats]:
-        """The variance of the noise in every integer coefficient, by subset, in records squared."""
-        return MappingProxyType({s: coefficient_scales(self.schema, s, each) ** 2 for s, each in self.scales.items()})
-
-    def variance(self, clique: Clique) -> float:
-        """Return the noise variance of every cell of a clique's marginal; the noise of cells is correlated."""
-        try:
-            return residual_variance(self.schema, self.scales, clique)
-        except KeyError:
-            cliques_containing(self.cliques, clique)  # raises with the measured cliques
-            raise
+    @property
+    def deviations(self) -> Mapping[Clique, float]:
+        """The scales, which are standard deviations."""
+        return self.scales
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the noise scale of a clique's residuals, and the standard deviation in a cell of its table."""
         deviation = self.variance(clique) ** 0.5
         return self.scales.get(varied_variables(self.schema, clique), 0.0), deviation
 
-    def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
-        """List a table for each set of variables whose residuals are known and that contains no others.
+    def join(self, other: NoisyResiduals | NoisyMarginals) -> NoisyResiduals:
+        """Join residuals, or tables with Gaussian noise, of the same records; see `NoisyMarginals.join`."""
+        if not isinstance(other, (NoisyResiduals, NoisyMarginals)):
+            raise TypeError(f"Residuals are joined to residuals or tables, got {type(other).__name__}.")
+        if self == other:
+            raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
+        guarantee = self.guarantee | other.guarantee
+        if other.guarantee.mechanism != "gaussian" or other.guarantee.weighted or other.chosen_among:
+            raise ValueError(
+                "Residuals are joined to releases with Gaussian noise, of single records, whose tables were not chosen."
+            )
+        if self.public_total != other.public_total:
+            raise ValueError("The releases have different public numbers of records: they are about different units.")
+        warn_of_other_records([self, other])
+        schema = self.schema.join(other.schema)
+        theirs = other.means(other.measured) if isinstance(other, NoisyMarginals) else other.means()
+        means, deviations = pooled_means(schema, [self.means(), theirs])
+        measured = (*self._measured, *other.cliques, *other.details)
+        cliques = tuple({frozenset(clique): clique for clique in reversed(measured)}.values())[::-1]
+        values, scales = {}, {}
+        for subset in downward_closure(schema, cliques)[self.public_total is not None :]:
+            parts, each = coefficient_parts(schema, subset), coefficient_scales(schema, subset, 1.0)
+            values[subset] = np.rint(means[subset] * parts).astype(np.int64)
+            rounding = 1.0 / (12.0 * (parts * float(each.min())) ** 2)
+            scales[subset] = math.sqrt(deviations[subset] ** 2 + rounding)
+        return NoisyResiduals(schema, cliques, values, scales, guarantee, self.public_total)
 
-        The deviation is that of the residuals' noise; the rest of a table is that of smaller ones. The table of the
-        empty set is the number of records. Variables with one state, which have no residuals, get a table too.
-        """
-        sets = [subset for subset in self.scales if set(subset) <= set(variables)]
-        constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
-        return [
-            *((one, self.table(one) if one else np.array(self.total), self.scales[one]) for one in sets),
-            *((alone, np.array([self.total]), max(self.scales.values())) for alone in constant),
-        ]
+    def __add__(self, other: object) -> NoisyResiduals:
+        return self.join(other) if isinstance(other, (NoisyResiduals, NoisyMarginals)) else NotImplemented
+
+    __radd__ = __add__
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""
@@ -397,6 +461,43 @@ class NoisyResiduals(
             raise ValueError("the parts of a record are not those of this version of the format.")
         shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
         return Contents(shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total))
+
+
+def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
+    """Average coefficients of the same records, weighted by precision; those without noise are taken as they are."""
+    position = places(schema)
+    seen: dict[Clique, list[tuple[Floats, float]]] = {}
+    for values, deviations in parts:
+        for subset, array in values.items():
+            ordered = tuple(sorted(subset, key=position.__getitem__))
+            moved = array.transpose([subset.index(variable) for variable in ordered])
+            seen.setdefault(ordered, []).append((moved, deviations[subset]))
+    means: dict[Clique, Floats] = {}
+    noise: dict[Clique, float] = {}
+    for subset, same in seen.items():
+        arrays, each = zip(*same, strict=True)
+        if 0.0 in each:
+            means[subset], noise[subset] = arrays[each.index(0.0)], 0.0
+            continue
+        precisions = np.array(each) ** -2.0
+        means[subset] = np.average(arrays, axis=0, weights=precisions)
+        noise[subset] = float(precisions.sum() ** -0.5)
+    return means, noise
+
+
+def squares_of(schema: Schema, deviations: Mapping[Clique, float], clique: Clique, apart: Floats) -> tuple[float, int]:
+    """Sum the squares of a table's coefficients, each divided by the deviation of its noise, and count them.
+
+    So squares are added up of numbers whose noise is independent; those without noise are left out.
+    """
+    ordered = sorted(clique, key=places(schema).__getitem__)
+    full = transform(margin(clique, apart, ordered), schema.shape(ordered))
+    squares, count = 0.0, 0
+    for subset in downward_closure(schema, [clique]):
+        if deviation := deviations.get(subset, 0.0):
+            part = full[subset_index(ordered, subset)] / coefficient_scales(schema, subset, deviation)
+            squares, count = squares + float((part**2).sum()), count + part.size
+    return squares, count
 
 
 def coefficient_parts(schema: Schema, subset: Clique) -> int:

@@ -29,6 +29,9 @@ from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
 Subset = tuple[str, ...]
+# Integer coefficients of sets of variables, in records, and the standard deviation of the noise in a set's coefficients
+# with contrasts of length 1: 0 if they are public.
+Means = tuple[Mapping[Subset, Floats], Mapping[Subset, float]]
 
 MAX_COEFFICIENTS = 2**22
 
@@ -365,7 +368,7 @@ class Coefficients:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
         ordered = sorted(clique, key=places(self.schema).__getitem__)
         varied = [v for v in ordered if self.schema.cardinality(v) > 1]
-        full = np.empty(self.schema.shape(ordered))
+        full = np.empty([self.schema.cardinality(v) for v in ordered])
         for size in range(len(varied) + 1):
             for subset in combinations(varied, size):
                 if subset not in self.values:
@@ -377,7 +380,7 @@ class Coefficients:
         for axis, variable in enumerate(ordered):
             inverse = contrasts(self.schema.cardinality(variable)).inverse
             full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return np.ascontiguousarray(full.transpose([ordered.index(variable) for variable in clique]))
+        return np.array(full.transpose([ordered.index(variable) for variable in clique]), order="C")
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:

@@ -53,7 +53,13 @@ _READINGS = {
     "united_tables": "UnitedMarginals",
     "partially_pooled_tables": "PartiallyPooledMarginals",
     "informed_tables": "InformedMarginals",
+    "informed_residuals": "InformedMarginals",
+    "informed_coefficients": "InformedMarginals",
 }
+
+
+# Kinds of files of what was measured once of the same records.
+MEASURED = ("tables", "coefficients", "residuals")
 
 
 class _Refusal:
@@ -108,6 +114,10 @@ class Release:
         @property
         def details(self) -> Mapping[Clique, Any]: ...
         @property
+        def independent(self) -> bool:
+            """Whether the noise of all cells of a table is independent."""
+
+        @property
         def total(self) -> float: ...
         @property
         def total_variance(self) -> float: ...
@@ -123,9 +133,12 @@ class Release:
                 If no measured clique contains it.
             """
 
+        def squares(self, clique: Clique, apart: Floats) -> tuple[float, int]:
+            """Sum squares of a table's distance from its expectation, in units of noise; count the dimensions."""
+
     else:
-        public_total, chosen_among, details = None, MappingProxyType({}), MappingProxyType({})
-        total = total_variance = noise = marginal = observations = _Refusal()
+        independent, public_total, chosen_among, details = False, None, MappingProxyType({}), MappingProxyType({})
+        total = total_variance = noise = marginal = squares = observations = _Refusal()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -226,6 +239,11 @@ class Release:
         return []
 
     @classmethod
+    def stated(cls, kind: str) -> frozenset[str]:
+        """Return the properties of the descriptor of a file of this kind, beside those of every kind."""
+        return cls.properties
+
+    @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
         """Invert `contents`: state which arrays the file has, and how to make a release of them."""
         raise NotImplementedError
@@ -287,11 +305,18 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     kind: type[Release] | None = _late.public(_READINGS[name]) if name in _READINGS else KINDS.get(name)
     if kind is None:
         raise ValueError(f"unknown kind of release {name!r}.")
-    expected = {"format_version", "kind", "schema", "guarantee"} | kind.properties
+    expected = {"format_version", "kind", "schema", "guarantee"} | kind.stated(name)
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
     result = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
     return replace(result, kind=kind.kind, drawn=kind.drawn)
+
+
+def measured_kind(name: str) -> type[Release]:
+    """Return the kind of releases of tables, or of what determines them, that has a name in files."""
+    if name not in MEASURED:
+        raise ValueError(f"a release of {name!r} has no tables of its own.")
+    return KINDS[name]
 
 
 def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:

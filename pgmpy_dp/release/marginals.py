@@ -18,7 +18,7 @@ from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
-from pgmpy_dp.release.contrasts import Coefficients, Floats, downward_closure, places, subset_index, transform
+from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, downward_closure, places, subset_index, transform
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
@@ -56,6 +56,12 @@ class IndependentTables:
         def variances(self) -> Mapping[Clique, float]: ...
         @property
         def law(self) -> str: ...
+        def noise(self, clique: Clique) -> tuple[float, float]: ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether the noise of all cells of a table is independent."""
+        return True
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -98,6 +104,27 @@ class IndependentTables:
             for clique, table in self.tables.items()
             if wanted.issuperset(clique)
         ]
+
+    def squares(self, clique: Clique, apart: Floats) -> tuple[float, int]:
+        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
+        deviation = self.noise(clique)[1]
+        return float((apart**2).sum()) / deviation**2 if deviation else math.nan, apart.size
+
+    def means(self, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Means:
+        """Average each set's coefficients over (these) tables that contain it; return the deviations of noise too."""
+        schema, position = self.schema, places(self.schema)
+        sums: dict[Clique, NDArray[np.float64]] = {}
+        weights: dict[Clique, float] = {}
+        for clique, table in (tables or self.tables).items():
+            weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
+            ordered = sorted(clique, key=position.__getitem__)
+            full = transform(margin(clique, table, ordered), schema.shape(ordered))
+            for subset in downward_closure(schema, [clique]):
+                part = weight * full[subset_index(ordered, subset)]
+                sums[subset] = sums.get(subset, 0.0) + part
+                weights[subset] = weights.get(subset, 0.0) + weight
+        values = {subset: np.asarray(total / weights[subset]) for subset, total in sums.items()}
+        return values, {subset: (schema.cells(subset) * weight) ** -0.5 for subset, weight in weights.items()}
 
     def _summed_variance(self, measured: Clique, clique: Clique) -> float:
         cells = math.prod(len(self.schema.states[variable]) for variable in clique)
@@ -359,22 +386,10 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         >>> agreed["a",].round(6).tolist(), agreed["a", "b"].sum(axis=1).round(6).tolist()
         ([32.0, 68.0], [32.0, 68.0])
         """
-        schema = self.schema
-        position = {variable: number for number, variable in enumerate(schema.variables)}
-        sums: dict[Clique, NDArray[np.float64]] = {}
-        weights: dict[Clique, float] = {}
-        for clique, table in self.tables.items():
-            weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
-            ordered = sorted(clique, key=position.__getitem__)
-            full = transform(margin(clique, table, ordered), schema.shape(ordered))
-            for subset in downward_closure(schema, [clique]):
-                part = weight * full[subset_index(ordered, subset)]
-                sums[subset] = sums.get(subset, 0.0) + part
-                weights[subset] = weights.get(subset, 0.0) + weight
-        values = {subset: np.asarray(total / weights[subset]) for subset, total in sums.items()}
+        values = dict(self.means()[0])
         if self.public_total is not None:
             values[()] = np.array(float(self.public_total))
-        return Coefficients(schema, self.cliques, MappingProxyType(values))
+        return Coefficients(self.schema, self.cliques, MappingProxyType(values))
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the scale and standard deviation of the noise in a cell of a measured clique's table."""

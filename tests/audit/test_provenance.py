@@ -337,8 +337,8 @@ KNOWN = set(
     Guarantee.of Guarantee.own HouseholdMixture.fit HouseholdSchema.joined HouseholdSchema.level
     HouseholdSchema.measured InformedMarginals.interpret InformedMarginals.join
     NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
-    NoisyMarginals.thinned NoisyResiduals.interpret PairwiseMixture.fit PartiallyPooledMarginals.as_measured
-    PartiallyPooledMarginals.of PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
+    NoisyMarginals.thinned NoisyResiduals.interpret NoisyResiduals.join PairwiseMixture.fit
+    PartiallyPooledMarginals.as_measured PartiallyPooledMarginals.of PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
     PrivateBayesianNetwork.of PrivateDataset.discover_states PrivateDataset.measure
     PrivateDataset.measure_coefficients PrivateDataset.measure_residuals PrivateDataset.plan
     PrivateDataset.quantile_bins PrivateDataset.sample_map PrivateDataset.sample_posterior

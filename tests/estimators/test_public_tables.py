@@ -160,8 +160,10 @@ def test_what_cannot_use_them_is_refused_unpaid(network, estimator, public, name
     assert float(data.budget.spent.epsilon) == 0
 
 
-def test_coefficients_are_refused_in_words():
+def test_coefficients_take_them_and_releases_without_tables_do_not():
     data = dataset(1.0)
-    release = data.measure_coefficients(EDGES, 1.0)
-    with pytest.raises(TypeError, match="Public tables can be joined to noisy tables only"):
-        dp.PrivateBayesianNetwork(EDGES).fit(release, estimator=dp.CollectiveEM(), public={"a": [1, 2]})
+    release, public = data.measure_coefficients(EDGES, 1.0), {"a": [1, 2]}
+    fitted = dp.PrivateBayesianNetwork(EDGES).fit(release, estimator=dp.CollectiveEM(), public=public)
+    assert fitted.query(["a"]).values[0] == pytest.approx(1 / 3, abs=0.01)
+    with pytest.raises(TypeError, match="Public tables are joined to tables, residuals or coefficients, got int"):
+        dp.InformedMarginals(1, public)

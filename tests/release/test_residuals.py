@@ -11,7 +11,6 @@ from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import contrasts
-from pgmpy_dp.evaluation import compare
 from pgmpy_dp.privacy.cost import Approx, Cost
 from pgmpy_dp.release import Guarantee, Release, coefficients
 from pgmpy_dp.release.contrasts import _replacement_bound, residual_sensitivity
@@ -235,7 +234,5 @@ def test_what_needs_independent_noise_says_what_to_do():
     noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
     with pytest.raises(ValueError, match="noisy tables"):
         dp.NoisyScore(noisy)
-    with pytest.raises(TypeError, match="check_fit"):
-        compare(noisy, records(50))
     with pytest.raises(ValueError, match="CollectiveEM"):
         dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy, estimator=dp.PrivateMLE())

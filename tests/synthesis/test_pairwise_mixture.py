@@ -238,10 +238,8 @@ def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
     )
     with pytest.raises(ValueError, match="under dependencies"):
         dp.PairwiseMixture().fit(ruled.measure_residuals({(): 9.0, ("a",): 9.0, ("b",): 9.0}, delta=1e-6))
-    with pytest.raises(ValueError, match="public tables"):
-        dp.PairwiseMixture(1.0, 1e-6, few, measure="residuals").fit(frame, public={"a": [0.5, 0.5]})
     informed = dp.PairwiseMixture(1.0, 1e-6, few, measure="auto", **SMALL).fit(frame, public={"a": [0.5, 0.5]})
-    assert isinstance(informed.release_, dp.InformedMarginals)
+    assert isinstance(informed.release_.noisy, dp.NoisyResiduals)
 
 
 def test_residuals_are_planned_with_their_shares():

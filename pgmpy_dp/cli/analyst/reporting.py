@@ -68,8 +68,6 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
       pgmpy-dp report fitted.zip --out report.html
     """
     from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
-    from pgmpy_dp.observed.united_marginals import UnitedMarginals
-    from pgmpy_dp.release import NoisyMarginals
     from pgmpy_dp.report import write_report
     from pgmpy_dp.report.tables import table_fits
 
@@ -77,7 +75,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     stage("Reading the release")
     releases, network = released_and_fitted("report", release, model)
     for each in releases:
-        if not isinstance(each, (NoisyMarginals, UnitedMarginals)):
+        if not each.cliques:
             raise click.ClickException(
                 f"{release} holds {each.kind.replace('_', ' ')}; the page shows tables. Look at it with "
                 "pgmpy-dp inspect."

@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     type=click.Choice(["tables", "residuals", "auto"]),
     default="tables",
     show_default=True,
-    help="Measure tables of pairs; or residuals, which are closer where variables have few states, but do not serve "
-    "reports and unions; or what pays.",
+    help="Measure tables of pairs; or residuals, which are closer where variables have few states; or what pays.",
 )
 @rows_option()
 @numbers_option

@@ -82,8 +82,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         What to measure of each pair: its table, or its residuals, which are what the table says beyond those of its
         variables. Residuals cost less for the same noise, a quarter of the table's price if both variables have two
         states, and are fitted with their own covariance. "auto" measures them where states are so few that this pays,
-        and nothing else that was asked for requires tables. A release of residuals cannot be joined, united, completed
-        by public tables, shown as a page or read by estimators that need independent noise; `CollectiveEM` reads it.
+        and nothing else that was asked for requires tables. Of the estimators of networks, `CollectiveEM` and
+        `PosteriorMean` read a release of residuals.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
         this number of tables. Either is charged once.
@@ -157,7 +157,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     _steps: ClassVar[int] = 400  # number of steps of the optimiser
 
     _informable: ClassVar[bool] = True
-    _informed: ClassVar[bool] = False  # whether public tables are to be joined to those measured
 
     components: int = 100
     members: int = 12
@@ -198,7 +197,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         UserWarning
             If a release lacks a table of some pair of variables.
         """
-        self.__dict__["_informed"] = public is not None
         return self._run(None, data, public)
 
     def plan(self, schema: Schema | PublicRecords | None = None, records: float | None = None) -> Plan:
@@ -327,7 +325,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             "Laplace noise": self._noise != "gaussian" or not self.delta,
             "stages=2": self.stages == 2,
             "a target": self.target is not None,
-            "public tables": self._informed,
             "units or weights": not public.single_records,
             "dependencies and hierarchies": bool(structure.dependent or structure.refined),
         }

@@ -16,14 +16,14 @@ from pgmpy_dp.inference.mixtures.refits import MixtureDraws, draw_refits
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.reading import joined_pairs
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
-from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
+from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.schema import Schema
 
 _SEED = 0
 _CHANCE = 0.01  # of calling independent pairs dependent
 _KNOWN = 6.0  # root of a sum of squares, in standard deviations of noise, from which on it is known
 
-MixtureRelease = ReleasedTables | NoisyResiduals
+MixtureRelease = ReleasedTables | NoisyResiduals | NoisyCoefficients
 
 
 def require_mixture_release(release: Release) -> MixtureRelease:
@@ -31,7 +31,7 @@ def require_mixture_release(release: Release) -> MixtureRelease:
     if not isinstance(release, MixtureRelease):
         raise ValueError(f"A mixture is fitted to noisy tables: {PLAN_PAIRS}.")
     structure = release.schema.structure
-    if isinstance(release, NoisyResiduals) and (structure.dependent or structure.refined):
+    if not release.independent and (structure.dependent or structure.refined):
         raise ValueError(f"A mixture is not fitted to residuals under dependencies or hierarchies: {PLAN_PAIRS}.")
     return release
 
@@ -46,7 +46,7 @@ def fit_of_release(release: MixtureRelease, schema: Schema, *, components: int, 
         members=members,
         steps=steps,
         known_total=_known_total(release),
-        residuals=isinstance(release, NoisyResiduals),
+        residuals=not release.independent,
         rules=rules_of(schema),
         generator=np.random.default_rng(_SEED),
     )
@@ -59,7 +59,7 @@ def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: in
         release.tables_of(schema.variables),
         ordered=schema.ordered,
         known_total=_known_total(release),
-        residuals=isinstance(release, NoisyResiduals),
+        residuals=not release.independent,
         draws=draws,
         generator=np.random.default_rng(seed),
     )
