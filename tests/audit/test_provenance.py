@@ -338,7 +338,8 @@ KNOWN = set(
     HouseholdSchema.measured InformedMarginals.interpret InformedMarginals.join
     NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
     NoisyMarginals.thinned NoisyResiduals.interpret NoisyResiduals.join PairwiseMixture.fit
-    PartiallyPooledMarginals.as_measured PartiallyPooledMarginals.of PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
+    PartiallyPooledMarginals.as_measured PartiallyPooledMarginals.of
+    PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
     PrivateBayesianNetwork.of PrivateDataset.discover_states PrivateDataset.measure
     PrivateDataset.measure_coefficients PrivateDataset.measure_residuals PrivateDataset.plan
     PrivateDataset.quantile_bins PrivateDataset.sample_map PrivateDataset.sample_posterior
