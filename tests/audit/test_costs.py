@@ -142,7 +142,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
                 parts += [(counts / (2 * (scale**2 - 2.0)), 0)] * tables_of_scale
                 paid += tables_of_scale * counts / (2 * scale**2)
         assert sequence_epsilon(parts, DELTA) <= float(charge.epsilon)
-    if mechanism.name == "residuals":  # tests/privacy/test_gaussian.py sums that price up
+    if mechanism.name == "residuals":  # tests/privacy/test_blocks.py sums that price up
         paid, minimum = worst, min(scale for _, _, scale in found[0][0])
         costs = discrete_gaussian_epsilon(2 * worst, minimum, DELTA)
         assert 0.98 * float(charge.epsilon) <= costs <= float(charge.epsilon)
@@ -154,7 +154,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         steps = 1 if mechanism.name == "sums of moments" else 2
         paid = steps / (2 * calibrate(EPSILON, mechanism.delta, steps=steps, **plan) ** 2)
     assert worst <= paid * (1 + 1e-9)
-    # No noise is wasted either. Records of two states do not reach the worst pair of moments; test_moments.py does.
+    # No noise is wasted either. Records of two states do not reach the worst pair of moments; tests/data/test_integer_sums.py does.
     assert worst >= paid * (0.8 if mechanism.name == "sums of moments" else 0.98)
 
 

@@ -60,7 +60,7 @@ ALLOWED = {
     "evaluation/example_networks.py": "made-up networks",
 }
 SOURCES = ("random", "numpy.random", "scipy.stats", "numba.np.random", "torch", "jax.random", "secrets", "os.urandom")
-# Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_sampling.py
+# Secure coins, and names of files, ledgers and costs. Where they decide over records, tests/privacy/test_coins.py
 # checks their distribution.
 NAMES = ("_files.py", "privacy/ledger.py", "privacy/budget.py", "privacy/guarantee.py")
 SECURE = {"privacy/coins.py": {"secrets", "os.urandom"}, **{file: {"secrets"} for file in NAMES}}
