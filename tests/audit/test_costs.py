@@ -154,7 +154,7 @@ def test_no_neighbour_costs_more_than_is_charged(mechanism):
         steps = 1 if mechanism.name == "sums of moments" else 2
         paid = steps / (2 * calibrate(EPSILON, mechanism.delta, steps=steps, **plan) ** 2)
     assert worst <= paid * (1 + 1e-9)
-    # No noise is wasted either. Records of two states do not reach the worst pair of moments; tests/data/test_integer_sums.py does.
+    # No noise is wasted either. Two states do not reach the worst moments; tests/data/test_integer_sums.py does.
     assert worst >= paid * (0.8 if mechanism.name == "sums of moments" else 0.98)
 
 

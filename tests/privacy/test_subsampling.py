@@ -1,4 +1,4 @@
-"""Prices of plans of Gaussian sums over random samples, and the coins."""
+"""Prices of plans of Gaussian sums over random samples."""
 
 import itertools
 import math
@@ -16,9 +16,8 @@ from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError
 from pgmpy_dp.papers.foulds_2020 import ACCOUNTANTS, analytic
-from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise, calibrate, coins, price, subsampling
+from pgmpy_dp.privacy import PrivacyBudget, calibrate, price, subsampling
 from pgmpy_dp.privacy.accounting import zcdp_limit
-from pgmpy_dp.privacy.coins import poisson_sample
 from pgmpy_dp.privacy.subsampling import (
     GRID_SHARE,
     SAMPLINGS,
@@ -181,28 +180,6 @@ def test_bad_noise_multipliers_are_refused(noise):
         price(noise, 1e-6, steps=5, sampling_rate=0.1)
 
 
-SOURCES = pytest.mark.parametrize("source", [OPENDP_NOISE, SimulatedNoise(3)], ids=["system", "simulated"])
-
-
-@SOURCES
-def test_samples_of_one_size_are_uniform(source):
-    """All ten pairs out of five, 20,000 times: false alarm below 1e-8."""
-    counts = dict.fromkeys(range(32), 0)
-    for _ in range(20_000):
-        mask = source.choose(2, 5)
-        counts[int(mask @ 2 ** np.arange(5))] += 1
-    seen = [count for key, count in counts.items() if bin(key).count("1") == 2]
-    assert sum(seen) == 20_000
-    assert stats.chisquare(seen).pvalue > 1e-8
-    assert source.choose(4, 4).all()
-
-
-def test_ties_are_drawn_again(monkeypatch):
-    draws = iter([np.array([5, 9, 9], dtype=np.uint64), np.array([7, 3, 3], dtype=np.uint64)])
-    monkeypatch.setattr(coins.os, "urandom", lambda size: next(draws).tobytes())
-    assert coins.fixed_sample(2, 3).tolist() == [False, True, True]
-
-
 def test_the_shares_of_delta_fit_in_it():
     """As the decimal it is charged as, which products of floats may exceed."""
     for delta in (*np.random.default_rng(1).random(200).tolist(), 1e-5, 0.1, 3e-7):
@@ -296,35 +273,6 @@ def test_a_measurement_on_a_sample_costs_its_epsilon(epsilon, rate):
         data = PrivateDataset(pd.DataFrame({"a": ["x"], "b": [0]}), SCHEMA, PrivacyBudget(epsilon), "replace_one")
         scale = data.measure([("a", "b")], epsilon).scales["a", "b"]
         assert epsilon * 0.999 < worst_ratio("replace_one", scale, 1.0) <= epsilon * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 3), Fraction(999, 1000)])
-@pytest.mark.parametrize("source", [OPENDP_NOISE, SimulatedNoise(3)], ids=["opendp", "simulated"])
-def test_coins_are_independent_with_the_exact_rate(source, rate):
-    coins = source.coins(rate, 200_000)
-    assert coins.dtype == bool
-    assert stats.binomtest(int(coins.sum()), coins.size, float(rate)).pvalue > 1e-8
-    both = int((coins[:-1] & coins[1:]).sum())
-    assert abs(both / (coins.size - 1) - float(rate) ** 2) < 6 * math.sqrt(2 / coins.size)
-    assert stats.binomtest(int(coins.sum()), coins.size, float(rate) * 0.94).pvalue < 1e-3  # a rate 6 % off shows
-
-
-def test_a_tie_in_the_first_64_digits_is_decided_exactly(monkeypatch):
-    """1/3 in binary is 0.0101...: words equal to its first digits leave a third to decide."""
-    first = (1 << 64) // 3
-    monkeypatch.setattr(
-        "pgmpy_dp.privacy.coins.os.urandom", lambda n: np.full(n // 8, first, dtype=np.uint64).tobytes()
-    )
-    asked = []
-
-    def below(n):
-        asked.append(n)
-        return len(asked) % 3
-
-    monkeypatch.setattr("pgmpy_dp.privacy.coins.secrets.randbelow", below)
-    coins = poisson_sample(Fraction(1, 3), 3000)
-    assert set(asked) == {3}
-    assert coins.mean() == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("rate", [0, -0.1, 1.0000001, float("nan"), float("inf"), True, "0.1", None])
