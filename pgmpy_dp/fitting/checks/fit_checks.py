@@ -24,21 +24,23 @@ from pgmpy_dp.observed.reading import observed_parts
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema import Clique, Schema
 
-# Number of simulated draws of the null distribution: most, least if there are many cells, and most draws times cells.
+# Number of simulated draws of the null distribution: the maximum, the minimum for many cells, and the maximum times
+# cells.
 _MAX_DRAWS, _FEWEST_DRAWS, _MAX_DRAWN = 1000, 400, 2**20
-# Maximum number of scoring steps; one suffices for one release, and where none says next to nothing beside another.
+# Maximum number of scoring steps; one suffices for a single release, and for several if none is far noisier than
+# another.
 _STEPS = 2
 # Largest number of derivatives of all tables by all parameters.
 _MAX_DERIVATIVES = 2**26
 # Largest junction tree, in cells, of the part of a network that is tested if the whole is too wide.
 _MAX_PART = 2**20
-# Largest tree, in cells, that includes tables which only test; or a multiple of the network's own tree. If it is larger
-# with all of them, they get several trees of at most this multiple, if each is alone.
+# Largest junction tree, in cells, of the network and tables that only test it; or a multiple of the network's tree. If
+# all of these tables together need a larger tree, they are divided among several trees.
 _MAX_CELLS, _GROWTH = 2**14, 2
-# Records drawn at a time, most records drawn in all, and least number of distinct draws for that.
+# Number of records drawn at a time, the maximum drawn in all, and the minimum number of distinct draws for that.
 _AT_A_TIME, _MAX_RECORDS, _DISTINCT = 2**16, 2**22, 200
-# A drawn record that stands for several changes counts by at most _JUMP standard deviations of the noise; least number
-# of records in a draw.
+# A drawn record that stands for several changes counts by at most _JUMP standard deviations of the noise; minimum
+# number of records in a draw.
 _JUMP, _FEWEST_RECORDS = 0.5, 500
 # Largest work (cells times derivatives and draws) of a check of about a second, such as all pairs of sachs.
 QUICK = 2**25
@@ -172,7 +174,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, max_work:
 def _grouped(
     cards: Mapping[str, int], scopes: Sequence[Clique], tests: Sequence[Clique], maximum: int
 ) -> Iterator[Sequence[Clique]]:
-    """Divide tables into groups, each for a tree of at most `maximum` cells with the network's own, or single ones."""
+    """Divide tables into groups whose tree with the network's tables has at most `maximum` cells, or single tables."""
     if len(tests) < 2 or tree_cells(cards, [*scopes, *tests]) <= maximum:
         yield from [tests] if tests else []
         return
@@ -210,10 +212,10 @@ class _Calibrated:
         return np.sort(order[:-1][np.diff(self.rows.numbers[order]) == 0])
 
     def tangents(self, tables: Sequence[Clique]) -> Vector:
-        """Compute derivatives of such tables by the parameters; rows of a CPD stay normalised.
+        """Compute derivatives of tables in the tree by the parameters, with the rows of CPDs kept normalised.
 
-        They are covariances of cells: of each cell of the tables with all parameters, or the reverse if that is less
-        work.
+        The derivatives are covariances of cells, computed for each cell of the tables or for each parameter, whichever
+        is less work.
         """
         positions, own = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
         direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
@@ -243,7 +245,7 @@ def _drawn_tables(
     draws: int,
     generator: np.random.Generator,
 ) -> Vector:
-    """Simulate deviations of tables in a tree for the actual number of records, without drawing these."""
+    """Simulate deviations of tables in a tree for the actual number of records, without drawing the records."""
     count, layout = max(1, round(seen.total)), seen.layout
     number = {variable: position for position, variable in enumerate(tree.variables)}
     scopes = [tuple(number[variable] for variable in clique) for clique in layout.scopes]
@@ -294,7 +296,7 @@ def _drawn_records(
 
 
 def check_mixture(mixture: Mixture, schema: Schema, release: Release, seed: int = 0) -> FitCheck:
-    """Test conservatively whether records of a mixture gave a release: the fit has absorbed some of the noise."""
+    """Test conservatively whether a mixture can have given a release, since the fit has absorbed some of the noise."""
     seen = Observed.of([release.as_measured], list(schema.variables))
     size, scopes = seen.layout.size, seen.cliques
     if size * _FEWEST_DRAWS > _MAX_DERIVATIVES:

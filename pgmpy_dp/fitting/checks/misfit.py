@@ -160,7 +160,7 @@ class FitCheck:
         named = (
             f" ({'; '.join(' with '.join(pair.variables) for pair in self.of_pairs)})" if 0 < count <= _NAMED else ""
         )
-        return f"{count} of {every} pairs of variables were measured together{named}: of the others it knows nothing"
+        return f"{count} of {every} pairs of variables were measured together{named}: nothing is known of the others"
 
     @property
     def _effects(self) -> list[float]:
@@ -220,11 +220,11 @@ class _Residuals:
     Attributes
     ----------
     rows : ndarray
-        The release's, those of simulated releases, and some deviations without noise twice: from the first three the
-        fitted parameters are projected out, and the last are as they were before.
+        Residuals of the release, of simulated releases, and of some deviations without noise, with the fitted
+        parameters projected out; then these deviations again, before the projection.
     draws : int
     weights : ndarray
-        Of one over the standard deviation of each observation.
+        One over the standard deviation of each observation.
     """
 
     rows: Vector
@@ -248,7 +248,7 @@ class _Residuals:
 
     @property
     def noisy(self) -> Vector:
-        """Those of the release, and of simulated ones."""
+        """Residuals of the release and of simulated releases."""
         return self.rows[: 1 + self.draws]
 
     @property
@@ -330,7 +330,7 @@ def fit_test(
 
 
 def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
-    """Return a step of Fisher scoring of log parameters, regularised where observations leave them open."""
+    """Return a step of Fisher scoring of log parameters, regularised where the observations do not identify them."""
     residuals, weights = seen.residuals(shares)
     with one_thread():
         ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(weights.size, dtype=np.bool_))
@@ -343,7 +343,7 @@ def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
 def _columns(
     seen: Observed, shares: Vector, weights: Vector, tangents: Tangents | None, informs: NDArray[np.bool_]
 ) -> Iterator[tuple[NDArray[np.int64], Vector]]:
-    """Standardise derivatives by parameters and number of records: of informative tables, then of each other one."""
+    """Standardise derivatives by parameters and number of records, of informative tables and then of each other one."""
     holders = np.repeat(np.arange(len(seen.cliques)), np.diff(seen.layout.offsets))
     others = (np.flatnonzero(~informs & (seen.owners == owner)) for owner in np.unique(seen.owners[~informs]))
     for positions in itertools.chain([np.flatnonzero(informs)], others):
@@ -358,10 +358,10 @@ def _columns(
 
 
 def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
-    """Project the span of the columns H, as fitted to the first part of the residuals' rows, out of them.
+    """Subtract from the residuals their fit by the columns H, which the informative tables alone determine.
 
-    Near-collinear columns are slightly regularised. Of (H'H + r)^-1 H' = H' (HH' + r)^-1 the form with the smaller
-    matrix is applied, twice, since the rest is a difference. Each other table depends on few of the columns.
+    Near-collinear columns are slightly regularised. The form of (H'H + r)^-1 H' = H' (HH' + r)^-1 with the smaller
+    matrix is applied, twice, since the remainder is a difference. Each other table depends on few of the columns.
     """
     informing, first = next(columns)
     lengths = np.sqrt(np.einsum("ij,ij->j", first, first))
@@ -378,7 +378,7 @@ def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals:
         fitted = cho_solve(factor, scaled.T @ here)
         fitted += cho_solve(factor, scaled.T @ (here - scaled @ fitted))
         residuals[:, informing] -= fitted.T @ scaled.T
-    else:  # the rest at the places that inform the parameters is r (HH' + r)^-1 times them
+    else:  # the remainder of the informative tables is r (HH' + r)^-1 times them
         once = cho_solve(factor, here)
         twice = _APART * cho_solve(factor, once)
         fitted, residuals[:, informing] = scaled.T @ (once + twice), _APART * twice.T
@@ -447,14 +447,14 @@ def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Res
 
 
 def _detected_from(squares: Vector, crossed: Vector, effects: Vector, bar: float) -> float:
-    """Find the t from which on s + 2 c t + e t^2 exceeds a threshold in 80 % of the draws."""
+    """Find the smallest t for which s + 2 c t + e t^2 exceeds a threshold in 80 % of the draws."""
     missing = np.maximum(bar - squares, 0.0)
     needed = (np.sqrt(crossed**2 + effects * missing) - crossed) / np.maximum(effects, 1e-300)
     return float(np.quantile(np.where(missing > 0, needed, 0.0), _POWER))
 
 
 def _detected_despite_fit(squares: Vector, effects: Vector, bar: float) -> float:
-    """Find the t from which on a deviation is found however much of the noise a fit has absorbed.
+    """Find the smallest t that is detected however much of the noise a fit has absorbed.
 
     If a share a of the noise is left, the sum is about a^2 E + 2 a c t + e t^2: E is the mean of the noise's own sum,
     and c has variance e. In 80 % of the draws that is at least e t^2 (1 - z^2 / E), whatever a is, where z is the
@@ -465,7 +465,7 @@ def _detected_despite_fit(squares: Vector, effects: Vector, bar: float) -> float
 
 
 def _strongest(table: Vector) -> float:
-    """Return the total variation to a table with the same margins and greedily strong dependence."""
+    """Return the total variation between a table and one with the same margins and a greedily maximised dependence."""
     rows, columns, dependent = table.sum(axis=1), table.sum(axis=0), np.zeros_like(table)
     for _ in range(sum(table.shape)):
         room = np.minimum(rows[:, None], columns)
@@ -478,7 +478,7 @@ def _strongest(table: Vector) -> float:
 
 
 def _interaction(residuals: Vector, variances: Vector, shape: Sequence[int]) -> Vector:
-    """Remove from cells of pairs, with these variances, what the sums of rows and columns explain."""
+    """Remove the part of a pair's residuals that its row and column sums explain, given the cells' variances."""
     rows, columns = np.indices(shape).reshape(2, -1)
     sums = np.vstack([rows == np.arange(shape[0])[:, None], columns == np.arange(shape[1])[:, None]]).astype(np.float64)
     among = sums * variances

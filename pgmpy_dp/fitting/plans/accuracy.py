@@ -1,7 +1,7 @@
 """Privacy cost of a required accuracy, before anything is measured.
 
-The residuals of a set S of variables are what its table says beyond the tables of its subsets. From residuals of
-variance x_S, a cell of a requested table C is known with variance
+The residuals of a set S of variables are the part of its table that the tables of its subsets do not determine. From
+residuals of variance x_S, a cell of a requested table C is known with variance
 
     sum over S in C of x_S prod((n_i - 1) / n_i, i in S) prod(1 / n_i^2, i in C but not in S),
 
@@ -38,7 +38,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 # The largest error is replaced by a smooth maximum, sharper in each round; the last is off by 0.1 %.
 _SHARPNESS, _ITERATIONS = (10.0, 100.0, 1000.0, 10_000.0), 400
-# Tables of less than this share of the largest precision are left out; ratio of neighbouring scales, as in blocks.
+# Share of the largest precision below which tables are left out; ratio of successive scales, as in `blocks`.
 _MIN_SHARE, _STEP = 1e-4, 1.1
 _MAX_SETS = 200_000
 
@@ -188,7 +188,7 @@ def _matrix(
 
 
 def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Mapping[str, int]) -> sparse.csr_array:
-    """Matrix from the variances of sets' residuals to the variance of a cell of each table."""
+    """Return the matrix that maps the variances of residuals to the variance of a cell of each table."""
 
     def entry(clique: Clique, part: frozenset[str]) -> float:
         return math.prod((sizes[v] - 1) / sizes[v] if v in part else sizes[v] ** -2.0 for v in clique)
@@ -197,7 +197,7 @@ def _errors(cliques: Sequence[Clique], sets: Sequence[frozenset[str]], sizes: Ma
 
 
 def _independent(precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
-    """Find the precisions of tables, from which `precisions` is to those of sets' residuals; 0 for tables left out."""
+    """Find the precisions of tables, 0 if left out; the matrix `precisions` maps them to those of residuals."""
     weights = _lowest_cost(np.ones(precisions.shape[1]), precisions, errors, limits)
     kept = np.flatnonzero(weights > _MIN_SHARE * weights.max())
     steps = np.rint(np.log(weights[kept] ** -0.5) / math.log(_STEP))

@@ -28,7 +28,7 @@ from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 SENSITIVITIES = ("paper", "covary")  # kinds, in the sense of Laskey (1995)
-# Least probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
+# Minimum probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
 _MIN = 1e-8
 
 FEATURES = ("height", "out_degree", "sensitivity")
@@ -173,7 +173,7 @@ def first_plan(network: DAG, schema: Schema, allocation: Allocation, tables: str
 
 
 def _measured(scopes: Sequence[Clique], tables: str) -> Sequence[Clique]:
-    """Return the families with a table of their own: all, or those that no other contains."""
+    """Return the families that are measured: all of them, or only the families that no other contains."""
     return scopes if tables == "paper" else maximal(scopes)
 
 

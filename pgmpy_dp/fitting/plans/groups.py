@@ -32,12 +32,12 @@ _FEW, _SLOW = 100, 500
 # Noise in a cell of a pair, relative to the mean number of records in one, at which pairs over groups were closest to
 # the records (docs/benchmarks.md); it may be larger with more variables, by which a fit averages noise.
 _LEVEL = 0.08
-# Numbers of groups: fewer say little, and with more a fit has fewer members and steps.
+# Minimum and maximum number of groups: fewer contain little information, and more leave a fit fewer members and steps.
 _MIN_GROUPS, _MAX_GROUPS = 8, 100
 
 
 def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: float | None) -> dict[str, int]:
-    """Choose in how many groups to measure variables of many states in pairs, by what is public.
+    """Choose from public values how many groups stand for the states of each variable of many states in pairs.
 
     Parameters
     ----------
@@ -82,10 +82,11 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
 
 
 def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMarginals | None) -> Schema:
-    """Declare about these numbers of groups of states, by noisy tables of the variables; without, equal groups.
+    """Declare groups of states, in about these numbers, by the variables' noisy tables; without tables, equal groups.
 
-    States that are frequent, or stand for missing and other values, are alone. Others are together with those declared
-    beside them, in groups of about equal shares; between frequent states only, if they are ordered.
+    A state that is frequent, or stands for missing or other values, is a group by itself. Other states are grouped with
+    the states declared next to them, in groups of about equal shares; groups of ordered states do not span a frequent
+    one.
     """
     fields, rules, ordered = list(schema.fields), list(schema.rules), set(schema.ordered)
     known = {variable.name: variable for variable in fields}
@@ -106,7 +107,7 @@ def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMargin
 def _groups(variable: Variable, shares: Vector, number: int, ordered: bool) -> NDArray[np.intp]:
     """Number the group of each state, in the order of their first states."""
     alone = np.isin(np.arange(shares.size), [variable.states.index(state) for state in variable.roles.values()])
-    while True:  # without frequent states others are frequent
+    while True:  # once frequent states are set apart, others are frequent
         size = float(shares[~alone].sum()) / max(number - int(alone.sum()), 1)
         frequent = ~alone & (shares >= size)
         if not frequent.any():

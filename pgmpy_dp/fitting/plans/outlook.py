@@ -31,15 +31,15 @@ from pgmpy_dp.schema import Clique, Schema
 LEVELS = ("clear", "visible", "drowned")
 
 _FORMULA = (-1.312, 0.586, -0.044, -0.281, -0.156)
-_MAX_LOG = 6.5  # log R above which R counts as this; the formula increases up to 6.6
-FACTOR = 1.5  # within which nearly all errors are of their prediction
+_MAX_LOG = 6.5  # largest log R in the formula, which increases up to 6.6
+FACTOR = 1.5  # nearly all errors are within this factor of their prediction
 # Median error of independent columns on the tables that the formula was fitted to; eight of ten are within the range.
 INDEPENDENT, INDEPENDENT_RANGE = 0.09, (0.04, 0.13)
 # Mean error of records drawn again on the same tables, in units of the root of cells over records.
 _FILLED = 0.3
 ADVICE = ("go", "doubtful", "no go")
-# Error, as a share of that of independent columns, from which on dependence is much weaker. Of six tables, the slopes
-# of regressions of each column on all others lost at most 1.5 times this share of their size.
+# Error, relative to that of independent columns, above which dependence is much weaker. On six tables, the slopes
+# of regressions of each column on all others shrank by at most 1.5 times this share.
 _WEAKENED = 0.25
 # Noise-to-signal ratios at which other tables become doubtful, and useless: in benchmarks of searches, F1 was .69 to
 # .99 below the first, and .27 to .52 beyond the second (docs/benchmarks.md).
@@ -53,7 +53,7 @@ def noise_level(deviation: float, signal: float) -> str:
 
 @dataclass(frozen=True)
 class TableNoise:
-    """Noise of one table beside its counts."""
+    """Noise of one table compared with its counts."""
 
     variables: Clique
     cells: int
@@ -75,7 +75,7 @@ class TableNoise:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the noise of some tables leaves of a number of records."""
+    """How useful some noisy tables are, for a number of records."""
 
     total: float  # number of records (of units): a public guess, or the estimate of a release
     guarantee: Guarantee
@@ -105,8 +105,8 @@ class Outlook:
     def ratio(self) -> float:
         """Return the mean noise-to-signal ratio of pairs; unless all are measured, of tables, each at most 1.
 
-        Of pairs it is what the price of these and of single variables would buy in the shares of `plan_pairs`: where
-        noise drowns pairs, most is spent on single variables.
+        For pairs, it is the ratio that the same price would give with the shares of `plan_pairs`, since most of the
+        price is spent on single variables where noise drowns pairs.
         """
         if self.states is None:
             return float(np.mean([min(table.ratio, 1.0) for table in self.tables if not table.detail]))
@@ -125,7 +125,7 @@ class Outlook:
 
     @property
     def resampled(self) -> float | None:
-        """Predict the same of as many records drawn from the records with replacement; None as for `error`."""
+        """Predict that error for as many records resampled with replacement; None as for `error`."""
         if self.states is None:
             return None
         roots = [math.sqrt(first * second) for first, second in combinations(self.states, 2)]
@@ -172,7 +172,7 @@ class Outlook:
     def least_epsilon(self, error: float) -> float:
         """Predict the least epsilon at which pairs of synthetic records have at most this mean error."""
         if self.states is None:
-            raise ValueError("The error is predicted for tables of all pairs of variables, and these lack some.")
+            raise ValueError("The error is predicted for tables of all pairs of variables, and some have no table.")
         if not 0.0 < error <= 0.5:
             raise ValueError(f"error is a mean total variation in (0, 0.5], got {error!r}.")
         states = self.states
@@ -187,7 +187,7 @@ class Outlook:
 
 
 def mostly_noise(releases: Iterable[object]) -> list[str]:
-    """Say of releases why most of each is noise, if this is so of all; it follows from the releases alone."""
+    """List the reasons why most of each release is noise, by the releases alone; empty unless it is so for all."""
     outlooks = [
         Outlook.of_release(release) if isinstance(release, (NoisyMarginals, NoisyResiduals)) else None
         for release in releases

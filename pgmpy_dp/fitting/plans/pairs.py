@@ -15,31 +15,34 @@ from pgmpy_dp.privacy.guarantee import Learned, learned
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Share of the privacy loss for all tables of single variables together, by whether noise drowns pairs; where it does
-# not, these add to what is known about single variables.
+# not, the tables of pairs add to the knowledge of single variables.
 SINGLES = {False: 0.1, True: 0.985}
-# The same for residuals, of which pairs say nothing about single variables, also where it is not known; and the share
-# of the number of records.
+# The same for residuals, whose pairs contain no information about single variables; None: it is unknown whether noise
+# drowns pairs. Then the share of the number of records.
 RESIDUAL_SINGLES, _TOTAL = {False: 0.3, None: 0.45, True: 0.97}, 0.05
-# Levels of noise, see `pair_noise`, below which pairs bring mixtures closer than more of single variables would, and
-# above which they do not; in between it depends on how closely the variables depend on each other. Chosen on nine
-# tables of real records. With Laplace noise there is one bound: single variables cost more, and a taste of pairs too.
+# Levels of noise (see `pair_noise`) below which a share for pairs brings mixtures closer to the records than the same
+# share for single variables, and above which it does not; in between it depends on how closely the variables depend on
+# each other. Chosen on nine tables of real records. With Laplace noise there is one bound, since single variables cost
+# more, and so would a first measurement of pairs.
 _CLEARLY, _HARDLY, _PURELY = 0.135, 0.35, 0.06
-# Power of the number of variables by which a fit averages noise, and of the number of states whose inverse guesses how
-# probable it is that two records are in the same one.
+# Power of the number of variables by which a fit averages noise; and power of the number of states that is the guessed
+# probability of two records having the same state.
 AVERAGED, _SAME = -0.45, -0.75
-# Mean cost of residuals, relative to tables, up to which they bring mixtures closer, as they do those of RAND (.46) and
-# of most networks of bnlearn (.25 to .53), hardly of fair (.66), and not of the census (.72).
+# Largest mean cost of residuals, relative to tables, at which they bring mixtures closer to the records: they do for
+# RAND (.46) and most networks of bnlearn (.25 to .53), hardly for fair (.66), and not for the census (.72).
 _MAX_COST = 0.55
 # Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
-# Share of all triples together without a target, and the largest noise in a cell relative to the mean number of
-# records per cell: with less they bring triples of benchmarks closer, with more they do harm. Fewer than this share of
-# them do harm too, since they tell too little of the others for their price; with more than this number a fit is slow.
+# Share of all triples together without a target, and the largest noise in a cell relative to the mean number of records
+# per cell: with less noise triples bring mixtures closer in benchmarks, with more they do harm. Fewer than this share
+# of all triples do harm too, since they contain too little information about the others for their price; with more than
+# this number a fit is slow.
 _TRIPLED, _CLEAR, _WORTH, _MAX = 0.3, 0.3, 0.2, 500
 # Wanted shares on census records are log-normal about their mean: the standard deviation of the logarithm, and the
 # cut-off in standard deviations.
 _SPREAD, _CUT = 0.7, 1.7
-# Share of the target's triples together, power of their numbers of cells, and most cells of the two other variables.
+# Share of the target's triples together, power of their numbers of cells, and maximum number of cells of the two other
+# variables.
 _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
 # Advice where a release lacks pairs, in Python and for the command line.
@@ -118,7 +121,7 @@ def _pairs(
 
 
 def drowned(noise: float | None, pure: bool = False) -> bool | None:
-    """Say whether noise of this level drowns pairs; None: they must tell. Without any, for no pairs, it does not."""
+    """Return whether noise of this level drowns pairs; None if only measured pairs can show it, False without pairs."""
     if noise is None or noise < (_PURELY if pure else _CLEARLY):
         return False
     return True if pure or noise > _HARDLY else None
@@ -159,7 +162,7 @@ def pair_shares(cells: Sequence[int]) -> list[float]:
 
 
 def clear_triples(schema: Schema, records: float, deviation: float) -> dict[Clique, float]:
-    """Choose the smallest triples, whose noise would be small beside the records; none if they are few of all."""
+    """Choose the smallest triples whose noise would be small compared with the counts; none if they are few of all."""
     plain = [variable for variable in schema.variables if variable not in schema.structure.refined]
     if math.comb(len(plain), 3) > _MAX / _WORTH:
         return {}

@@ -40,10 +40,11 @@ from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
 
 # Share of the budget for such pairs.
 CHECK = 0.15
-# Most pairs measured to test a network, unless it has more variables.
+# Maximum number of pairs measured to test a network, unless it has more variables.
 _MAX_PAIRS = 75
-# Most cells of a table that stands for pairs, as a multiple of theirs (with Laplace noise fewer tables have less noise;
-# with Gaussian noise larger ones would have more), and the number of pairs from which such a table is grown.
+# Maximum number of cells of a table that contains several pairs, as a multiple of the pairs' cells (with Laplace noise
+# fewer tables have less noise; with Gaussian noise larger ones would have more), and the number of pairs from which
+# such a table is grown.
 _GROWTH, _STARTS = 2, 10
 # Number of joint states up to which testing tables may contain families: any tree is small.
 _FEW_CELLS = 2**13
@@ -58,8 +59,8 @@ def plan_measurements(
 ) -> tuple[tuple[Clique, ...], list[float]]:
     """Choose what to measure for a network, and in which shares of the budget.
 
-    The choice depends only on the structure and the numbers of states, so it costs no privacy. If these were found in
-    records, the plan holds what that cost, and what is measured by it carries that.
+    The choice depends only on the structure and the numbers of states, so it costs no privacy. If these were learned
+    from records, the plan states what that cost, and releases measured by it include the cost.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
 
 
 def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -> tuple[float, Clique]:
-    """Add variables to a pair while this raises the pairs left that its table stands for, per root of its cells."""
+    """Add variables to a pair while this raises the number of remaining pairs in its table, per root of its cells."""
     worth, table, pairs, cells = 1.0 / math.sqrt(schema.cells(pair)), pair, 1, schema.cells(pair)
     while True:
         best = worth, table, pairs, cells

@@ -21,13 +21,13 @@ from pgmpy_dp.schema import Schema
 
 _SEED = 0
 _CHANCE = 0.01  # of calling independent pairs dependent
-_KNOWN = 6.0  # root of a sum of squares, in standard deviations of noise, from which on it is known
+_KNOWN = 6.0  # a sum of squares is known if its root exceeds this number of standard deviations of noise
 
 MixtureRelease = ReleasedTables | NoisyResiduals | NoisyCoefficients
 
 
 def require_mixture_release(release: Release) -> MixtureRelease:
-    """Return a release to which a mixture can be fitted; residuals cannot have states that are joined."""
+    """Return a release to which a mixture can be fitted; refuse residuals under dependencies or hierarchies."""
     if not isinstance(release, MixtureRelease):
         raise ValueError(f"A mixture is fitted to noisy tables: {PLAN_PAIRS}.")
     structure = release.schema.structure
@@ -66,13 +66,13 @@ def draws_of(fit: MixtureFit, release: MixtureRelease, schema: Schema, draws: in
 
 
 def pairs_depend(release: MixtureRelease) -> bool:
-    """Whether noise alone hardly explains how far some pair of a release is from independence."""
+    """Whether some pair of a release is farther from independence than noise alone is likely to explain."""
     tables = NoisyTables.of(release.schema.cardinalities(), release.tables_of(release.variables), _known_total(release))
     return chance_of_independence(tables) < _CHANCE
 
 
 def chances_of_the_same(release: NoisyMarginals) -> dict[str, float]:
-    """Estimate the probability that two records have the same state, of variables with tables that tell it."""
+    """Estimate the probability that two records have the same state, for variables whose noise is small enough."""
     chances = {}
     for clique, table in release.tables.items():
         if len(clique) == 1:
@@ -111,14 +111,14 @@ def fitted_variables(release: MixtureRelease, pooled: bool) -> list[str]:
     lacking = [variable for variable in release.variables if variable not in measured]
     if lacking:
         raise ValueError(
-            f"A mixture tells the releases of a union apart by what all measured, and some lack "
+            f"A mixture distinguishes the releases of a union by variables that all measured, and some lack "
             f"{', '.join(map(repr, lacking))}: "
             "give pooled=True, or fit a network by CollectiveEM."
         )
     left = [clique[1:] for clique in release.cliques if clique not in release.tables]
     if left:
         warnings.warn(
-            "A mixture that tells the releases of a union apart leaves out tables that only some of them measured: "
+            "A mixture that distinguishes the releases of a union leaves out tables that only some of them measured: "
             f"{', '.join(map(str, left[:3]))}{' and others' if len(left) > 3 else ''}.",
             stacklevel=callers_level(),
         )

@@ -42,13 +42,14 @@ from pgmpy_dp.schema import Clique, Schema
 
 # Number of records simulated to find how sampling changes the counts of a Markov network; scaled to the actual number.
 _SIMULATED = 10_000
-# Most Newton steps of a fit to counts, most halvings of a step, and the gain of log-likelihood at which to stop.
+# Maximum number of Newton steps of a fit to counts and of halvings of a step, and the gain of log-likelihood at which
+# to stop.
 _NEWTON_STEPS, _HALVINGS, _MIN_GAIN = 6, 12, 0.1
 
-# Cells from which on a smaller tree is looked for, and the evaluations of a chain, as a multiple of those of a fit.
+# Number of cells above which a smaller tree is searched for, and evaluations of a chain, as a multiple of a fit's.
 _LARGE, _FITS = 10_000, 100
-# Largest length of a chain that is extended, in the requested draws, times the cells of the tree; and the cells from
-# which on it is not even doubled.
+# Maximum length of an extended chain, relative to the requested draws, times the cells of the tree; and the number of
+# cells above which a chain is not even doubled.
 _MAX_WORK, _SINGLE = 600_000, 4_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
@@ -75,7 +76,7 @@ class PosteriorNetworks:
     poor : str
         Which mean of a probability is too uncertain, by the chain that drew them; empty if none is.
     borrowed : bool
-        Whether the population's networks were drawn from other tables than the records', since parts borrowed.
+        Whether the population's networks were drawn from other tables than the records', since parts borrowed strength.
     """
 
     layout: Layout
@@ -153,7 +154,7 @@ def _drawn(
 
 
 def _side_by_side(scopes: Sequence[Clique], variable: str, layout: Layout, parts: int) -> NDArray[np.int64]:
-    """Find the cells of families that have a variable behind the table of its states and the tables in each state."""
+    """Index the cells of families of a network in a vector of `variable`'s own table and then every state's tables."""
     numbers, states = (
         layout.tables(np.arange(layout.size, dtype=np.float64)),
         np.arange(parts, dtype=np.float64),
@@ -246,7 +247,7 @@ class Problem:
 
     @cached_property
     def forbidden(self) -> Vector:
-        """Logarithms of which cells of the scopes rules allow: minus infinity for those that they forbid, else 0."""
+        """Log-mask of the scopes' cells: minus infinity for cells that rules forbid, else 0."""
         masks = (scope_masks if self.rows is None else family_masks)(self.scopes, self.schema)
         return np.asarray(forbidden_log_mask(self.scopes, masks, self.schema))
 
@@ -312,7 +313,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
 def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
     """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
 
-    A measured family deviates in its parents' table, if there are several parents; other tables as a whole.
+    A measured family may deviate in the table of its parents, if it has several; any other table, in all its cells.
     """
     parents_of = {frozenset(scope): scope[1:] for scope in scopes}
     parents = [parents_of[frozenset(clique)] for clique in cliques if frozenset(clique) in parents_of]

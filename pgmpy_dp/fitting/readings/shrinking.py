@@ -1,7 +1,8 @@
 """Rows of CPDs at their posterior means, with Dirichlet concentrations learned from the release, without a chain.
 
-The most likely network leaves a share of the noise in every cell that noise does not tell from zero. Here such cells
-are shrunk as far as the other rows of their CPD are sparse: see `pgmpy_dp.inference.posterior.noisy_rows` for a row.
+The most likely network keeps a share of the noise in every cell that noise makes indistinguishable from zero. Here such
+cells are shrunk as far as the other rows of their CPD are sparse: see `pgmpy_dp.inference.posterior.noisy_rows` for a
+row.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pgmpy_dp.schema import Clique
 # it (which is learned, but the mode knows no spread of each), the variance of effects, and the range.
 _CONCENTRATION, _BASES, _EFFECTS = 0.5, 0.25, 0.15
 _RANGE = 0.02, 10.0
-_ROUNDS, _LEARNING, _FITTING = 6, 8, 40  # rounds, and most iterations in each for concentrations and for rows
+_ROUNDS, _LEARNING, _FITTING = 6, 8, 40  # rounds; maximum iterations in each for concentrations and for rows
 _MIN_SHARE = 1e-12
 _MIN_CURVATURE = 0.1
 
@@ -98,7 +99,7 @@ class _Shrinking:
         means, spread, bends, tilts = noisy.means(concentrations, counts, variance)
         share = (totals / noisy.totals)[rows.numbers]
         means, spread = share * means, share**2 * spread
-        # The penalty's slope is what is missing from that of the likelihood, and its curvature likewise, if any is.
+        # The penalty's slope and curvature are what those of the likelihood lack.
         weights = means**2 * np.maximum(1 / spread - 1 / variance - bends, _MIN_CURVATURE / spread)
         penalty = -tilts - _pull(own - means, scale, corner) - weights / means
         stiff = weights + counts**2 / np.maximum(variance, 1.0)
@@ -127,7 +128,7 @@ class _Shrinking:
         self.scale, self.corner = scale * np.sqrt(wider), np.where(corner >= 0, corner * wider, corner)
 
     def _likelihood(self, calibration: Calibration) -> tuple[float, Vector]:
-        """Return the log-likelihood of all observations and its slope by the logarithms of the families' cells."""
+        """Return the log-likelihood of all observations and its derivative by the logarithms of the families' cells."""
         residual = self._residual(calibration)
         laplace = self.corner >= 0
         value = np.where(laplace, -np.sqrt(residual**2 + np.abs(self.corner)) / self.scale, 0.0)
@@ -145,16 +146,16 @@ class _Shrinking:
         return problem.tree.covariance_product(calibration, direction)[problem.free]
 
     def _own(self, calibration: Calibration, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        """Estimate each family's counts from the tables that hold them: values, variances, and the noise's law.
+        """Estimate each family's counts from the tables that contain them: values, variances, and the noise's law.
 
-        Given how the other variables are distributed, the least variance has the sum of a table's cells weighted by
-        their shares. The sum of several cells of comparable weight has nearly Gaussian noise.
+        Given the distribution of the other variables, the sum of a table's cells weighted by their shares has the least
+        variance. The sum of several cells of comparable weight has nearly Gaussian noise.
         """
         noise, seen, families = self.noise, self.seen, self.contained
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
         share = np.minimum((cells[seen] + _MIN_SHARE) / (counts[families] + _MIN_SHARE), 1.0)
         precision = share**2 / self.variance_of_cells[seen]
-        # A family that no table holds is taken from the fit, as uncertain as it can be.
+        # A family that no table contains is taken from the fit, with the variance of the total squared.
         known = np.bincount(families, precision, counts.size) + self.total**-2
         weighted = np.bincount(families, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
         own, variance = (
@@ -191,7 +192,7 @@ def _pull(residual: Vector, scale: Vector, corner: Vector) -> Vector:
 
 
 def _containing(families: Layout, tables: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pair the cells of tables with the cells of families that they hold."""
+    """Pair the cells of tables with the cells of families that they contain."""
     seen, contained = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for scope, first in zip(families.scopes, families.offsets, strict=False):
         for table, shape, start in zip(tables.scopes, tables.shapes, tables.offsets, strict=False):

@@ -34,7 +34,7 @@ from pgmpy_dp.schema import Clique, Schema
 _FREEDOM = 3.0
 # The prior's initial squared scale, and its weight as a number of potentials.
 _FIRST_SCALE, _FIRST_WEIGHT = 0.6, 2.0
-# Share of the interactions identified by the tables that posterior correlations leave determined.
+# Share of the interactions in the tables that stay identified despite posterior correlations.
 _DETERMINED = 0.75
 
 # Bounds of log-potentials and of log variances: trial steps of the optimiser must not overflow.
@@ -78,7 +78,7 @@ class _Bound:
         own[self.free] = np.arange(self.free.size)
         self.own = own[self.seen.places]
         self.precision = np.ones(self.free.size)
-        # Cells without a potential read their (zero) spread from one extra place.
+        # Cells without a potential read their (zero) spread from one extra entry.
         self.spread = np.zeros(self.free.size + 1)
         self.potentials = np.zeros(layout.size)
 
@@ -181,7 +181,8 @@ def fit_undirected(
     bound.precision = np.full(bound.free.size, 1.0 / prior.square)
     location = naive_start(engine, scopes, seen.releases)[bound.free]
     marginals = bound.calibrate(location).marginals
-    # Tables that the network cannot fit may deviate from it as a sample does: its count adds to the variance.
+    # Tables that the network cannot fit may deviate from it as a sample does: a cell's expected count adds to its
+    # variance.
     bound.loss = bound.loss.allow(seen.expected_squares(bound.total * bound.seen.apply(marginals) * bound.outside))
     spread = 1.0 / bound.curvature(marginals)
     point, size, value = np.concatenate([location, np.log(spread)]), location.size, math.inf
@@ -361,7 +362,8 @@ class Tying:
         """Return one table per group, as `NoisyMarginals` or `MeanTables`.
 
         If each clique was measured, this is their mean, which is all that a fit with tied potentials depends on. Its
-        noise is treated as noise of the release's kind with the variance of the mean, the tables' as independent.
+        noise is treated as noise of the release's kind with the variance of the mean, and the noise of different tables
+        as independent.
         """
         refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
         release = require_tables(release, refusal)

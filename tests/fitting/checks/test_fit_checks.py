@@ -462,7 +462,7 @@ def test_a_check_says_of_which_pairs_it_knows_nothing():
     check = network.fit(data, estimator=dp.AutoMLE(epsilon=2.0, check=0)).check_fit()
     assert not check.passes
     assert check.measured == (
-        "2 of 6 pairs of variables were measured together (b with a; d with c): of the others it knows nothing"
+        "2 of 6 pairs of variables were measured together (b with a; d with c): nothing is known of the others"
     )
     assert check.measured in repr(check)
     check = network.fit(data, estimator=dp.AutoMLE(epsilon=2.0)).check_fit()
