@@ -86,7 +86,7 @@ class Reader:
         return isinstance(self.bins, DateBins)
 
     def position(self, value: Any) -> int:
-        """Return the position of a value's state or bin, or MISSING, UNDECLARED or, with `numbers`, one beyond."""
+        """Return the position of a value's state or bin, or MISSING, UNDECLARED, or one beyond them by `numbers`."""
         typed = key(value)
         return self._numbered(self._of_key(typed), typed)
 
@@ -189,7 +189,7 @@ def key(value: Any) -> Key:
     if issubclass(kind, Decimal):
         return EMPTY if Decimal.is_nan(value) else (Decimal, Decimal(value))
     if issubclass(kind, date):
-        # To Python, timestamps of other years have another date.
+        # As a Python date, a timestamp of any other year has a wrong year.
         beyond = kind is pd.Timestamp and not 1 <= value.year <= 9999
         return date, _beyond(value) if beyond else seconds_of(value)
     return STRANGE
@@ -201,7 +201,7 @@ def _beyond(value: pd.Timestamp) -> int:
 
 
 def _seconds(value: Any) -> Key:
-    """Return the seconds of a time of numpy, but not of a month or year. Of integers, since numpy's casts overflow."""
+    """Compute the seconds of a numpy time, but not of a month or year, in integers: numpy's casts overflow."""
     unit, multiple = np.datetime_data(value.dtype)
     if value.dtype.kind != "M" or unit not in PER_DAY:
         return STRANGE

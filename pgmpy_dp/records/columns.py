@@ -4,10 +4,10 @@ A column has one type, which its writer chose. Each distinct value of a column o
 :class:`~pgmpy_dp.records.cells.Reader`, as cells of other columns are one by one; numbers in bins are found among the
 edges. Columns of lists and other values that cannot be states are not converted: only whether a cell is empty counts.
 
-No library makes Python objects of values of which Python may have none, since one that it refuses would decide that no
-record is read. So times are counted as what they are, integers of 64 bits, and each has a day, which is that of the
-column's time zone: the zone's offset on the first or last day that Python has is that of all times before or after. The
-least integer is what numpy takes for an empty cell.
+No library converts values that Python may be unable to represent to Python objects, since one such value would prevent
+all records from being read. So times are counted as what they are, integers of 64 bits, and each has a day, which is
+that of the column's time zone: the zone's offset on the first or last day that Python has is that of all times before
+or after. The least integer is what numpy takes for an empty cell.
 
 Undeclared values that could become states are counted by value, which does not depend on the order of the records:
 neighbours' counts differ only in the values of the neighbour's own rows. Columns with more of them than a public bound
@@ -43,9 +43,9 @@ MAX_VALUES = 2**22
 """Most different values of a column that are counted, about a gigabyte of texts."""
 
 _BLOCK = 2**20
-_REMEMBERED = 2**16  # texts of cells of a column that has no type
+_REMEMBERED = 2**16  # number of texts remembered of a column that has no type
 _FARTHEST = 2**62  # seconds
-_CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # in every zone, days that Python has
+_CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # Python supports these days in every zone
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -134,7 +134,7 @@ def positions(given: Any, reader: Reader) -> Positions:
         result = np.where(values, reader.position(True), reader.position(False)).astype(smallest_type(reader))
     elif (times := times_of(column)) is not None:
         units = local_seconds(*times) // reader.unit
-        # Nearly every second is distinct.
+        # Seconds are nearly all distinct, so that reading each distinct one would save no time.
         result = _each_distinct(units, reader, reader.time_position) if reader.unit == DAY else _binned(units, reader)
         empty = empty | np.isnat(times[0])
     else:
@@ -216,7 +216,7 @@ def _cells_of_no_array(column: nw.Series[Any]) -> list[Any] | None:
 
 
 def listed_cells(column: nw.Series[Any]) -> list[Any]:
-    """List the cells of a column of texts, numbers or the like; bytes of Arrow's texts may be no text."""
+    """List the cells of a column of texts, numbers or the like; bytes of Arrow's texts may not be UTF-8."""
     native: Any = column.to_native()
     if not (isinstance(column.dtype, _TEXTS) and nw.dependencies.is_pyarrow_chunked_array(native)):
         return column.to_list()
@@ -248,7 +248,7 @@ def times_of(column: nw.Series[Any]) -> tuple[NDArray[np.datetime64], Any] | Non
 
 
 def local_seconds(times: NDArray[np.datetime64], zone: Any) -> NDArray[np.int64]:
-    """Return the seconds since 1970-01-01 of times in UTC where a time zone is.
+    """Return the seconds since 1970-01-01, by the clocks of a time zone, of times in UTC.
 
     Integers too large for 64 bits of seconds become the largest, whose days no calendar has.
     """

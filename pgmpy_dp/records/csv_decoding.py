@@ -105,7 +105,7 @@ class _Decoded:
         self._handle.close()
 
     def read(self, size: int) -> bytes:
-        """Read at most `size` bytes of UTF-8, and none only at the end."""
+        """Read at most `size` bytes of UTF-8; no bytes mean the end of the file."""
         while not self._ready and not self._last:
             chunk = self._handle.read(_CHUNK_BYTES)
             self._last = not chunk

@@ -172,7 +172,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
 
 
 def _require_format(names: Sequence[str], asked: Sequence[str], file: CsvFile) -> None:
-    """Refuse a header that another delimiter or encoding explains: read so, it has all public names."""
+    """Refuse a header that contains all public names if it is read with another delimiter or encoding."""
     if {*asked} <= {*names}:
         return
     header = file.delimiter.join(names)

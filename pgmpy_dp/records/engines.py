@@ -64,7 +64,7 @@ def _total_of_duckdb(frame: Any, unit: Unit | None, places: dict[str, int], tall
 
 
 def _refuse_converted(relation: Any, places: dict[str, int]) -> None:
-    """Refuse times that DuckDB converts from frames and files, since where it cannot, nothing is read."""
+    """Refuse times that DuckDB converts from frames and files: one that it cannot convert would stop the whole read."""
     for column, position in places.items():
         kind = str(relation.types[position])
         if "TIME" not in kind and "INTERVAL" not in kind:

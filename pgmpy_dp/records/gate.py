@@ -108,7 +108,7 @@ def read_table(records: Any, schema: Schema, key: str | None, what: str = "recor
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:
-    asked = [variable for variable in asked if variable not in schema.details]  # positions of bins tell no more
+    asked = [variable for variable in asked if variable not in schema.details]  # positions of bins have no finer detail
     codes = with_derived(array_codes(array, schema, read_columns(schema, asked)), schema, asked)
     labels = None
     if unit is not None:

@@ -56,10 +56,10 @@ class HouseholdRecords:
     persons: Mapping[str, Codes]
     owners: Places  # the household of each person, ascending
     size: int
-    measured: Schema  # of both tables and of another person, and of groups of their states
+    measured: Schema  # the variables of both tables and of another person, and groups of their states
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
-        """Count households in each cell of each clique, in parts of their weight, each clique in the smallest view."""
+        """Count households in each cell of each clique, in integer parts of their weight, in its smallest view."""
         require_numbers((), self.measured, cliques)
         views: list[list[Clique]] = [[], [], []]
         for clique in cliques:
@@ -128,7 +128,7 @@ def joined(
 ) -> HouseholdRecords:
     """Join two tables of codes and keys; of larger households, sample the persons that are counted."""
     (homes, home_ids), (people, ids) = households, persons
-    owners = _owners(home_ids, ids, schema.key)
+    owners = _rows_of_households(home_ids, ids, schema.key)
     drawn = sampled_rows(owners, Unit(schema.key, schema.max_persons, unit.keys))
     rows = np.flatnonzero(drawn)
     rows = rows[np.argsort(owners[rows], kind="stable")]
@@ -138,8 +138,8 @@ def joined(
     return HouseholdRecords(schema, homes, kept, owners[rows], sizes.size, schema.measured)
 
 
-def _owners(home_ids: Any, ids: Any, key: str) -> Places:
-    """Return the household of each person, as its row; refuse keys that do not match."""
+def _rows_of_households(home_ids: Any, ids: Any, key: str) -> Places:
+    """Return the row of each person's household; refuse keys that do not match."""
     labels, count = sealed(lambda: number_ids(key, home_ids, ids), f"the column {key!r} of keys"), len(home_ids)
     require_ids(bool((labels < 0).any()), key)
     require_summable(labels.size)

@@ -109,7 +109,7 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
     for clique in cliques:
         alike.setdefault(tuple(states[variable] for variable in clique), []).append(clique)
     for shape, members in alike.items():
-        # Index 0 of an axis stands for all records until the counts of the other states are taken off.
+        # Index 0 of an axis stands for all records until the counts of the other states are subtracted.
         position = [
             np.insert(np.array([firsts[clique[axis]] for clique in members])[:, None] + np.arange(r - 1), 0, 0, axis=1)
             for axis, r in enumerate(shape)
@@ -243,7 +243,7 @@ def require_numbers(known: Collection[str], schema: Schema, cliques: Iterable[Cl
         if variable not in known and variable in schema.details:
             number = schema.details[variable].variable
             raise SchemaError(
-                f"The records hold no numbers of {number!r}, but the positions of their bins: measure no "
+                f"The records contain positions of the bins of {number!r} instead of numbers: do not measure "
                 f"{variable!r}, or declare the bins with detail=0."
             )
 
@@ -273,7 +273,7 @@ class CountedRecords:
         return {clique: self._margin(clique) for clique in cliques}
 
     def under(self, schema: Schema) -> CountedRecords:
-        """Add to tables of states those of their groups."""
+        """Add the tables of groups of states to the tables of states."""
         counted = {variable for clique in self.tables for variable in clique}
         tables = dict(self.tables)
         for clique, table in self.tables.items():
@@ -294,7 +294,9 @@ class CountedRecords:
         if not containing:
             counted = ", ".join(map(str, self.tables))
             advice = " Bins(..., detail=0) plans no finer histogram." if clique[0].endswith(IN_DETAIL) else ""
-            raise SchemaError(f"No ready-made table contains clique {clique}: measure parts of {counted}.{advice}")
+            raise SchemaError(
+                f"No ready-made table contains clique {clique}: measure cliques within one of {counted}.{advice}"
+            )
         scope = min(containing, key=lambda scope: self.tables[scope].size)
         return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 
@@ -302,7 +304,7 @@ class CountedRecords:
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:
     """Return the codes in an array of positions of states, with one column per variable of the schema."""
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError("Records in a masked array: replace what is masked by positions, array.filled(...).")
+        raise TypeError("Records in a masked array: replace masked entries by positions, array.filled(...).")
     columns = len(schema.variables)
     if array.ndim != 2 or array.shape[1] != columns or array.dtype.kind not in "iu":
         raise TypeError(

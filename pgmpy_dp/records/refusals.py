@@ -49,8 +49,8 @@ def require_columns(
 ) -> list[int]:
     """Return the places of the variables' columns; refuse records without exactly one for each.
 
-    Other names of columns are not shown: they are values of a record where a file without a header was read. Nor does a
-    record that resembles some names show: that a name differs in case or blanks is said only where all variables have a
+    Other names of columns are not shown: they are values of a record where a file without a header was read. Nor is it
+    revealed that a record resembles some names: a name is said to differ in case or blanks only if all variables have a
     name, as in a header. `advice` says what helps if a column is missing.
     """
     asked = list(variables)

@@ -100,7 +100,7 @@ class Tally:
     def read(self, batch: Any) -> list[NDArray[Any]]:
         """Find the positions of a batch's cells, an array per variable, of a type that depends only on its states.
 
-        The parts that rows weigh come last, if there are weights.
+        The rows' weights, in integer parts, come last if there are any.
         """
         results = [
             positions(column_at(batch, position), reader).astype(smallest_type(reader), copy=False)

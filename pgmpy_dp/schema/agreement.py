@@ -79,8 +79,8 @@ def _agreed(declared: Sequence[Variable]) -> Variable:
 
 
 def _stand_in(role: str, declared: Sequence[Variable]) -> list[State]:
-    """Return the state for missing or other values, on which those who declare one must agree."""
-    states = list({typed(own.roles[role]): own.roles[role] for own in declared if role in own.roles}.values())
+    """List the state for missing or other values, if any; holders that declare one must agree on it."""
+    states = list({typed(each.roles[role]): each.roles[role] for each in declared if role in each.roles}.values())
     if len(states) > 1:
         named = " and ".join(map(repr, states))
         raise SchemaError(
@@ -119,7 +119,7 @@ def _refined(declared: Sequence[Variable]) -> Bins | list[State]:
 
 
 def _refined_bins(variable: str, binned: Sequence[Bins]) -> Bins:
-    """Cut bins at the edges of all; one that is nobody's own gets the name of its edges."""
+    """Cut bins at the edges of all holders; a bin that none of them declares is named by its edges."""
     if len(kinds := {type(own) for own in binned}) > 1:
         named = " and of ".join(sorted(f"{own.kind}s" for own in kinds))
         raise SchemaError(f"Variable {variable!r} has bins of {named}: all holders declare bins of one kind.")

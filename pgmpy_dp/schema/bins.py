@@ -135,11 +135,11 @@ class Bins:
         return [edge if math.isfinite(edge) else str(edge) for edge in self.edges]
 
     def written(self, number: float, digits: int = 4) -> str:
-        """Write a number for readers."""
+        """Write a number in few digits, for messages."""
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
 
     def value(self, number: float) -> Any:
-        """Return a mean or quantile as users see it: here, the number."""
+        """Return a mean or quantile as users see it, here as a number."""
         return number
 
     def numbers(self, column: Any) -> np.ndarray[Any, Any]:
@@ -160,7 +160,7 @@ class Bins:
 
         Each bin is cut into the same number of cells, or into single numbers where it holds few. Cells are equally wide
         in a bin whose neighbours are about as wide, and otherwise widen away from the narrower neighbour by a constant
-        factor, beginning with the width of that neighbour's cells. Nothing but the declaration decides them.
+        factor, beginning with the width of that neighbour's cells. They depend on the declaration alone.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class Bins:
     def closed(self) -> Bins:
         """Close open bins, a hundred ranges of the finite edges beyond these."""
         finite = [edge for edge in self.edges if math.isfinite(edge)]
-        # So far that a number with these decimals is in them.
+        # Far enough for them to contain a number with these decimals.
         reach = max(_OPEN * (finite[-1] - finite[0]), 0.0 if self.decimals is None else 2 / 10.0**self.decimals)
         maximum = _MAX_WHOLE / 10.0 ** (self.decimals or 0)  # larger floats have fewer decimals
         room = max(-finite[0], finite[-1]) < maximum
@@ -210,7 +210,7 @@ class Bins:
 
 
 def _shared(cells: int, maximum: np.ndarray[Any, Any]) -> list[int]:
-    """Deal cells to bins evenly, none more than its most."""
+    """Divide cells evenly among bins, up to the maximum of each."""
     result, order = np.ones(maximum.size), np.argsort(maximum, kind="stable")
     left = float(cells)
     for position, number in enumerate(order):
@@ -238,7 +238,7 @@ def _parts(cells: int, narrower: float, falling: bool) -> np.ndarray[Any, Any]:
 
 
 def checked_guarantee(found: Any) -> Guarantee:
-    """Check what finding states or bins in records cost."""
+    """Check the guarantee of finding states or bins in records."""
     if not isinstance(found, Guarantee):
         raise SchemaError(f"found is a Guarantee, as made by discover_states and quantile_bins, got {shown(found)}.")
     return DECLARED.after(found)

@@ -1,4 +1,4 @@
-"""Public bins of dates and times, which are numbers of days or seconds behind their face."""
+"""Public bins of dates and times, which are represented as numbers of days or seconds."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DateBins(Bins):
         if decimals not in (0, None):
             raise SchemaError(f"Bins of {self.kind}s have no decimals, got decimals={decimals!r}.")
         form, given = self._checked_format(format), listed(edges, "Bins: edges")
-        if form is not None and form.of_centuries:
+        if form is not None and form.has_century:
             read = {edge: form.seconds(edge) for edge in given if isinstance(edge, str)}
             given = [edge if (seconds := read.get(edge)) is None else seconds / self.unit for edge in given]
         super().__init__(self._cut(given), labels, 0, found, detail)
@@ -114,7 +114,7 @@ class DateBins(Bins):
 
     @classmethod
     def _moment(cls, number: float) -> datetime:
-        """Return the time of the nearest whole number that Python has."""
+        """Return the time of the nearest whole number, within the years that Python supports."""
         seconds = min(max(round(number) * cls.unit, _MIN * DAY), (_MAX + 1) * DAY - 1)
         return datetime(1970, 1, 1) + timedelta(seconds=seconds)
 
@@ -213,7 +213,7 @@ class DateBins(Bins):
         return pd.Timestamp(np.datetime64(round(number * self.unit), "s"))
 
     def number_of(self, value: Any) -> float:
-        """Return the number that :meth:`value` makes a timestamp of.
+        """Return the number of a timestamp: the inverse of :meth:`value`.
 
         Examples
         --------
@@ -238,9 +238,9 @@ class DateBins(Bins):
 
     def _require_complete(self, form: DateFormat) -> None:
         """Refuse a format that leaves out what the edges need."""
-        if not form.of_centuries and not self.edges[-1] - self.edges[0] < _CENTURY * DAY / self.unit:
+        if not form.has_century and not self.edges[-1] - self.edges[0] < _CENTURY * DAY / self.unit:
             raise SchemaError(
-                f"Bins of {self.kind}s: the years of {form.pattern!r} have two digits, which say their century only "
+                f"Bins of {self.kind}s: the years of {form.pattern!r} have two digits, whose century is known only "
                 "between finite edges that span less than a hundred years."
             )
 
@@ -293,7 +293,7 @@ class TimeBins(DateBins):
         return cls._moment(number).isoformat()
 
     def _require_complete(self, form: DateFormat) -> None:
-        if not form.of_times:
+        if not form.has_time:
             raise SchemaError(f"Bins of datetimes: {form.pattern!r} writes no hours: add %H:%M, or use DateBins.")
         super()._require_complete(form)
 
@@ -351,7 +351,7 @@ def iso(number: float) -> str:
 
 
 def _is_python(seconds: float) -> bool:
-    """Whether Python has the day of a time."""
+    """Whether Python supports the day of a time."""
     return _MIN * DAY <= seconds < (_MAX + 1) * DAY
 
 

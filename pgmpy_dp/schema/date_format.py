@@ -57,18 +57,18 @@ class DateFormat:
             )
 
     @property
-    def of_centuries(self) -> bool:
+    def has_century(self) -> bool:
         """Whether years have four digits."""
         return "%Y" in self.pattern
 
     @property
-    def of_times(self) -> bool:
+    def has_time(self) -> bool:
         """Whether hours are written."""
         return not {"H", "I"}.isdisjoint(_letters(self.pattern))
 
     @cached_property
     def width(self) -> int | None:
-        """The number of digits, where dates are written as nothing else; None otherwise."""
+        """The number of digits, if dates are written in digits alone; None otherwise."""
         letters = _letters(self.pattern)
         return sum(_DIGITS[letter] for letter in letters) if {*letters} <= _DIGITS.keys() else None
 

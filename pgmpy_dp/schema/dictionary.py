@@ -213,7 +213,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _require_edges(name: str, entry: Mapping[str, Any]) -> None:
-    """Refuse a format of what are no dates in bins."""
+    """Refuse a format of dates unless the variable is dates in bins."""
     if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", *DATED)):
         raise SchemaError(
             f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date or datetime."
@@ -225,7 +225,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _number(name: str, given: Any) -> float:
-    """Read a number; a number too large for a float is refused, and not infinite."""
+    """Read a number; refuse a number too large for a float, rather than reading infinity."""
     try:
         number = float(given)
     except (ValueError, TypeError, OverflowError):

@@ -98,7 +98,7 @@ def _variable(name: str, field: Mapping[str, Any], missing_values: Any) -> Varia
 
 
 def _found(name: str, field: Mapping[str, Any]) -> Guarantee:
-    """Read what finding the states of a field in records cost."""
+    """Read the guarantee of finding a field's states in records."""
     listed = field.get(_FOUND_BEFORE, [])
     try:
         parts = [field[FOUND_PROPERTY]] if FOUND_PROPERTY in field else list(listed)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pgmpy_dp.schema.bins import Bins
     from pgmpy_dp.schema.schema import Schema
 
-# Largest number of cells of a rule: it is held as a table over its variables.
+# Largest number of cells of a rule, which is stored as a table over its variables.
 _MAX_CELLS = 20_000_000
 
 States = Mapping[str, tuple[State, ...]]
 
-# The least number, the largest or the end, and whether that end is included. Decimals add up as they are written.
+# Smallest number; largest number or upper end; and whether the latter is included. Decimals add up exactly.
 Range = tuple[Decimal, Decimal, bool]
 
 
@@ -51,7 +51,7 @@ _ADDED = re.compile(r"(.+?)\s*([+-])\s*(\d+(?:\.\d+)?)", re.ASCII)
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two numbers, of which something may be added to the second."""
+    """A comparison of two numbers, with a constant that is added to the second."""
 
     first: str
     sign: str
@@ -60,7 +60,7 @@ class Comparison:
 
     @classmethod
     def read(cls, text: str, names: Collection[str]) -> Self:
-        """Read two names, the sign between them, and what is added to the second."""
+        """Read two names, the sign between them, and the constant added to the second."""
         for sign in _SIGNS.finditer(text):  # a name may hold a sign
             first, second = text[: sign.start()].strip(), text[sign.end() :].strip()
             added = _ADDED.fullmatch(second)
@@ -77,7 +77,7 @@ class Comparison:
         return f"{self.first} {self.sign} {self.second}{more}"
 
     def combinations(self, schema: Schema) -> list[tuple[State, State]]:
-        """List the states of which some numbers meet the comparison."""
+        """List the pairs of states that contain numbers for which the comparison is true."""
         more, possible = self.added, _POSSIBLE[self.sign]
         own, others = (_ranges(schema, name) for name in (self.first, self.second))
         moved = {state: (lower + more, upper + more, closed) for state, (lower, upper, closed) in others.items()}
@@ -121,7 +121,7 @@ class Forbidden:
     Parameters
     ----------
     combination : mapping of variable to state or list of states
-        In every record at least one of the variables has none of the listed states.
+        No record has one of its listed states in every variable.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class Allowed:
     combinations : iterable of tuples of states
         Tuples of states in the order of `variables`.
     comparison : str, optional
-        What numbers within the states meet, where they are drawn; see `comparing`.
+        A comparison that numbers drawn within the states satisfy; see `comparing`.
 
     Examples
     --------
@@ -330,8 +330,8 @@ class Dependency:
         )
         if fine.size * coarse.size > _MAX_CELLS:
             raise SchemaError(
-                f"{self.coarser!r} follows from {self.finer!r}, whose joint table has more than {_MAX_CELLS:,} "
-                f"cells. Networks need that table where the two are neighbours: {MIXTURE}."
+                f"{self.coarser!r} follows from {self.finer!r}, and their joint table has more than {_MAX_CELLS:,} "
+                f"cells. Networks need that table if an edge joins the two: {MIXTURE}."
             )
         result: NDArray[np.bool_] = fine[:, None] == coarse
         return result
@@ -495,7 +495,7 @@ def checked_rules(rules: Any, states: States, stand_ins: tuple[Mapping[str, Stat
             )
         if any(hierarchy.coarser == rule.coarser for rule in others if isinstance(rule, Hierarchy)):
             raise SchemaError(
-                f"Variable {hierarchy.coarser!r} is the coarser variable of two hierarchies: give each its own."
+                f"Variable {hierarchy.coarser!r} is the coarser variable of two hierarchies: declare another for one."
             )
     return tuple(results)
 

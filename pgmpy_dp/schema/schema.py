@@ -1,4 +1,4 @@
-"""The schema: everything that is public about the records before anyone looks at them."""
+"""The schema: everything that is public about the records before they are read."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class Schema:
         ('?',)
         """
         arguments = {name: getattr(self, name) for name in _ARGUMENTS} | {"variables": self.declared} | declared
-        if "found" not in declared:  # drop those of variables that are gone; bins carry their own
+        if "found" not in declared:  # keep guarantees of the variables that remain; bins state theirs
             variables = arguments["variables"]
             kept = {v: own for v, own in self.found.items() if v in variables and not isinstance(variables[v], Bins)}
             arguments["found"] = kept
@@ -280,7 +280,7 @@ class Schema:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What was found in records for the schema cost; empty if all of it was declared."""
+        """Guarantee of finding states and bins in records; empty if all of them were declared."""
         return learned(self.found, self.rules)
 
     @property
@@ -422,7 +422,7 @@ class Schema:
                 if isinstance(variable, str) and variable in self.details:
                     if len(members) > 1:
                         raise SchemaError(
-                            f"The finer histogram {variable!r} has a table of its own, and is in no other."
+                            f"The finer histogram {variable!r} is measured alone: leave it out of larger cliques."
                         )
                     continue
                 require_known(variable, states)
@@ -477,7 +477,7 @@ class Schema:
 
     @classmethod
     def from_model(cls, model: Any) -> Schema:
-        """Return the variables and states that a pgmpy model declares, with what finding them in records cost.
+        """Return the variables and states that a pgmpy model declares, with the guarantee of finding them in records.
 
         Parameters
         ----------

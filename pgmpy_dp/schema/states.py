@@ -88,7 +88,7 @@ def checked_state(owner: str, state: Any) -> State:
 
 
 def written(state: State) -> str | None:
-    """Return how a state that has a place in an order is written: as a number, or as dates are; None for others."""
+    """Return the form of a state that can be ordered, a number's or a date's; None for other states."""
     if isinstance(state, str):
         return re.sub(r"\d", "0", state) if _PERIOD.fullmatch(state) else None
     return None if isinstance(state, bool) else "number"

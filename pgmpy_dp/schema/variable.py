@@ -56,7 +56,7 @@ class Variable:
         return made.learned_at(checked_guarantee(found), learnt)
 
     def learned_at(self, *costs: Guarantee | None) -> Self:
-        """Return the variable with what finding it cost, as its bins state too."""
+        """Return the variable with the guarantee of finding it, which its bins state too."""
         result = learned(*costs)
         bins = replace(self.bins, found=result) if self.bins and result.every else self.bins
         return replace(self, found=result, bins=bins)
@@ -65,7 +65,7 @@ class Variable:
         """Return the variable with the format of its dates, if they have none of their own."""
         if format is None or not isinstance(self.bins, DateBins) or self.bins.format is not None:
             return self
-        if isinstance(self.bins, TimeBins) and not date_format(format).of_times:  # those of other columns
+        if isinstance(self.bins, TimeBins) and not date_format(format).has_time:  # those of other columns
             return self
         try:
             return replace(self, bins=replace(self.bins, format=format))
@@ -133,7 +133,7 @@ class Detail:
 
 
 def variables_of(model: Any) -> list[Variable]:
-    """List the variables that a pgmpy model declares, with what finding their states cost."""
+    """List the variables that a pgmpy model declares, with the guarantee of finding their states."""
     read = getattr(model, "get_cpds", None) or getattr(model, "get_factors", None)
     if read is None or not hasattr(model, "nodes"):
         raise SchemaError(
