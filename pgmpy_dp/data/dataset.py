@@ -252,8 +252,8 @@ class PrivateDataset(Wall):
     def measure_residuals(self, scales: Mapping[Clique, float], *, delta: float) -> NoisyResiduals:
         """Measure residuals of tables with Gaussian noise, charged as one block at its exact price.
 
-        The residuals of a set of variables are what its table says beyond the tables of its subsets. With the scales of
-        :func:`~pgmpy_dp.plan_accuracy`, no other Gaussian noise is as accurate at the same price.
+        The residuals of a set of variables are the part of its table that the tables of its subsets do not determine.
+        With the scales of :func:`~pgmpy_dp.plan_accuracy`, no other Gaussian noise is as accurate at the same price.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 @contextmanager
 def _saying(what: str) -> Iterator[None]:
-    """Add to an error what it has cost, which the reading of records cannot know."""
+    """Add to an error of reading records what was charged, which the reader does not know."""
     try:
         yield
     except (SchemaError, BudgetExceededError) as error:
@@ -35,7 +35,7 @@ class Wall:
 
     _rows: Any  # passed to a statistic by plans, where variables have no names
     _stays: ClassVar[str]  # message when a copy is refused
-    _earlier = DECLARED  # of what was learned before, and is carried by all answers
+    _earlier = DECLARED  # guarantee of what was learned before, which all answers include
 
     def __init__(self, budget: PrivacyBudget, neighbours: str, noise: NoiseSource) -> None:
         if not isinstance(budget, PrivacyBudget):
@@ -55,10 +55,10 @@ class Wall:
         return self._neighbours
 
     def after(self, *learned_before: Any) -> Self:
-        """Return the same records, whose answers carry what was learned before.
+        """Return the same records, whose answers include the cost of what was learned before.
 
-        A release states what it cost, and what decided on its tables: the schema, a plan or a network hold that
-        themselves. Where tables are chosen by hand, in view of an earlier release, name it here.
+        A release states its cost, and that of everything that determined its tables: schemas, plans and networks state
+        theirs. If tables are chosen by hand in view of an earlier release, name that release here.
 
         Parameters
         ----------
@@ -86,8 +86,8 @@ class Wall:
     def release(self, mechanism: Mechanism[Any, Any, Answer]) -> Answer:
         """Ask a mechanism for its price, charge it, and let it draw: the only way out.
 
-        The answer carries its cost, and all that was learned from records before and shaped it: what the fields of the
-        mechanism and the schema hold, and what `after` names.
+        The answer states its cost, and that of everything that was learned from records before and shaped it: by the
+        mechanism's fields, by the schema, and by `after`.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Wall:
         Warns
         -----
         UserWarning
-            If the ledger paid for states, bins or a graph that the answer does not carry.
+            If the ledger paid for states, bins or a graph whose cost the answer does not include.
         """
         public = self._public
         quote = quoted(mechanism, public, self._earlier)
@@ -116,14 +116,14 @@ class Wall:
         return answer
 
     def _warn_of_choices(self, quote: Quote[Any]) -> None:
-        """Name what the ledger paid for and the answer does not carry: a list typed by hand cannot be traced."""
+        """Warn of what the ledger paid for and the answer does not include: a list typed by hand cannot be traced."""
         carried = {cost.id for cost in quote.guarantee.every}
         missing = [cost.chooses for cost in self._budget.choices if cost.id not in carried]
         if missing and not quote.cost.chooses:
             warnings.warn(
-                f"The ledger paid for {' and '.join(dict.fromkeys(missing))}, which this answer does not carry. If its "
-                "states or tables follow from that, its guarantee is too small: measure under the schema, plan or "
-                "network that was found, as it was found or saved.",
+                f"The ledger paid for {' and '.join(dict.fromkeys(missing))}, whose cost this answer does not include. "
+                "If its states or tables follow from that, its guarantee is too small: measure with the schema, plan "
+                "or network as it was returned or saved.",
                 stacklevel=callers_level(),
             )
 
@@ -178,6 +178,6 @@ class Wall:
 
 
 def require_public(records: Any, kind: str = "records") -> None:
-    """Refuse private records where each one's own answer is asked for."""
+    """Refuse private records in a method that answers for each record."""
     if isinstance(records, Wall):
         raise TypeError(f"This is for public {kind}: the guarantee does not cover results for private ones.")

@@ -32,7 +32,7 @@ from pgmpy_dp.fitting.plans.outlook import Outlook, warn_of_noise
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
-from pgmpy_dp.privacy.checks import Constraint, choice, number, shown, single
+from pgmpy_dp.privacy.checks import Constraint, choice, is_scalar, number, shown
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
 from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_repeated, several, warn_of_other_records
@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def schema(self) -> Schema:
-        """The schema of the tables: that of the records, with groups of states where these are foreseen."""
+        """The schema of the tables: that of the records, with groups of states if these are planned."""
         return self._foreseen()[0]
 
     @property
@@ -121,14 +121,14 @@ class Estimator:
         given = []
         for name, parameter in inspect.signature(type(self)).parameters.items():
             value = getattr(self, name, parameter.default)
-            if not single(value) or value != parameter.default:
+            if not is_scalar(value) or value != parameter.default:
                 given.append(f"{name}={shown(value)}")
         return f"{type(self).__name__}({', '.join(given)})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self)}
 
-    if not TYPE_CHECKING:  # else every name would pass for an attribute
+    if not TYPE_CHECKING:  # else type checkers would accept every name as an attribute
 
         def __getattr__(self, name):
             kind = type(self).__name__
@@ -159,12 +159,12 @@ class Estimator:
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that violate a constraint, and models or records where pgmpy's old style had them."""
+        """Refuse parameters that violate a constraint, and models or records, which pgmpy once took as parameters."""
         name = type(self).__name__
         for parameter in inspect.signature(type(self)).parameters.values():
             value, annotated = getattr(self, parameter.name), set(re.findall(r"\w+", str(parameter.annotation)))
             foreign = hasattr(value, "columns") or isinstance(value, (nx.Graph, Wall))
-            if foreign or (annotated <= _SINGLE and not single(value)):
+            if foreign or (annotated <= _SINGLE and not is_scalar(value)):
                 raise TypeError(
                     f"{parameter.name} of {name} cannot be a {type(value).__name__}. Estimators are made with "
                     f"parameters alone; fit takes models and records: {name}(epsilon=1.0).fit(...)."
@@ -347,7 +347,7 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:
-    """Refuse what a network's `fit` does not take, since it belongs to the estimator."""
+    """Refuse options that a network's `fit` does not take, since they are parameters of the estimator."""
     for name, value in options.items():
         raise TypeError(
             f"fit takes no {name}: give it to an estimator, as in fit(records, estimator=dp.AutoMLE({name}="
@@ -375,7 +375,7 @@ def informed(release: Release, public: Any) -> Release:
 
 
 def variables_of(data: Any, state_names: Mapping[str, Any] | Schema | None) -> tuple[str, ...]:
-    """List the variables of a release, a data set or what is public of one, or those declared for records."""
+    """List the variables of a release, of a data set or the public facts about one, or those declared for records."""
     if isinstance(data, Release):
         return data.variables
     states = data.schema if isinstance(data, (PrivateDataset, PublicRecords)) else state_names

@@ -35,7 +35,7 @@ SAFE = 1e-9  # share of epsilon and of delta reserved for discrete noise and rou
 
 # Least scale: with at least this, discrete noise costs at most 1 % more than continuous noise.
 MIN_SCALE = 16.0
-# Ratio between neighbouring noise scales, so that few distinct distributions are composed. Every table is within 5 %
+# Ratio between successive noise scales, so that few distinct distributions are composed. Every table is within 5 %
 # of its best scale, which costs the release less than 0.1 % in total noise.
 _STEP = 1.1
 # Smallest delta: below it, the rounding errors of Fourier transforms are not negligible, even for a single table.
@@ -119,7 +119,7 @@ def table_deviation(epsilon: float, delta: float, neighbours: str) -> float:
 
 
 def smallest_scale(price: Callable[[float], float], start: float, epsilon: float, delta: float) -> float:
-    """Find nearly the smallest scale, from one on that is slightly too small, whose price is at most epsilon."""
+    """Find nearly the smallest scale whose price is at most epsilon, starting from one that is slightly too small."""
     scale = start
     for _ in range(64):
         paid = price(scale)

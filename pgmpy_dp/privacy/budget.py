@@ -206,7 +206,7 @@ class PrivacyBudget:
 
     @property
     def choices(self) -> tuple[Cost, ...]:
-        """Costs of what decides about later answers, paid here or by the budget that this one is a part of."""
+        """Costs of choices that shape later answers, paid here or by the budget that this one is a part of."""
         own = tuple(cost for cost in self._ledger.charges() if cost.chooses)
         whole = None if self._part is None else self._part[0]
         return own if whole is None else (*whole.choices, *own)

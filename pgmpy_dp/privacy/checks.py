@@ -86,12 +86,12 @@ def whole(minimum: int, maximum: int = 2**63 - 1) -> Constraint:
 
 def shown(value: Any) -> str:
     """Format an argument for an error message: a number or a short text as it is, anything else by its type only."""
-    if isinstance(value, type) or (single(value) and not (isinstance(value, str) and len(value) > _LONGEST)):
+    if isinstance(value, type) or (is_scalar(value) and not (isinstance(value, str) and len(value) > _LONGEST)):
         return repr(value)
     return f"<{type(value).__name__}>"
 
 
-def single(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
     """Whether an argument is a number, a text or None, so that it cannot hold records."""
     return value is None or isinstance(value, (str, Number, np.generic))
 

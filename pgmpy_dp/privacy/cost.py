@@ -54,7 +54,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class Approx:
-    """A loss of (epsilon, delta), charged as one block; `rho` is what its Gaussian noise alone loses, where it has any.
+    """A loss of (epsilon, delta), charged as one block; `rho` is the loss of its Gaussian noise alone, if it has any.
 
     Examples
     --------

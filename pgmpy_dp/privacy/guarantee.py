@@ -246,7 +246,7 @@ class Guarantee:
         return frozenset(cost.holder or cost.id for cost in self.every)
 
     def _total(self, amount: Callable[[Cost], Fraction]) -> Fraction:
-        """Add up amounts: all of each holder, and of holders the `overlap` largest; 3. of this module's argument."""
+        """Add up amounts by holder, and then the `overlap` largest sums; see step 3 at the top of this module."""
         sums: dict[str, Fraction] = {}
         everywhere, first = Fraction(0), {name: min(site) for site in self.sites for name in site}
         for cost in self.every:
@@ -278,7 +278,7 @@ class Guarantee:
 
     @property
     def protects(self) -> Protects:
-        """What neighbours differ in."""
+        """The difference between neighbours: the relation, the unit and its limits."""
         stated = [cost.protects for cost in chain(self.costs, self.earlier) if isinstance(cost.protects, Protects)]
         return stated[0] if stated else Protects("add_remove")
 
@@ -325,7 +325,7 @@ class Guarantee:
 
     @property
     def origin(self) -> str:
-        """With what the answers were made, and what the ledgers that paid for them had then paid in all."""
+        """The libraries that made the answers, and the total that their ledgers had paid by then."""
         made = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         totals = {
             cost.holder: max((c.ledger_total or (0.0, 0.0)) for c in self.costs if c.holder == cost.holder)
@@ -351,7 +351,7 @@ class Guarantee:
         return self.max_rows is None or self.largest_weight is not None
 
     def covers(self, other: Guarantee) -> bool:
-        """Whether this guarantee implies another: it has all its costs, or their sums where files had no names.
+        """Whether this guarantee implies another: it includes all its costs, or their sums if old files name no costs.
 
         Examples
         --------
@@ -364,12 +364,12 @@ class Guarantee:
         return same and at_least and self.private <= other.private and (not self._named or other.every <= self.every)
 
     def states(self, other: Guarantee) -> bool:
-        """Whether this guarantee is another: the same costs, or their sums where files had no names."""
+        """Whether this guarantee equals another: in all costs, or in their sums if old files name no costs."""
         return self == other if other._named else self.covers(other) and other.covers(self)
 
     @property
     def _named(self) -> bool:
-        """Whether all costs have a holder, as since they have names."""
+        """Whether all costs have a holder, as in files written since costs have names."""
         return all(cost.holder is not None for cost in self.every)
 
     def __str__(self) -> str:
@@ -416,7 +416,7 @@ class Guarantee:
         return results | {"epsilon": self.epsilon if math.isfinite(self.epsilon) else "inf"}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the costs, and what they come to, as JSON can hold them; an infinite epsilon is the text "inf"."""
+        """Return the costs and their sums as values of JSON; an infinite epsilon is the text "inf"."""
         parts: dict[str, Any] = self._summary() | ({} if self.overlap is None else {"overlap": self.overlap})
         parts |= {"sites": sorted(map(sorted, self.sites))} if self.sites else {}
         for name in ("costs", "earlier"):
@@ -464,10 +464,11 @@ _IN_FILES = {"epsilon", "delta", "rho", "neighbours", "mechanism", "private", "u
 
 
 def learned(*values: Any) -> Guarantee:
-    """Find what was learned from records in values, as the guarantee of what came before whatever they decide.
+    """Collect what was learned from records in values, as the earlier part of the guarantee of answers that depend on
+    them.
 
-    Whatever holds a `guarantee` states it: schemas, releases, plans, and lists that were chosen. Graphs and their nodes
-    hold it as an attribute; mappings, sequences, sets and data classes are searched.
+    Schemas, releases, plans and chosen lists have an attribute `guarantee`. Graphs and their nodes store it among
+    theirs; mappings, sequences, sets and data classes are searched.
     """
     results: dict[Guarantee, None] = {}
     for value in values:
@@ -476,13 +477,13 @@ def learned(*values: Any) -> Guarantee:
 
 
 def learned_graph(graph: Any) -> Guarantee:
-    """Return what finding the edges of a graph in records cost; empty if they were declared, or it is no graph."""
+    """Return the guarantee of learning a graph's edges from records; empty for declared edges and other values."""
     stored = getattr(graph, "graph", None)
     return stored.get(GRAPH_KEY, Guarantee()) if isinstance(stored, Mapping) else Guarantee()
 
 
 def carry_learned(source: Any, target: Any) -> None:
-    """Let a graph that was made of another hold what finding its edges and states cost."""
+    """Copy the guarantee of learning edges and states from a graph to one that was made of it."""
     stored = [(source.graph, target.graph), *((source.nodes[v], target.nodes[v]) for v in source if v in target)]
     for own, its in stored:
         if GRAPH_KEY in own:
@@ -537,9 +538,10 @@ def _search(value: Any, found: dict[Guarantee, None]) -> None:
 
 
 def _of_earlier_version(parts: Mapping[str, Any], name: str) -> Guarantee:
-    """Read a guarantee of format version 2 or before: totals, and `shared` parts that others may count as well.
+    """Read a guarantee of format version 2 or before: totals, and `shared` parts, which other guarantees may count as
+    well.
 
-    What the parts leave of the totals is the cost of the answers; if nothing is left, the last part is it.
+    The totals less the shared parts are the cost of the answers; if nothing is left, the last part is that cost.
     """
     if missing := _IN_FILES - parts.keys():
         raise KeyError(f"guarantee lacks {', '.join(sorted(missing))}")
@@ -563,7 +565,7 @@ def _of_earlier_version(parts: Mapping[str, Any], name: str) -> Guarantee:
 
 
 def _left(amount: str, whole: Guarantee, before: Iterable[Guarantee]) -> float:
-    """Compute what earlier costs leave of a total."""
+    """Subtract earlier costs from a total."""
     left = Fraction(str(getattr(whole, amount) or 0.0))
     left -= sum((Fraction(str(getattr(one, amount) or 0.0)) for one in before), Fraction(0))
     if left < 0:

@@ -47,7 +47,8 @@ Neighbours = Literal["add_remove", "replace_one"]
 # A unit's weight is divided into this many parts: a power of two, so that weighted counts are exact floats.
 UNIT_WEIGHT = 2**20
 
-# In records: beyond it noise could leave the 64-bit integers, where OpenDP saturates and the stated variance is wrong.
+# Largest scale, in records: noise of a larger one could exceed 64-bit integers, where OpenDP saturates and the stated
+# variance is wrong.
 MAX_SCALE = 2.0**50
 
 # Relative amount by which delta is lowered before a threshold is chosen; far more than floats round.
@@ -241,7 +242,7 @@ class NoiseSource(Protocol):
 class OpenDPNoise:
     """Private noise, drawn by OpenDP; its one instance is :data:`OPENDP_NOISE`.
 
-    Counts or scales of the wrong kind raise ValueError, and ImportError where OpenDP is missing.
+    Counts or scales of the wrong kind raise ValueError, and a missing OpenDP raises ImportError.
     """
 
     private = True
@@ -362,7 +363,7 @@ class SimulatedNoise:
         return int(np.argmin(scores - self._generator.gumbel(0.0, scale, size=scores.size)))
 
     def below(self, bound: int) -> int:
-        """Draw as many bits as the bound has until they are below it."""
+        """Draw integers of as many bits as the bound until one is below it."""
         bits = bound.bit_length()
         while True:
             drawn = int.from_bytes(self._generator.bytes((bits + 7) // 8)) >> (-bits % 8)

@@ -180,7 +180,7 @@ def expected_tries(regression: Regression, records: int) -> float:
 
 
 def grid_steps(regression: Regression, records: int) -> int:
-    """Number of grid steps in the radius: a public power of 2, so large that the posterior is wide beside a step."""
+    """Number of grid steps in the radius: a public power of 2, large enough that a step is small in the posterior."""
     size = regression.parents + 1
     bound, precision = regression.bound, regression.precision
     sharpest = bound**2 * (precision * records + regression.prior_precision)

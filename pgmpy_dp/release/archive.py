@@ -82,7 +82,7 @@ _NUMBER = rb"[0-9]{1,20}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?"
 
 @dataclass(frozen=True)
 class _Columns:
-    """Format of a row: the types of its numbers, its text, its least number of bytes, and words for it."""
+    """Format of a row: the types of its numbers, its pattern, its minimum number of bytes, and its description."""
 
     dtype: np.dtype[Any]
     row: bytes
@@ -431,16 +431,16 @@ def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
 
 
 def require_costs(contents: Mapping[str, Any]) -> None:
-    """Refuse a file that states sums without the costs that make them, which only earlier versions wrote."""
+    """Refuse a file that states sums without their costs, as only earlier versions wrote."""
     for each in (contents, *contents.get("parts", ())):
         if contents["format_version"] >= NAMED_COSTS and "costs" not in each["guarantee"]:
             raise ValueError("the guarantee states no costs.")
 
 
 def with_payments(contents: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> dict[str, Any]:
-    """Name the cost of a release of an earlier version as that version did: by its content.
+    """Name the cost of a release of an earlier version by its content, as that version did.
 
-    So a release that another file names among what it counts is counted once.
+    So a release whose cost is also named in another file is counted once.
     """
     stated = {name: value for name, value in contents.items() if name not in ("format_version", "state")}
     named = dict(contents)

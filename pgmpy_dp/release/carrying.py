@@ -29,7 +29,7 @@ _WANTED = (
 
 
 def carries(path: str | os.PathLike[str]) -> bool:
-    """Whether a file starts like a model that carries its releases."""
+    """Whether a file starts like the file of a model with its releases."""
     with path_of(path).open("rb") as file:
         start = file.read(MODEL_AT)
     return start.startswith(b"PK\x03\x04") and start.endswith(MODEL.encode())

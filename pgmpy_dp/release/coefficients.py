@@ -337,8 +337,8 @@ class NoisyResiduals(
 ):
     """Release of noisy residuals of some cliques' marginals, whose tables agree with each other.
 
-    The residuals of a set of variables are what its table says beyond the tables of its subsets. Everything computed
-    from the release is post-processing and costs no privacy.
+    The residuals of a set of variables are the part of its table that the tables of its subsets do not determine.
+    Everything computed from the release is post-processing and costs no privacy.
 
     Parameters
     ----------
@@ -516,7 +516,7 @@ def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
 
 
 def varied_variables(schema: Schema, clique: Clique) -> Clique:
-    """Return the variables of a clique with two states or more, in schema order, which have its residuals."""
+    """Return the variables of a clique that have at least two states, and so residuals, in schema order."""
     return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
 
 

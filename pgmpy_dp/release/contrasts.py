@@ -79,7 +79,7 @@ def contrasts(states: int) -> Contrasts:
 
     A split of m states into parts of l and m - l gives one contrast, constant on each part and zero elsewhere.
     Splitting off one state at a time gives Helmert's basis; halving gives Haar's, which for four states is the real
-    Fourier transform. Parts are runs of neighbouring states, and the best split follows from the parts' least spreads.
+    Fourier transform. Parts are runs of adjacent states, and the best split follows from the parts' smallest spreads.
     """
     best, split = np.zeros(states + 1), np.zeros(states + 1, dtype=np.int64)
     for size in range(2, states + 1):

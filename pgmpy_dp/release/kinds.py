@@ -1,4 +1,4 @@
-"""What every kind of release has: its face, its promise and its file; and the release of discovered states."""
+"""What all kinds of releases have in common: attributes, guarantee and file; and the release of discovered states."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from pgmpy_dp.release.archive import (
 from pgmpy_dp.release.contrasts import Floats
 from pgmpy_dp.schema import Clique, Schema, State
 
-# Least variance of noise, that of half a record: less is negligible beside sampling, and badly conditioned.
+# Minimum variance of noise, that of half a record: less is negligible compared with sampling, and badly conditioned.
 MIN_VARIANCE = 0.25
-# Probability, on one side, with which noise alone lets two numbers of the same records seem to be of different ones,
-# and the standard deviations that noise exceeds with it.
+# One-sided probability with which noise alone makes two counts of the same records look like counts of different ones,
+# and the number of standard deviations that noise exceeds with it.
 _LEVEL = 1e-7
 _FARTHEST = {"laplace": math.log(0.5 / _LEVEL) / math.sqrt(2), "gaussian": NormalDist().inv_cdf(1 - _LEVEL)}
 _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of a price and of delta
@@ -48,7 +48,7 @@ _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of a price and o
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
-# Kinds of files that hold releases as they are read together, by the public names of what reads them.
+# Kinds of files with releases that are read together, by the public names of what reads them.
 _READINGS = {
     "united_tables": "UnitedMarginals",
     "partially_pooled_tables": "PartiallyPooledMarginals",
@@ -63,7 +63,7 @@ MEASURED = ("tables", "coefficients", "residuals")
 
 
 class _Refusal:
-    """What kinds of releases without tables have in place of what is read from tables."""
+    """Placeholder that kinds of releases without tables have for attributes that are read from tables."""
 
     def __get__(self, release: Release | None, kind: type[Release]) -> Any:
         if release is None:
@@ -96,7 +96,7 @@ class Release:
     """
 
     kind: ClassVar[str]
-    properties: ClassVar[frozenset[str]]  # of its descriptor, beside those of every kind
+    properties: ClassVar[frozenset[str]]  # of its descriptor, besides those of every kind
     drawn: ClassVar[bool] = False
     what: ClassVar[str] = "draws of a network"  # for kinds without tables
     if TYPE_CHECKING:  # kinds have them as fields or compute them
@@ -249,7 +249,7 @@ class Release:
         raise NotImplementedError
 
     def _require_promise(self, *mechanisms: str) -> Guarantee:
-        """Check that a promise of one of these mechanisms is stated; return it with what was learned for the schema."""
+        """Check for a guarantee of one of these mechanisms; return it with what was learned for the schema."""
         name = type(self).__name__
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
             raise ValueError(f"{name} needs a Schema and a Guarantee.")
@@ -264,7 +264,7 @@ class Release:
             object.__setattr__(self, name, MappingProxyType(value) if type(value) is dict else value)
 
     def _require_covered(self, loss: float, of: str = "these scales") -> None:
-        """Raise if the guarantee promises more than noise of this price, epsilon or rho, gives."""
+        """Raise if the guarantee promises more privacy than noise of this price, an epsilon or rho, gives."""
         name, own = type(self).__name__, self.guarantee.own
         pure = self.law == "laplace"
         stated = own.epsilon if pure else own.rho
@@ -322,8 +322,8 @@ def measured_kind(name: str) -> type[Release]:
 def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
     """Raise if epsilon and delta are below the exact price of Gaussian noise with this rho.
 
-    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Whatever else its
-    own costs count, such as the choices of a search, adds to it.
+    The price used is that of continuous noise, slightly below that of discrete noise of its scale. Its own other costs,
+    such as those of the choices of a search, are added.
     """
     epsilon, delta = guarantee.own.epsilon, guarantee.own.delta
     if not epsilon > 0 or gaussian_delta(2.0 * rho, epsilon * (1.0 + _SLACK)) > delta * (1.0 + _DELTA_SLACK):
@@ -380,7 +380,7 @@ def joint_guarantee(releases: Iterable[Release]) -> Guarantee:
 
 
 def found_states(sources: Iterable[Any]) -> dict[str, Guarantee]:
-    """Return what finding the states of each variable cost, for those that the schema of a source found in records."""
+    """Return the guarantee of finding each variable's states, for variables whose states were found in records."""
     results = [own.found for own in (getattr(source, "schema", None) for source in sources) if isinstance(own, Schema)]
     return {v: learned(*(own.get(v) for own in results)) for v in dict.fromkeys(v for own in results for v in own)}
 
@@ -466,7 +466,7 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The discovered states, without those for missing and other values; a schema of them knows their cost."""
+        """The discovered states, without those for missing and other values; a schema of them states their cost."""
         stand_ins = {role[self.variable] for role in (self.schema.other, self.schema.missing) if self.variable in role}
         own = [state for state in self.schema.states[self.variable] if state not in stand_ins]
         return Learned(own, self.guarantee)

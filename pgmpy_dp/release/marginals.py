@@ -33,7 +33,8 @@ Variance = float | Floats  # common to all cells of a table, or one per cell
 UNIT_VARIANCE = {"laplace": 2.0, "gaussian": 1.0}
 
 _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
-# Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 where half of all means are ties.
+# Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 if half of all means are halfway
+# between integers.
 _ROUNDING = 1.0 / 8.0
 
 
@@ -93,7 +94,7 @@ class IndependentTables:
         return self._summed_variance(measured, clique)
 
     def strata(self, clique: Clique) -> tuple[int, Sequence[float]] | None:
-        """Return an axis of a clique whose states have known numbers of records, and these; None if there is none."""
+        """Return an axis of a clique whose states have known numbers of records, and these numbers, or None."""
         return None
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
@@ -225,7 +226,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         if self.guarantee.mechanism == "none":
             return MappingProxyType(dict.fromkeys(self.scales, 0.0))
         variance = _VARIANCE[self.guarantee.mechanism]
-        parts = self._parts  # noise is an integer number of these
+        parts = self._parts  # noise is an integer multiple of 1 / parts
         by_scale = {scale: float(variance(scale * parts)) / parts**2 for scale in set(self.scales.values())}
         return MappingProxyType({clique: by_scale[scale] for clique, scale in self.scales.items()})
 
@@ -466,7 +467,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
 
 
 def _stated_cliques(schema: Schema, stated: Any) -> list[Clique]:
-    """Read the cliques of an entry in a file: its variables, or the positions of those of several tables alike."""
+    """Read the cliques of an entry in a file: variables, or positions of the variables of several tables."""
     if type(stated) is not dict or "positions" not in stated:
         return [tuple(entry(stated, "variables", list))]
     names, places_of, size = list(places(schema)), entry(stated, "positions", list), len(entry(stated, "shape", list))

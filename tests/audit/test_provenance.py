@@ -305,7 +305,7 @@ def test_lists_of_edges_and_plans_keep_it_in_the_shell(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         result = run(f"release {spend} --model typed.txt --epsilon 0.5 --out typed.zip")
-    assert "The ledger paid for a graph, which this answer does not carry" in result.output
+    assert "The ledger paid for a graph, whose cost this answer does not include" in result.output
 
 
 def test_releases_keep_it_in_other_libraries():

@@ -154,7 +154,9 @@ def test_what_is_chosen_by_hand_in_view_of_a_release_names_it(budget):
 
 
 def test_the_ledger_reminds_of_what_it_paid_for_and_an_answer_does_not_carry(found, budget):
-    with pytest.warns(UserWarning, match="The ledger paid for states of place, which this answer does not carry"):
+    with pytest.warns(
+        UserWarning, match="The ledger paid for states of place, whose cost this answer does not include"
+    ):
         data_set(dp.Schema({"place": ["Bonn", "Ulm"]}), budget).measure([("place",)], 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -131,7 +131,7 @@ class Residuals:
 
     scales: Mapping[Clique, float]
     delta: float
-    epsilon: float | Fraction | None = None  # to which the scales are multiplied; None: they are taken as they are
+    epsilon: float | Fraction | None = None  # the price to which scales are multiplied; None leaves them unchanged
 
     def quote(self, public: PublicRecords) -> Quote[_Residuals]:
         """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""

@@ -172,10 +172,10 @@ def row_products(rows: Vector, matrix: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Moments:
-    """For each of m records a vector x of d independent parts, with k weights for x and l weights for x x'."""
+    """For each of m records: a random vector x with d independent entries, k weights of x, and l weights of x x'."""
 
     means: Any  # of x, of shape (m, d)
-    variances: Any  # of its parts, or None where they are known exactly
+    variances: Any  # of its entries, or None if x is known exactly
     first: Any  # weights of x in [-1, 1], of shape (m, k)
     second: Any  # weights of x x' in [0, 1], of shape (m, l)
 

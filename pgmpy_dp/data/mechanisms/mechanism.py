@@ -37,7 +37,7 @@ class Public:
 
     @property
     def protects(self) -> Protects:
-        """What neighbours differ in."""
+        """The difference between neighbours: the relation, the unit and its limits."""
         unit: dict[str, Any] = {} if self.unit is None else {"unit": self.unit.column, "max_rows": self.unit.max_rows}
         return Protects(self.neighbours, **unit, largest_weight=None if self.weights is None else self.weights.largest)
 
@@ -97,7 +97,7 @@ class PublicRecords(Public):
         max_rows: int | None = None,
         weights: Weights | None = None,
     ) -> PublicRecords:
-        """Say what is public of records that are not read, for a price that is asked before they are."""
+        """State what is public about records, to price an answer before they are read."""
         units = checked_unit(unit, max_rows, OPENDP_NOISE)
         return cls(neighbours, units, None, checked_delta(delta, zero_allowed=True), True, schema, weights=weights)
 
@@ -123,7 +123,7 @@ class PrivateRecords:
         return self._encoded.codes
 
     def rows(self, variables: Sequence[str] | None) -> Rows:
-        """Return the distinct records in some variables (default: all), and which of them each record is."""
+        """Return the distinct records in some variables (default: all), and the index of each record among them."""
         codes, details = self._encoded.codes, self._encoded.schema.details
         return Rows(*distinct(codes, variables or [name for name in codes if name not in details]))
 

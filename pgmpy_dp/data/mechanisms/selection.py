@@ -49,7 +49,7 @@ class FarthestTables:
 
     references: Mapping[Clique, NDArray[np.float64]]  # expected counts of each candidate, which are public
     picks: int
-    allowed: Callable[[Sequence[Clique]], Collection[Clique]]  # by those chosen before; it sees no record
+    allowed: Callable[[Sequence[Clique]], Collection[Clique]]  # by the cliques chosen so far; it sees no record
     epsilon: float | Fraction | None = None
     rho: float | None = None
 
@@ -83,7 +83,7 @@ class FarthestTables:
     def draw(
         self, quote: Quote[_Terms], public: PublicRecords, exact: Mapping[Clique, int], noise: NoiseSource
     ) -> tuple[Clique, ...]:
-        """Draw one after another, each from those that are then allowed."""
+        """Draw cliques one after another, each among the candidates that are still allowed."""
         scale, _ = quote.terms
         minimum = noise.permute_and_flip if self.rho is None else noise.exponential_mechanism
         cliques, scores = list(exact), -np.array(list(exact.values()), dtype=np.int64)

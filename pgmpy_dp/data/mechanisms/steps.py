@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Step:
-    """A share of the privacy loss; `picks` is the largest number of tables to choose, or 0 to measure some."""
+    """A step with a share of the privacy loss: it chooses at most `picks` tables, or measures tables if that is 0."""
 
     share: float
     picks: int = 0
@@ -88,7 +88,7 @@ class _Terms:
 class TablesInSteps(Generic[Result]):
     """A method of several steps for one price."""
 
-    steps: Sequence[Step]  # whose shares count in proportion
+    steps: Sequence[Step]  # whose shares are relative to their sum
     epsilon: float | Fraction
     delta: float
     asking: Callable[[], Asking[Result]]  # yields what each step asks for; it sees no record
@@ -171,8 +171,8 @@ class TablesInSteps(Generic[Result]):
         return mechanism.draw(quote, public, mechanism.read(quote, records), noise)  # type: ignore[arg-type]
 
 
-# What a stage measures: by the number of units as far as it is known (a standard deviation below the estimate of the
-# first stage, of records, over the most that a unit has), and by the release of all stages before.
+# Decides what a stage measures, by the number of units, as far as it is known (the first stage's estimate of the number
+# of records, less a standard deviation, divided by the maximum per unit), and by the release of all stages before.
 Asked = Callable[[float | None, NoisyMarginals | None], Measure]
 
 
@@ -212,7 +212,7 @@ class StagedTables:
     def draw(
         self, quote: Quote[_Terms], public: PublicRecords, exact: PrivateRecords, noise: NoiseSource
     ) -> NoisyMarginals:
-        """Draw stage by stage, and pool by precision."""
+        """Draw the tables stage by stage, and pool tables of one clique by precision."""
         return self._steps(public).draw(quote, public, exact, noise)[0]
 
     def foreseen(

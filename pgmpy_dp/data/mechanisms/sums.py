@@ -260,7 +260,7 @@ class NoisySums:
         where a record is replaced (`MomentGrid` derives the sensitivity), and without building a vector per record.
 
         Like a statistic of `noisy_sum`, `moments` must depend only on each record and on public values, and is tried on
-        a row of zeros first. `bound` is that of the root of the trace of E[x x']: vectors and variances of records
+        a row of zeros first. `bound` limits the root of the trace of E[x x']: vectors and variances of records
         beyond it are scaled down, weights are clipped, and records that contain NaN or infinity count as zero.
         """
         shape = moments(zero_row(self._rows)).checked(1).shape

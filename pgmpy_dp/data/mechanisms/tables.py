@@ -133,7 +133,7 @@ def noise_of(mechanism: str, delta: float) -> str:
 
 
 def deviations(quote: Quote[Scales]) -> Scales:
-    """Find the standard deviation of the noise in a cell of each table, in what tables count."""
+    """Find the standard deviation of the noise in a cell of each table, in the units that tables count."""
     parts = UNIT_WEIGHT if quote.guarantee.weighted else 1
     variance = laplace_variance if quote.cost.mechanism == "laplace" else gaussian_variance
     return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
@@ -227,7 +227,7 @@ def shared(
 
 
 def _each(shares: Mapping[Clique, Fraction], scale: Callable[[Fraction], float]) -> Scales:
-    """Find each table's scale: once for all tables of one share, which is one object."""
+    """Find each table's scale, once for all tables whose share is the same object."""
     scales = {id(share): scale(share) for share in {id(share): share for share in shares.values()}.values()}
     return {clique: scales[id(share)] for clique, share in shares.items()}
 
