@@ -1,4 +1,4 @@
-"""Densities within bins, read off the noisy counts of all bins of one number.
+"""Densities within bins, estimated from the noisy counts of all bins of one number.
 
 The log-density is an integrated Wiener process: a spline whose second or third derivative is white noise. It is smooth
 on one of two scales about the densest bin: linear, where a straight line is an exponential tail and a parabola a normal
@@ -45,17 +45,18 @@ _REACH = 4.0  # the linear scale is linear to about this multiple of the range, 
 # outwards there on the log scale and, beyond the second multiple, like a power law with at least this index, below
 # which the mean would be that of the far end.
 _TAIL, _FAR, _MIN_INDEX, _PRECISION = 3.0, 4.0, 1.0, 1e3
-# Most steps of Newton's method, the gain at which it ends, and the longest and shortest steps.
+# Maximum number of Newton steps, the gain at which they end, and the longest and shortest steps.
 _STEPS, _CLOSE, _LONGEST, _SHORTEST = 40, 1e-3, 5.0, 1e-4
 _MIN = 1e-300
 # Step and start (in records) of the grid of log-shares of a finer histogram. The shares are those of the density times
 # log-normal factors of these standard deviations, in these shares of cells; or, rarely, anything.
 _STEP, _MIN_COUNT = 0.04, 0.01
 _SPREADS, _CHANGED, _SPIKE = (0.1, 0.3, 0.8, 1.5, 2.5), (0.03, 0.2, 1.0), 1e-3
-# Probability that noise alone exceeds, in any cell of a finer histogram, what stands out in a tail; and in one
-# cell, what counts as a heap at the edge of a bin.
+# Probability that noise alone exceeds the threshold for cells that stand out in a tail, in any cell of a finer
+# histogram; and the threshold for a heap at the edge of a bin, in one cell.
 _TAIL_LEVEL, _HEAP_LEVEL = 1e-4, 1e-2
-# Shares of a bin that may be in such a heap, 0 as probable as all others, and rounds that find how many bins have them.
+# Shares of a bin that may be in such a heap, where 0 is as probable as all others together; and the number of rounds
+# that estimate how many bins have one.
 _HEAPED, _ROUNDS = (0.0, 0.1, 0.3, 0.6, 0.9, 1.0), 30
 EDGE = 1e-6  # width of a heap at an edge, relative to its cell, if numbers may have any decimals
 
@@ -93,7 +94,7 @@ class FineHistogram:
     records: float
 
     def clear(self, expected: Vector | float) -> NDArray[np.bool_]:
-        """Find the cells that exceed what is expected by more than noise explains in any cell."""
+        """Find the cells whose excess over the expected share is larger than noise explains in any cell."""
         return self.shares - expected > self.law.maximum(_TAIL_LEVEL / self.shares.size) * self.noise
 
     def likelihood(self, means: Vector) -> Vector:
@@ -125,7 +126,7 @@ class _Problem:
 
     scale: _Scale
     minimum: Vector  # the log-density less this falls outwards in tails
-    sums: Vector  # which cells make up each bin that has a datum
+    sums: Vector  # indicators of the cells of each observed bin
     shares: Vector
     variances: Vector
     falling: NDArray[np.intp]  # cells of tails, without the last of them
@@ -186,7 +187,7 @@ class _Problem:
         return result
 
     def _expected(self, logs: Vector) -> tuple[Vector, Vector]:
-        """Return the cells' probabilities, and how much the density rises where it should not."""
+        """Return the cells' probabilities, and the rise of the density where it should fall."""
         chances = np.exp(logs.clip(-700.0, 50.0)) * self.scale.widths
         return chances, self.outwards * np.diff(logs - self.minimum)[self.falling]
 
@@ -257,7 +258,7 @@ def _joined(size: int) -> NDArray[np.intp]:
 def _fit(
     edges: Vector, shares: Vector, variances: Vector, informative: NDArray[np.bool_], whole: bool
 ) -> tuple[Vector, Vector, Callable[[], Vector], Vector]:
-    """Return bounds of cells, their log-densities, what draws these, and 1 or -1 for the cells of a tail."""
+    """Return bounds of cells, their log-densities, a function that draws these, and 1 or -1 for the cells of a tail."""
     size, width = len(shares), np.diff(edges)
     densities = np.where(informative, np.maximum(shares, np.sqrt(variances) / 2) / width, 0.0)
     top = int(densities.argmax())
@@ -394,7 +395,7 @@ def _refined(density: Density, tails: Vector, chances: Vector, fine: FineHistogr
         result: Vector = (
             np.where(expected[cells] > 0, pieces / np.maximum(expected[cells], _MIN), even) * measured[cells]
         )
-        # What the first cell of a bin would hold if it were as full as the others, and what it holds besides.
+        # Expected share of the first cell of a bin if it is as full as the others, and its excess.
         others = [np.bincount(bins, np.where(begins, 0.0, shares)) for shares in (measured, expected)]
         level = expected * (others[0] / np.maximum(others[1], _MIN))[bins]
         stands_out = fine.shares - level > fine.law.maximum(_HEAP_LEVEL) * fine.noise

@@ -1,4 +1,4 @@
-"""What inference offers of a distribution of records, whatever represents it: a junction tree, or a mixture."""
+"""Interface of distributions of records, which junction trees and mixtures implement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Distribution(Protocol):
     """
 
     def given(self, evidence: Positions) -> Self:
-        """Return the distribution given the states of some variables; what was computed for others is shared."""
+        """Return the distribution given the states of some variables; computations for other states are reused."""
 
     def marginal(self, scope: Sequence[str]) -> Vector:
         """Compute the joint probabilities of some variables: an axis for each, and a sum of one."""

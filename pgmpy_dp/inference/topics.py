@@ -25,7 +25,7 @@ from pgmpy_dp.inference.trees.kernel import TINY
 
 Matrix = NDArray[np.float64]
 
-# Mean change of the entries of gamma below which a document has settled, and most iterations.
+# Mean change of the entries of gamma below which a document has settled, and maximum number of iterations.
 TOLERANCE, ITERATIONS = 1e-3, 100
 
 

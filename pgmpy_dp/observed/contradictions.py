@@ -1,4 +1,4 @@
-"""What is said twice and differs far beyond errors: public tables and noisy ones, rules, and the parts of a union."""
+"""Contradictions far beyond errors: between public and noisy tables, releases and rules, and parts of a union."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pgmpy_dp.schema import Clique, Dependency, Rule
 
 # Probability of a false warning from errors alone, over all cells together.
 _LEVEL = 1e-6
-# Probability that a union of like releases is said to be unlike in something; simulated unions of like releases for the
-# null distribution of a table, whose mean and variance are used.
+# Probability that a union of releases with equal distributions is said to differ in something; and number of such
+# unions that are simulated for the mean and variance of a table's null distribution.
 _UNLIKE, _DRAWS = 0.01, 200
 
 
 @dataclass(frozen=True)
 class _Test:
-    """Numbers that differ from 0 by errors alone, of these standard deviations and this law, unless `what` is wrong."""
+    """Numbers that are 0 but for errors of these standard deviations and this distribution, unless `what` is wrong."""
 
     what: Any
     apart: Vector

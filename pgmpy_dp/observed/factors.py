@@ -155,7 +155,7 @@ def markov_network(model: Any, estimator: str) -> DiscreteMarkovNetwork:
 
 
 def require_rules_fit(network: Network, schema: Schema) -> None:
-    """Require that families, or cliques of a Markov network, hold each rule's variables; else SchemaError."""
+    """Require that each rule's variables are in one family, or clique of a Markov network; else SchemaError."""
     own = schema.select([node for node in network.nodes() if node in schema.states])
     if not isinstance(network, DiscreteMarkovNetwork):
         family_masks(families(network), own)
@@ -239,7 +239,7 @@ def scope_masks(scopes: Sequence[Clique], schema: Schema) -> dict[Clique, Mask]:
 
 
 def forbidden_log_mask(scopes: Sequence[Clique], masks: dict[Clique, Mask], schema: Schema) -> Any:
-    """Return the logarithms of the masks of all tables, concatenated: minus infinity where forbidden, else zero."""
+    """Return the log-masks of all tables, concatenated: minus infinity for forbidden cells, else zero."""
     with np.errstate(divide="ignore"):
         parts = [np.log(np.asarray(masks.get(s, np.ones(schema.shape(s))), dtype=np.float64)).ravel() for s in scopes]
     return np.concatenate(parts)

@@ -35,9 +35,9 @@ from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, frozen_array, measured
 from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
-# Least variance of a public table, as a share of the least variance of the release.
+# Minimum variance of a public table, as a share of the smallest variance in the release.
 _MIN_SHARE = 0.01
-# What is that of the noisy tables: public ones cost nothing, and may count other records.
+# Attributes taken from the noisy tables: public tables cost nothing, and may count other records.
 _OF_NOISY = ("schema", "guarantee", "public_total", "details", "total", "total_variance")
 
 

@@ -1,8 +1,8 @@
 """Several releases of the same records as one system of linear observations, y = A n + noise.
 
 Some measured tables only test a network: other tables already give all their information about its families. They add
-little to a fit if the network is right, and bias its parameters if it is wrong, but they show how far its answers are
-off. There may be too many of them for a junction tree.
+little to a fit if the network is right, and bias its parameters if it is wrong, but they show the errors of its
+answers. There may be too many of them for a junction tree.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Observed(LinearObservations):
 
     @property
     def repeats(self) -> int:
-        """The largest number of rows of one unit, which may be equal."""
+        """The maximum number of rows of one unit, which may all be equal."""
         return max(release.guarantee.max_rows or 1 for release in self.releases)
 
     @property
@@ -143,7 +143,7 @@ def sampling_variance(counts: Vector, total: float | Vector, squares: Vector | N
 
 
 def informative_tables(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """Leave out tables that only test: not within a family, minimal around it, or alone to cover some of it."""
+    """Leave out tables that only test: not within a family, minimal around one, or alone in covering part of one."""
     sets = [frozenset(clique) for clique in cliques]
     parts = [frozenset(scope) for scope in scopes]
     sets_of, parts_of = _by_variable(sets), _by_variable(parts)

@@ -29,8 +29,8 @@ from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema
 
-# Rounds of iterative proportional fitting; least share of a cell in it, relative to that of equal shares; least
-# variance of a record in a part, relative to the mean.
+# Rounds of iterative proportional fitting; minimum share of a cell in it, relative to equal shares; minimum variance of
+# a record in a part, relative to the mean.
 _FITTINGS, _MIN_SHARE, _MIN_CHANCE = 20, 1e-3, 0.3
 
 
@@ -38,7 +38,7 @@ _FITTINGS, _MIN_SHARE, _MIN_CHANCE = 20, 1e-3, 0.3
 class PartiallyPooledMarginals(
     UnitedMarginals, kind="partially_pooled_tables", properties=("variable", "overlap", "parts")
 ):
-    """Union of releases in which each part borrows from the others to the extent that its noise requires.
+    """Union of releases in which each part borrows strength from the others, to the extent that its noise requires.
 
     Fits use its tables instead of the union's, so that the parameters of a small or noisy part shrink towards the
     common ones: use it if parts differ, but not in everything. Parts that are named by at least three ascending numbers
@@ -90,12 +90,12 @@ class PartiallyPooledMarginals(
 
     @classmethod
     def of(cls, union: UnitedMarginals) -> Self:
-        """Let the parts of a union borrow from each other."""
+        """Let the parts of a union borrow strength from each other."""
         return cls(union.parts, union.variable, union.overlap)
 
     @property
     def as_measured(self) -> UnitedMarginals:
-        """The union itself: what a part borrowed has errors in common with others."""
+        """The union itself, since borrowed estimates have errors in common."""
         return UnitedMarginals(self.parts, self.variable, self.overlap)
 
     @property
@@ -112,7 +112,7 @@ class PartiallyPooledMarginals(
         return True
 
     def _measured_interactions(self) -> dict[Clique, tuple[Vector, Vector]]:
-        """The measured interactions of each part in shares, 0 if it has none, and their variances, infinite then."""
+        """The measured interactions of each part, in shares, and their variances; 0 and infinity if it has none."""
         order, totals = _order(self.schema), self.totals
         sums: dict[Clique, Vector] = {}
         precisions: dict[Clique, Vector] = {}
@@ -147,7 +147,7 @@ class PartiallyPooledMarginals(
 
     @cached_property
     def _interactions(self) -> dict[Clique, Borrowed]:
-        """The parts' interactions in shares, for each subset of measured cliques, given those of fewer variables."""
+        """The parts' interactions, as shares, in each subset of measured cliques, given those of fewer variables."""
         totals, measured = self.totals, self._measured_interactions()
         links = (path if self.variable in self.schema.ordered else star)(len(totals))
         common = {
@@ -156,7 +156,7 @@ class PartiallyPooledMarginals(
         }
         effects: dict[Clique, Effect] = {}
         results: dict[Clique, Borrowed] = {}
-        # Main effects come twice, since the second time the variance of a record is that at a part's own shares.
+        # Main effects are computed twice, the second time with the variance of a record at each part's own shares.
         for size in (1, *range(1, max(map(len, measured)) + 1)):
             for subset in (inner for inner in measured if len(inner) == size):
                 values, noise = measured[subset]
@@ -202,7 +202,7 @@ class PartiallyPooledMarginals(
 
     @cached_property
     def _with_all_errors(self) -> dict[Clique, Borrowed]:
-        """The interactions, with the errors that those of fewer variables cause.
+        """The interactions, with the errors that are caused by errors of those of fewer variables.
 
         In contrasts of mean square 1, the interaction of independent variables is the product of their means m, so that
         an error in one of T causes in one of S the product of m over S without T.
@@ -224,7 +224,8 @@ class PartiallyPooledMarginals(
     ) -> dict[Clique, tuple[Vector, Vector]]:
         """Compute tables of this number of records of each part, and the variance of their cells beyond sampling.
 
-        If `repeated`, it is such that tables read as independent tell no more of an interaction than one does.
+        If `repeated`, the variance is such that tables taken as independent contain no more information about an
+        interaction than one table does.
         """
         order, results = _order(self.schema), {}
         values = {subset: effect.values for subset, effect in effects.items()}

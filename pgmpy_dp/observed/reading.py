@@ -158,7 +158,7 @@ def law_of(release: Any) -> Law:
 
 
 def with_noise(release: Any, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Any:
-    """Return the least noisy table of a clique, from the release's or others, with the noise of each of its cells."""
+    """Return the least noisy table of a clique, from the release or other tables, with the noise of each cell."""
     measured = release.clique_containing(clique)
     table = margin(measured, (tables or release.tables)[measured], clique).astype(np.float64)
     return law_of(release)(table, release.cell_variance(measured, clique))
@@ -202,7 +202,7 @@ def _containing(releases: Sequence[Release], clique: Clique) -> Iterable[Release
 
 
 def detail_of(releases: Sequence[Release], variable: str) -> tuple[tuple[float, ...], float] | None:
-    """Pool a number's finer histograms, without states that are no numbers: shares and their deviation, or None."""
+    """Pool a number's finer histograms, without states that are not numbers: shares and their deviation, or None."""
     results = [
         (table[: len(detail.bins.labels)] / release.total, (release.total / release.noise(clique)[1]) ** 2)
         for release in releases

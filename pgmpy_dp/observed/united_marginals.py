@@ -1,4 +1,4 @@
-"""A union: releases of different records, side by side, as one release with a public variable more."""
+"""A union: releases of different records, side by side, as one release with one more, public variable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, joint_guarantee, measu
 from pgmpy_dp.release.marginals import UNIT_VARIANCE, IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
-# Excess kurtosis of a sum of Laplace noise from which it is nearer to that of Laplace noise, 3, than of Gaussian, 0.
+# Excess kurtosis above which a sum of Laplace noise is treated as Laplace noise, which has 3, rather than Gaussian
+# noise, which has 0.
 _LAPLACE_FROM = 1.5
 
 
@@ -32,7 +33,7 @@ def union(releases: Mapping[State, Measured], variable: str = "site", overlap: i
     """Unite releases of different records, which their holders may not pool, into one.
 
     Models are fitted to it as to any release. A network with the new variable among its nodes, as made by
-    `UnitedMarginals.apart`, and a mixture tell the holders apart. A network without it, and a mixture with
+    `UnitedMarginals.apart`, and a mixture distinguish the holders. A network without it, and a mixture with
     ``pooled=True``, describe the records of all holders together.
 
     Parameters
@@ -71,7 +72,7 @@ def union(releases: Mapping[State, Measured], variable: str = "site", overlap: i
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnitedMarginals(IndependentTables, Release, kind="united_tables", properties=("variable", "overlap", "parts")):
-    """Releases of noisy tables of different records as one release, with a public variable that tells them apart.
+    """Releases of noisy tables of different records as one release, with a public variable that distinguishes them.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     @cached_property
     def _measured(self) -> dict[Clique, list[tuple[Measured, Clique] | None]]:
-        """For each measured set of variables, by its first name, each part that has its table, by its own name."""
+        """The name of each measured set of variables in every part that has its table, by the set's first name."""
         names: dict[frozenset[str], Clique] = {}
         results: dict[Clique, list[tuple[Measured, Clique] | None]] = {}
         for number, part in enumerate(self.parts.values()):
@@ -273,7 +274,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return Table((self.variable, *others), stacked).margin(clique).values, float(np.mean([v for _, v in filled]))
 
     def _scaled(self, variance: Any, seen: float, cells: int) -> Any:
-        """Compute the variance of counts scaled from `seen` records to all: that of noise, and of sampling the rest."""
+        """Compute the variance of counts scaled from `seen` records to all, by noise and by sampling the rest."""
         factor = self.total / seen
         return factor**2 * variance + (factor - 1.0) * self.total / cells
 

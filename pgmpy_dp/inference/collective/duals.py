@@ -121,8 +121,8 @@ class NLBP:
         return CollectiveMarginals(counts, tilted, gap, k, converged)
 
 
-# Newton's method: most steps, most conjugate gradients in each, and their accuracy. Largest part of the way to the edge
-# of the box for a step, and factor by which rounding shrinks after a whole step.
+# Newton's method: maximum number of steps, and of conjugate gradients in each, and the accuracy of the latter. Largest
+# step, as a share of the way to the edge of the box, and factor by which rounding shrinks after a full step.
 _NEWTON_STEPS, _PRODUCTS, _ACCURACY = 500, 300, 1e-2
 _TO_THE_EDGE, _SHARPER = 0.9, 0.1
 

@@ -39,7 +39,7 @@ class GaussianLoss:
         return 1.0 / self.variance
 
     def allow(self, sampled: Vector) -> GaussianLoss:
-        """Add variance to observations: they may deviate as far as a sample of records does."""
+        """Add variance to observations, since they may deviate as far as a sample of records does."""
         return replace(self, variance=self.variance + sampled)
 
     def of_counts(self, counts: Vector, spread: Vector) -> Derivatives:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.tables.table import Layout, Scope, Table, Variable, Vector
 
-# Number of scales within which a hyperbolic density that replaces a Laplace density is rounded.
+# Number of scales within which the hyperbolic density in place of a Laplace density is rounded.
 _ROUNDING = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class _OneLaw:
-    """Independent noise per row, of mean zero and this variance in counts squared: a table may have one variance."""
+    """Independent noise per row, of mean zero and this variance in counts squared."""
 
     observed: Vector
     variance: Any

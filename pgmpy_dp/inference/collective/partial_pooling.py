@@ -1,15 +1,16 @@
-"""Partial pooling by empirical Bayes: measurements of the same effects in several parts borrow from each other.
+"""Partial pooling by empirical Bayes: measurements of the same effects in several parts borrow strength from each
+other.
 
-Parts are nodes of a tree, and differ along its links: in a star each part from what all have in common, which is a node
-without a measurement, and in a path each period from the one before. An effect c, in d dimensions, is measured in part
-s with variance w_s of noise and sampling in each. The model is
+Parts are nodes of a tree, and differ along its links: in a star, each part differs from a centre, a node without a
+measurement that stands for what all have in common; in a path, each period differs from the one before. An effect c, in
+d dimensions, is measured in part s with variance w_s of noise and sampling in each. The model is
 
     y_s ~ Normal(c_s, w_s I),    c_i - c_j ~ Normal(0, t_l^2 I) along link l = (i, j),
 
 and otherwise c is flat; t_l is on a grid that includes 0. Given one deviation t_l for each link, the posterior is
-Gaussian. What the two sides of a link say of c_i - c_j, without the link, is Normal(e, v), so that t_l has a posterior,
-c_i - c_j has the mean E[t_l^2 / (t_l^2 + v)] e, and the link counts as one of the variance that gives this mean
-(expectation propagation). That t_l is uncertain adds Var[t_l^2 / (t_l^2 + v)] e^2 to the variance of c_i - c_j.
+Gaussian. The information of the two sides of a link about c_i - c_j, without the link, is Normal(e, v), so that t_l has
+a posterior, c_i - c_j has the mean E[t_l^2 / (t_l^2 + v)] e, and the link counts as one of the variance that gives this
+mean (expectation propagation). That t_l is uncertain adds Var[t_l^2 / (t_l^2 + v)] e^2 to the variance of c_i - c_j.
 
 The law of t_l is learned from all effects (empirical Bayes), and is averaged over what they leave open: one best law
 would be too sure of itself. Links share it, but for some that are unlike the others.
@@ -29,26 +30,27 @@ from pgmpy_dp.inference.tables.table import Vector
 # Deviations along a link, in units of the variance of one record, by the geometric mean of its two nodes: they are then
 # about differences of log-odds, and parts in which a state is frequent differ by more than those in which it is rare.
 _GRID = np.concatenate([[0.0], np.geomspace(0.01, 3.0, 40)])
-# Laws that they may have: 0 with one of these probabilities, else log-normal about a point of the grid with one of
-# these factors as deviation, and rarely anything. A link has a law of its own with probability _UNLIKE.
+# Candidate distributions of these deviations: 0 with one of these probabilities, else log-normal about a point of the
+# grid with one of these factors as deviation, and rarely anything. A link has a different distribution from the others
+# with probability _UNLIKE.
 _EQUAL, _FACTORS, _ANYTHING, _UNLIKE = (0.02, 0.35, 0.7), (1.3, 2.0, 4.0), 1e-6, 0.1
 _ROUNDS = 20
-# Least variance along a link, relative to what its sides leave: parts that are alike still have their own nodes.
+# Minimum variance along a link, relative to that of its two sides, since equal parts still have separate nodes.
 _MIN = 1e-6
 
 
 @dataclass(frozen=True)
 class Borrowed:
-    """An effect in each part, as the others and its own measurement tell it."""
+    """An effect in each part, estimated from its own measurement and those of the others."""
 
     values: Vector  # posterior means
     variance: Vector  # posterior variance in a dimension
-    drawn: Vector  # how much of it is due to the sampling of records, of all parts
+    drawn: Vector  # the part of it that is due to the sampling of all parts' records
     chance: Vector  # the variance of one record in a dimension
 
 
 def record_variance(main: Vector) -> Vector:
-    """Compute the variance of one record, in a dimension, from main effects: shares of states less equal ones."""
+    """Compute the variance of one record, in a dimension, from main effects: shares of states minus equal shares."""
     states = main.shape[-1]
     return np.asarray(1.0 / states - np.square(main).sum(axis=-1) / (states - 1))
 
@@ -64,7 +66,7 @@ def path(parts: int) -> Vector:
 
 
 def partially_pooled(effects: Sequence[Effect]) -> list[Borrowed]:
-    """Let the parts borrow from each other, in all effects together, which share their links."""
+    """Let the parts borrow strength from each other in all effects together, which have the same links."""
     if not effects:
         return []
     laws = _laws()
@@ -150,7 +152,7 @@ class Effect:
         return Borrowed(means[own].reshape(self.shape) + self.expected, variance[own], drawn[own], self.chance)
 
     def _solve(self) -> tuple[Vector, Vector, Vector, Vector]:
-        """Return the posterior given the variances along links, and what the sides of each link say without it."""
+        """Return the posterior given the variances along links, and the information of each link's sides without it."""
         inverse = 1.0 / np.maximum(self.along, 1e-300)
         covariance = np.linalg.inv(self.differences.T * inverse @ self.differences + np.diag(self.precision))
         means = covariance @ self.sums

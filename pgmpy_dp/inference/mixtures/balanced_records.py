@@ -12,10 +12,10 @@ from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
-# Exchanges tried per record and block (the first sweep does most; a try takes time proportional to the variables);
-# their work, and the most work of a single sweep: of wider records, some of the blocks are tried.
+# Exchanges tried per record and block (the first sweep achieves most; a try takes time proportional to the number of
+# variables); maximum work in all, and in a single sweep, which leaves out some blocks of wider records.
 _SWEEPS, _WORK, _MAX_WORK = 12, 1_000_000_000, 2_000_000_000
-# Number of states whose pairs are held at a time; values of blocks with more are combined at random only.
+# Maximum number of states whose pairs are in memory at a time; values of blocks with more are combined at random only.
 _MAX_STATES = 4_000
 _CODED = 2_000  # records coded at a time: integers in float32 stay exact
 
@@ -36,8 +36,8 @@ def draw_records(
         Number of records.
     generator : numpy.random.Generator
     target : Variable, optional
-        Triples of states with one of this variable are then brought close to the mixture's as well, unless it and all
-        others have very many.
+        Triples of states that include one of this variable are then brought close to the mixture's as well, unless the
+        variables have very many states.
 
     Returns
     -------

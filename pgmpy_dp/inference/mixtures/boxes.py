@@ -26,10 +26,10 @@ from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
 Cells = NDArray[np.bool_]  # axes: component, cells of a block
 
-# Orders in which components go through the blocks; retries of dead ends; boxes drawn at once to cover what may occur,
-# and most boxes drawn.
+# Orders in which components go through the blocks; retries of dead ends; boxes drawn at once to cover the possible
+# pairs, and most boxes drawn.
 _ORDERS, _TRIES, _AT_ONCE, _MAX = 8, 50, 32, 400
-_FEW_TRIES = 20  # to find a record that obeys all rules beside evidence
+_FEW_TRIES = 20  # to find a record that satisfies the evidence and all rules
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Rules:
 
     dependent: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)  # a root, states for its
     zeros: Sequence[tuple[Scope, NDArray[np.bool_]]] = ()  # which combinations of states may occur
-    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)  # a coarser one, its states
+    refined: Mapping[Variable, tuple[Variable, Whole]] = field(default_factory=dict)  # coarser variable, its states
 
     def root(self, variable: Variable) -> Variable:
         """Return the variable from which a variable follows, or itself."""
@@ -91,7 +91,7 @@ class _Link:
     groups: Mapping[int, _Groups]
 
     def hits(self, number: int, boxes: Mapping[int, Cells]) -> Cells:
-        """Return which cells of a block have a forbidden combination with some of the others' cells."""
+        """Mark the cells of a block that form a forbidden combination with some of the other blocks' cells."""
         letters = dict(zip(self.groups, string.ascii_lowercase, strict=False))
         present = {other: own.present(boxes[other]) for other, own in self.groups.items() if other != number}
         if len(present) == 1:
@@ -252,7 +252,7 @@ def _independent(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int
     blocks = [(variable,) for variable in roots.cardinalities]
     cells = [np.arange(states)[:, None] for states in roots.cardinalities.values()]
     boxes = Boxes(Rules(rules.dependent, zeros), blocks, cells, coarse.cardinalities)
-    # A state without mass in the mixture gets as much as the least that has some.
+    # A state without mass in the mixture gets the smallest positive mass.
     shares = [np.maximum(share, share[share > 0].min()) for share in map(roots.marginal, blocks)]
     generator = np.random.default_rng(0)
     if not all(own.any() for own in boxes.possible) or not len(boxes.draw(shares, 1, generator, tries=_FEW_TRIES)[0]):

@@ -44,7 +44,7 @@ class Child:
         return bool(np.diff(self.shares.indptr).max(initial=0) <= 1)
 
     def given(self, likelihood: Vector) -> tuple[Vector, Child]:
-        """Condition on evidence on the child: return the likelihood of the parent's states, and the child given it."""
+        """Condition on evidence on the child: return the likelihood of the parent's states, and the new child."""
         rows, joint = self._rows, self.shares.data * likelihood[self.shares.indices]
         sums = np.bincount(rows, joint, self.shares.shape[0]).astype(np.float64)
         within = sums[rows]

@@ -27,7 +27,7 @@ Together = tuple[Variable, Variable, Vector, float]
 
 _PATTERNS = 2_000  # distinct households whose components are computed at a time
 _GOLDEN = (5**0.5 - 1) / 2
-# Exchanges tried per person, their most work, and the share of accepted exchanges below which they end.
+# Exchanges tried per person, their maximum work, and the share of accepted exchanges below which they end.
 _SWEEPS, _MAX_WORK, _SETTLED = 60, 6_000_000_000, 0.003
 # Price of a person's link to the household relative to pairs of persons, and share of pairs treated as independent.
 _LINKS, _BLURRED = 10.0, 0.05
@@ -172,7 +172,7 @@ def _change_places(
 
 
 def _expected(now_together: Vector, names: Sequence[Variable], offsets: Places, together: Sequence[Together]) -> Vector:
-    """Return expected pairs of persons: what the tables show beyond noise, relative to the pairs `now_together` now."""
+    """Return expected pairs of persons: the deviation of the tables from `now_together`, as far as it exceeds noise."""
     positions, tables, before = [], [], []
     sizes: dict[tuple[int, int], int] = {}  # each table has two variables of its own
     for number, (one, other, counts, deviation) in enumerate(together):

@@ -22,7 +22,7 @@ from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.children import Child, Whole, along, row_products
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
-# Most cells of an answered table, and of intermediate products of a few components' tables.
+# Maximum number of cells of an answered table, and of intermediate products of a few components' tables.
 _MAX_CELLS, _MAX_PRODUCTS = 20_000_000, 4_000_000
 _RECORDS = 2_000  # records whose likelihoods are computed together
 
@@ -181,7 +181,7 @@ class Mixture:
         return factors, sizes, late, order
 
     def _descent(self, variable: Variable, asked: Collection[Variable]) -> tuple[list[Variable], Any]:
-        """Return which of a variable and its descendants are asked, and their joint probabilities given its states."""
+        """Return which of a variable and its descendants are asked for, and their probabilities given its states."""
         names = [variable] if variable in asked else []
         result = None
         for name, child in self.children.items():
@@ -283,9 +283,9 @@ class Mixture:
         known: Mapping[Variable, NDArray[Any]],
         kept: Callable[[Vector], NDArray[Any]] = lambda table: table,
     ) -> list[NDArray[Any]]:
-        """Compute the joint distributions of some variables in each record, given what it knows of others.
+        """Compute the joint distributions of some variables in each record, given its known values of others.
 
-        A product with the components' tables answers all records at once that know the same of the blocks asked for.
+        One product with the components' tables answers all records with the same known values in the blocks asked for.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class Mixture:
         count = len(next(iter(known.values()))) if known else 1
         parts, logs = [self._part_around(scope) for scope in scopes], self._logs_of_components()
         around = [known[variable] for part in parts for variable in part.variables if variable in known]
-        order = np.lexsort(around) if around else np.arange(count)  # those who share a product follow each other
+        order = np.lexsort(around) if around else np.arange(count)  # records that share a product are adjacent
         full = {v: known[v][order] if v in known else np.full(count, -1) for v in self.variables}
 
         def answers(begin: int) -> list[NDArray[Any]]:
@@ -391,7 +391,7 @@ class Mixture:
         return logs
 
     def _likelihoods(self, root: Variable, known: Mapping[Variable, NDArray[Any]]) -> tuple[Any, Whole]:
-        """Return distinct likelihoods of a root's states by what records know of it and its descendants."""
+        """Return distinct likelihoods of a root's states by the known values of it and its descendants in records."""
         names = [variable for variable in (root, *self.children) if self.root(variable) == root]
         distinct, index = np.unique(np.stack([known[name] for name in names], axis=1), axis=0, return_inverse=True)
         patterns, of = np.unique(distinct >= 0, axis=0, return_inverse=True)
@@ -404,7 +404,7 @@ class Mixture:
         return sparse.vstack(parts, format="csr"), np.argsort(order)[index.ravel()]
 
     def _message(self, variable: Variable, known: Mapping[Variable, NDArray[Any]]) -> Any:
-        """Return the likelihood of a variable's states in records that all know the same of it and its descendants."""
+        """Return the likelihood of a variable's states in records with equal known values of it and its descendants."""
         factors = [
             message @ child.shares.T
             for name, child in self.children.items()
@@ -537,6 +537,6 @@ def _probabilities(values: ArrayLike, name: str, axes: int) -> Vector:
     sums = result.sum(axis=-1, keepdims=True)
     if not np.allclose(sums, 1.0, atol=1e-4):
         raise ValueError(f"{name} must sum to one in each component")
-    # What sums to one up to rounding stays, so that a mixture that was written and read is the same.
+    # Rows that sum to one up to rounding are kept, so that a mixture is unchanged when written and read.
     scaled: Vector = result / np.where(np.abs(sums - 1.0) < 1e-12, 1.0, sums)
     return scaled

@@ -11,8 +11,8 @@ from pgmpy_dp._compiled import compiled
 def even_counts(totals, table, carry, counts):
     """Assign integer numbers of records to every component's cells.
 
-    A component's cells get their expected numbers, rounded up or down so that they sum to the component's total; those
-    are rounded up that lag most behind their expectation in the components processed before.
+    A component's cells get their expected numbers, rounded up or down so that they sum to the component's total; cells
+    are rounded up if they are farthest below their expectation in the components processed before.
     """
     cells = table.shape[1]
     behind = np.empty(cells)
@@ -52,7 +52,7 @@ def _gain(records, i, j, s, t, moved, owners, excess, price):
 
 @compiled
 def _gain_within(s, t, a, c, b, e, excess, price):
-    """Do the same for a pair of states: a and c move together from stratum s to t, and b and e back."""
+    """Return that change for a pair of states: a and c move together from stratum s to t, and b and e back."""
     gain = 0.0
     if a != b or c != e:
         gain += price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, e] * (1 + 2 * excess[s, b, e])

@@ -1,12 +1,12 @@
 """Parametric bootstrap of a fitted mixture: refits to simulated releases give the errors of its answers.
 
 Where noise hides dependence, a fit shrinks it, and so do refits, whose simulated truth has too little of it: they do
-not show the error of what is missing. Say that the interactions of a table, which are what it has beyond its margins,
-have variance t, their noise n, and that the fit multiplies them by s = t / (t + n). Then the release's interactions are
-(1 - s)^2 (t + n) from the fit in mean square, and those of a simulated release, whose truth has variance s t, are
-(1 - s)^2 (s t + n) from a refit. The difference is (1 - s)^3 t, and the mean squared error of the fit, s n, is that of
-the refits, s^2 n + (1 - s)^2 s t, and the same (1 - s)^3 t. So it is estimated from all tables of two variables, as a
-squared correlation, and added to the errors of answers about several variables.
+not show the error of the missing dependence. Let the interactions of a table, the part that its margins do not
+determine, have variance t, their noise n, and that the fit multiplies them by s = t / (t + n). Then the release's
+interactions are (1 - s)^2 (t + n) from the fit in mean square, and those of a simulated release, whose truth has
+variance s t, are (1 - s)^2 (s t + n) from a refit. The difference is (1 - s)^3 t, and the mean squared error of the
+fit, s n, is that of the refits, s^2 n + (1 - s)^2 s t, and the same (1 - s)^3 t. So it is estimated from all tables of
+two variables, as a squared correlation, and added to the errors of answers about several variables.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables, children_w
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Variable, Vector, centred
 
-# Most records drawn; for more, deviations from the mixture are scaled down to the actual number.
+# Maximum number of records drawn; for more, deviations from the mixture are scaled down to the actual number.
 _MAX_RECORDS = 50_000
 # A state's mean squared error over a few draws is averaged with that of all states of the question, which has the
 # weight of this number of draws.
 _STRENGTH = 4.0
-# Pairs do not show what three variables do together. There, a refit's own spread between starts has this weight: the
-# mean of many members has hardly any spread, but is no closer to the truth than their agreement. Records also deviate
-# more than independent ones: this multiple of their variance is added. Both were chosen on the RAND Health Insurance
-# Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
+# Pairs do not determine the dependence of three variables. For it, a refit's own spread between starts has this weight:
+# the mean of many members has hardly any spread, but is no closer to the truth than their agreement. Records also
+# deviate more than independent ones: this multiple of their variance is added. Both were chosen on the RAND Health
+# Insurance Experiment, where a person has several records, on Adult, and on the networks "child" and "insurance".
 _STARTS, _DEPENDENT = 0.5, 2.0
-_MIN = 0.25  # least share of a variance that is kept
+_MIN = 0.25  # minimum share of a variance that is kept
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class MixtureDraws:
             yield self._answer(again, asked, given) - truth
 
     def _having(self, codes: NDArray[np.unsignedinteger], given: Mapping[Variable, int]) -> NDArray[np.bool_]:
-        """Return which drawn records have the evidence."""
+        """Mark the drawn records that have the evidence."""
         kept = np.ones(len(codes), dtype=bool)
         for variable, state in given.items():
             kept &= codes[:, self.fit.mixture.variables.index(variable)] == state
@@ -309,7 +309,7 @@ def _drawn_to(expected: Any, shares: Any, count: int, total: float) -> Any:
 
 
 def _beyond_pairs(asked: Sequence[Vector], given: Sequence[float]) -> Vector:
-    """Return the share of the joint states' sampling variance that all tables of pairs together leave open.
+    """Return the share of the joint states' sampling variance that all tables of pairs together do not determine.
 
     The indicator of a joint state of independent variables is the sum of uncorrelated parts, one per set of variables,
     in which each variable of the set contributes a factor 1 - p to the variance, and each other variable p. Parts
@@ -331,7 +331,7 @@ def _beyond_pairs(asked: Sequence[Vector], given: Sequence[float]) -> Vector:
 
 
 def _one_more(sizes: Sequence[Vector], shares: Vector) -> list[Vector]:
-    """Update the probabilities of sizes for one more variable, which is in the set with probability 1 - its share."""
+    """Update the probabilities of a set's sizes for one more variable, in the set with probability 1 - share."""
     within = [np.multiply.outer(size, 1 - shares).ravel() for size in sizes]
     without = [np.multiply.outer(size, shares).ravel() for size in sizes]
     return [without[0], without[1] + within[0], without[2] + within[1]]

@@ -242,8 +242,8 @@ def sample_posterior(
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length. Points
-    and priors are returned, and what is still too uncertain.
+    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length.
+    Returns the points, the priors, and a description of the probability that is still too uncertain.
     """
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
     results: list[tuple[Vector, Vector]] = []

@@ -6,8 +6,8 @@ counts with densities exp(l_k(n_k)), and a slope g_k by each count from all else
     p(n) ~ prod_k n_k^(c_k - 1) exp(l_k(n_k) + g_k n_k)    where sum_k n_k = M.
 
 **Means.** The sum is kept on average: each count has a density of its own, tilted by a factor exp(s n_k) that is common
-to the row, and s is such that the means add up to M. What one count gains the others lose, which they resist by their
-own noise of variance v_j: so each density has a further factor, exp(-b_k (n_k - m_k)^2 / 2) about its own mean m_k with
+to the row, and s is such that the means add up to M. The others lose as much as one count gains, against their own
+noise of variance v_j: so each density has a further factor, exp(-b_k (n_k - m_k)^2 / 2) about its own mean m_k with
 
     b_k = sum_{j != k} phi_j^2 / v_j / (1 - phi_k)^2.
 
@@ -33,12 +33,12 @@ from pgmpy_dp.inference.tables.table import Vector
 
 # A row's total is at least this share of its noise's scale: below, its mean is that of the prior.
 _MIN_TOTAL = 0.02
-# Rows with this many times as many records as the standard deviation of a cell's noise tell concentrations.
+# Minimum number of records, in standard deviations of a cell's noise, of rows that inform concentrations.
 _INFORMATIVE = 2.5
 # Largest curvature by the other counts of a row, in units of one over the noise's variance.
 _STIFFEST = 4.0
 _MIN_SPREAD = 1e-9  # variance of a row's sum, relative to its square
-_ROUNDS = 6  # until the means about which it is centred settle
+_ROUNDS = 6  # until the means, about which the tilt is centred, settle
 
 
 class NoisyRows:

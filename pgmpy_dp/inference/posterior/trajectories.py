@@ -168,7 +168,7 @@ def _exponentiate(terms, point, tops, masses, slopes, curves, shares, sums, buff
 
 @compiled
 def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
-    """Do the same for free potentials, which are not bent."""
+    """Write the exponentiated potentials and `masses` of free potentials, which are not bent."""
     free = terms.cells.shape[0]
     slopes[:], curves[:], potentials[:] = 1.0, 0.0, 0.0
     for k in range(free):
@@ -181,7 +181,7 @@ def _exponentiate_free(terms, point, slopes, curves, potentials, buffer):
 
 @compiled
 def _slope(terms, point, gradient, scratch):
-    """Compute the gradient of the log density, and store what its value needs."""
+    """Compute the gradient of the log density, and store what `_value` needs."""
     tops, masses, slopes, curves, shares, potentials, sums, totals, residuals, buffer, other = scratch
     size = terms.offsets[-1]
     free, effects = terms.cells.shape[0], terms.effects.shape[0]

@@ -1,4 +1,4 @@
-"""Tables that know the variables of their axes; many of them in one flat vector; rows of CPDs among their cells."""
+"""Tables with variables as axes; layouts of several tables in one flat vector; and rows of CPDs among their cells."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class Plan:
         return self._remembered("states", given, lambda logs: self._maximisation.most_probable(logs))
 
     def _remembered(self, kind: str, given: Positions, compute: Callable[[Vector], Any]) -> Any:
-        """Compute an answer once for all evidence that agrees where it matters."""
+        """Compute an answer once for all evidence that agrees on the variables that affect it."""
         self._require_possible(given)
         key = kind, *(given[variable] for variable in self._near)
         if key not in self._answers:

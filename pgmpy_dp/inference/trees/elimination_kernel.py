@@ -46,7 +46,8 @@ def eliminate(adjacent, cards, rule, factors, first):
                 around[number] = other
                 number += 1
         sizes[chosen] = number + 1
-        # A clique is contained in another if it is what that one leaves behind; it then follows as its parent.
+        # A clique is contained in another if it equals what elimination leaves of the other; it is then the other's
+        # parent.
         maximal = True
         for earlier in order[:step]:
             if follows[earlier] < 0 and cliques[earlier, chosen]:

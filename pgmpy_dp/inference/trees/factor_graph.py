@@ -63,7 +63,7 @@ class FactorGraph:
     tolerance : float
         Largest change of a message at which the iteration stops.
     max_iter : int
-        Most sweeps over all factors.
+        Maximum number of sweeps over all factors.
     """
 
     layout: Layout

@@ -84,7 +84,7 @@ class JunctionTree:
         max_cells: float = math.inf,
         fits: int = 1,
     ) -> JunctionTree:
-        """Triangulate, root and compile; the more fits' evaluations a tree is for, the more orders are tried.
+        """Triangulate, root and compile; more elimination orders are tried for a tree that serves more evaluations.
 
         Examples
         --------

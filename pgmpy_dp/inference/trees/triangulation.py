@@ -24,8 +24,8 @@ Steps = list[tuple[int, frozenset[int]]]  # nodes in elimination order, each wit
 
 RULES = range(3)  # of the kernel
 
-# Most variables of cliques that the local search looks at in all, table cells per such look for which searching pays (a
-# look took as long as 40 cells in all evaluations of one fit before it was compiled), and most orders tried.
+# Maximum number of variables of cliques that the local search visits, table cells per visit for which searching pays (a
+# visit took as long as 40 cells in all evaluations of one fit before it was compiled), and maximum number of orders.
 _MAX_LOOKS, _CELLS_PER_LOOK, _MAX_ORDERS = 100_000, 40, 300
 # Standard deviation of the log of a priority's change, and shares of the nodes that are changed.
 _SPREAD, _SHARES = 0.5, (1.0, 0.1, 0.1)
@@ -69,7 +69,7 @@ def total_cells(cliques: Iterable[Iterable[int]], cards: Sequence[int]) -> int:
 
 
 def best_order(graph: Graph, cards: Sequence[int], nodes: Nodes | None = None, fits: int = 1) -> Steps:
-    """Find the elimination order with the fewest cells of those tried: the more, the more evaluations it is for."""
+    """Find the elimination order with the fewest cells among those tried, more of them for more evaluations."""
     some = np.ones(len(cards), dtype=bool) if nodes is None else nodes
     return list(_best_order(np.packbits(graph).tobytes(), some.tobytes(), tuple(cards), fits))
 

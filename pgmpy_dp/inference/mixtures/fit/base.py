@@ -128,13 +128,14 @@ class Targets(NamedTuple):
 # of all pairs is estimated first, and serves as a prior for that over the cells of one pair.
 _RATIOS = np.concatenate([[0.0], np.geomspace(0.02, 300.0, 40)])
 _CELLS, _STRENGTH = 4_000, 10.0
-# Conditions for two variables to join a block: least mutual information in nats, least distance of their table from
-# independence in standard deviations, and most cells of a block of two variables and of more.
+# Conditions for two variables to join a block: minimum mutual information in nats, minimum distance of their table from
+# independence in standard deviations, and maximum number of cells of a block of two variables and of more.
 _INFORMATION, _SIGNIFICANCE, _LARGEST, _LARGEST_OF_MORE = 0.03, 4.0, 900, 128
-# Among more pairs than this, chance brings many as far from independence: a pair must be farther than any would be with
+# Among more pairs than this, many are as far from independence by chance: a pair must be farther than any would be with
 # this probability. Blocks that noise makes bring mixtures no closer, and their cells take most of the time of a fit.
 _MANY_PAIRS, _CHANCE = 1_000, 0.01
-# Expected number of records of a pair below which its cells are left out of a block; this excludes what cannot occur.
+# Expected number of records of a pair below which its cells are left out of a block; this excludes cells that cannot
+# occur.
 _RARE = 0.3
 _SWEEPS = 30  # of iterative proportional fitting
 
@@ -274,8 +275,8 @@ def _information(counts: Vector) -> float:
     return float((xlogy(joint, joint) - xlogy(joint, product)).sum())
 
 
-# Share that ordered states keep for themselves (divided by the squared width); share that similar states keep; least
-# ratio of probability: components that nearly exclude a state count as making it this much less probable.
+# Share of its coefficient that an ordered state keeps (divided by the squared width); share that a similar state keeps;
+# and the minimum ratio of probability, for components that nearly exclude a state.
 _KEPT, _KEPT_ALIKE, _MIN_RATIO = 0.9, 0.02, 1e-3
 
 

@@ -17,7 +17,7 @@ _CLEAR = 10.0  # counts of more deviations are taken as they are
 def denoised_within(
     refined: Refined, fine: Mapping[Variable, tuple[Vector, float]], totals: Mapping[Variable, Vector]
 ) -> dict[Variable, Child]:
-    """Estimate finer variables given their coarser ones, nearer than :func:`.noisy_tables.children_within` does.
+    """Estimate finer variables given their coarser ones, more accurately than :func:`.noisy_tables.children_within`.
 
     Counts that stand out from the noise are taken as they are. Others are denoised by empirical Bayes, by the
     distribution of their ratios to the mean of such states in their group. Less than one record is spread evenly, so

@@ -30,19 +30,20 @@ from pgmpy_dp.inference.tables.table import Variable, Vector
 _WIDE, _NARROW = 5.0, 3.0
 _WIDTHS = (_WIDE, _NARROW, 0.0)
 _MARGIN = 10.0  # nats by which one choice must predict better than another; less may be chance
-# Penalties tried: powers of a factor times the first one, and the most steps of that search.
+# Penalties tried: powers of a factor times the first one, and the maximum number of steps of that search.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _MORE = 1.5
-# Most steps, as a multiple of those asked for: little noise leaves more to fit. Still more hardly bring pairs closer,
-# but move what three variables do together away from the records, which pairs of the thinned release do not show.
+# Maximum number of steps, as a multiple of those asked for, since little noise leaves more to fit. More steps than that
+# hardly bring pairs closer, but move the dependence of three variables away from the records, which the thinned
+# release's pairs do not reveal.
 _LONGEST = 2
-# With more states in all, one member leaves little to the others, as there are many pairs, and its fit takes long:
-# members are fewer, down to the second number, and more steps are not tried.
+# With more states in all, further members gain little over the first, as there are many pairs, and a fit takes long:
+# there are fewer members, down to the second number, and no more steps are tried.
 _MANY_STATES, _FEW_MEMBERS = 400, 4
 _THINNING = 0.5  # share of noise added for thinning
 _TEACHERS = 4  # number of members that determine which states are alike: with fewer, others would resemble them
 _MIN_SHARE = 1e-9
-_BESIDE = 0.01  # most that members weigh beside the uniform distribution
+_BESIDE = 0.01  # maximum weight of members in a mixture with the uniform distribution
 _HIDDEN = 25  # components of refits of a product
 _BLANK = 4.0  # nats by which a product must fit better than the uniform distribution, beyond its degrees of freedom
 
@@ -175,7 +176,7 @@ def fit_mixture(
         bar.total = bar.n + members
         results: list[tuple[Matrix, Matrix]] = []
         for part in (seeds[:third], seeds[third:-1]):
-            if results:  # their mean is a better base for the others, and shows which states are alike
+            if results:  # their mean is a better base for the others, and determines which states are similar
                 start = replace(start, log_base=_mean_logs(results))
                 start = (
                     start.taught(start.ensemble(results, noisy, seeds[-1].spawn(1)[0])[0]) if chosen.alike else start
@@ -336,7 +337,7 @@ class _Start:
         for block, own in rows.items():
             if len(block) == 1:
                 squares[block[0]] = (mean[own] ** 2).sum()
-        # A table tells as much of a variable as if the others were known, and independent of it.
+        # A table is as informative about a variable as if the others were known, and independent of it.
         precisions = np.zeros(len(squares))
         for numbers, variables, _ in noisy.alike:
             for axis in range(variables.shape[1]):
@@ -358,7 +359,7 @@ class _Start:
         generator: np.random.Generator,
         uniform: bool = False,
     ) -> tuple[Mixture, int]:
-        """Combine members, followed by components of independent variables; return their number too."""
+        """Combine members, followed by components of independent variables; return the number of the latter too."""
         shape = self.shape
         covering = self._covering(noisy, generator, uniform)
         one_record, count = 1 / (noisy.total + 1), len(next(iter(covering.values())))

@@ -24,13 +24,13 @@ Gradient = tuple[Matrix, Matrix, Matrix]
 # Adam: step length, decays of mean and square, and distance of the start from the base.
 _STEP, _DECAYS, _SPREAD = 0.4, (0.9, 0.99), 0.5
 _BASE_STEP = 0.2  # step length of the base, as a share of the others
-# Number of triples with a variable, per state of it and square of a hundred states in all, from which on they are
-# fitted by slices, whose work grows with that square.
+# Number of triples with a variable, per state of it and per (states in all / 100)^2, above which they are fitted by
+# slices, whose work grows with the squared number of states.
 _SLICED = 2
-# States of the variables with which a step compares all others: of more, steps take turns. So neither the work of a
-# step nor the memory for its products grows with the square of all states.
+# Maximum number of states with which a step compares all others; if there are more, steps take turns. So neither the
+# work of a step nor the memory for its products grows with the square of all states.
 _COMPARED = 400
-_SUMMED = 4  # most states of a variable from whose slices pairs are summed: all are held at once
+_SUMMED = 4  # maximum states of a variable whose slices are summed to pairs, since all are in memory at once
 _FORBIDDEN = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
 
@@ -44,9 +44,9 @@ class _Part:
     variables : tuple of int
         In the block's order.
     places : ndarray of shape (places,)
-        Places in the full table of these variables, of those that the block's cells have.
+        Positions, in the full table of these variables, of the cells that the block contains.
     rows : ndarray of shape (cells of the block,)
-        Number of every cell's place.
+        Index into `places` of every cell of the block.
     """
 
     block: int
@@ -56,7 +56,7 @@ class _Part:
 
     @classmethod
     def of(cls, shape: Shape, block: int, variables: Iterable[int], whole: bool = False) -> _Part:
-        """Find the places that the block's cells have; all places of the table are kept if it should be whole."""
+        """Find the positions that the block's cells have; if `whole`, keep all positions of the table."""
         own = tuple(sorted(variables, key=lambda variable: shape.places[variable][1]))
         if len(own) == 1:  # also one that follows from a variable of the block
             return cls(block, own, np.arange(shape.cardinalities[own[0]]), np.empty(0, np.intp))
@@ -67,7 +67,7 @@ class _Part:
 
     @cached_property
     def sums(self) -> Any:
-        """Sparse array of shape (places, cells of the block): sums over the block's other variables."""
+        """Sparse matrix that sums the block's cells over its other variables, of shape (places, cells of the block)."""
         entries = np.ones(len(self.rows), np.float32), (self.rows, np.arange(len(self.rows)))
         return sparse.csr_array(entries, shape=(len(self.places), len(self.rows)))
 
@@ -92,7 +92,7 @@ class _Within(NamedTuple):
     axes: list[tuple[Whole, Matrix]]
 
     def compared(self, marginals: Matrix) -> Matrix:
-        """Return what of the tables' marginals is compared with shares."""
+        """Return the tables' marginals, or their residuals, to compare them with shares."""
         for sums, factors in self.axes:
             marginals = marginals - (np.bincount(sums, marginals) * factors)[sums]
         return marginals
@@ -150,12 +150,12 @@ class _Point(NamedTuple):
 
 
 class _Strip(NamedTuple):
-    """Pairs of all variables with some.
+    """Pairs of all variables with those of a strip.
 
     Attributes
     ----------
     rows : slice
-        Places of the latter's states among all.
+        Positions of the strip's states among all.
     starts : ndarray of int
         Where each one's states begin among these, and their number.
     weight, shares : ndarrays of shape (all states, states)
@@ -363,7 +363,7 @@ class MemberProblem:
         return tuple(self.shape.cardinalities[variable] for part in parts for variable in part.variables)
 
     def _compared(self, marginal: Matrix, dimensions: tuple[int, ...]) -> Matrix:
-        """Return what of a marginal is compared with shares: all, or its residuals."""
+        """Return a marginal, or its residuals, to compare it with shares."""
         return centred(marginal.reshape(dimensions)).reshape(marginal.shape) if self._residuals else marginal
 
     def _alone(self, variable: int, variables: tuple[int, ...]) -> bool:
@@ -417,7 +417,7 @@ class MemberProblem:
     def gradient(self, parameters: Parameters, penalty: float, turn: int | None = None) -> tuple[float, Gradient]:
         """Compute the loss and its derivatives by all parameters except the bars.
 
-        With a `turn`, which counts steps, pairs of one strip stand for all.
+        With a `turn`, which counts steps, pairs of one strip represent all.
 
         The base's derivatives exclude its direct effect on the loss, through the penalty: the base should follow the
         targets, not the components.

@@ -83,9 +83,9 @@ class NoisyTables:
     known_total : float, optional
         The number of records, if it is known.
     residuals : bool
-        Whether only residuals were measured, what a table says beyond its margins: its noise is normal and independent,
-        projected on the tables that sum to 0 along every axis, and so are its counts where they are compared. The table
-        of no variables is the number of records.
+        Whether only residuals were measured, the part of a table that its margins do not determine: its noise is normal
+        and independent, projected on the tables that sum to 0 along every axis, and so are its counts where they are
+        compared. The table of no variables is the number of records.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class NoisyTables:
         return iter(tables)
 
     def compared(self, tables: Vector, first: int = 0) -> Vector:
-        """Return what is shown of tables, whose axes start at `first`: residuals if only these were measured."""
+        """Return the measured part of tables, whose axes start at `first`: residuals if only these were measured."""
         return centred(tables, first) if self.residuals else tables
 
     @cached_property
@@ -193,7 +193,7 @@ class NoisyTables:
         return max(float(self._margins(0).counts[0]), 1.0)
 
     def _margins(self, size: int) -> NoisyTables:
-        """Pool the margins of some number of variables; residuals tell of their own variables alone."""
+        """Pool the margins of some number of variables; residuals are informative about their own variables alone."""
         by_shape: dict[tuple[int, ...], list[tuple[Whole, _Stack]]] = {}
         for numbers, variables, cells in self.alike:
             axes = range(variables.shape[1])
@@ -228,7 +228,7 @@ class NoisyTables:
         return results._completed(lambda alike: self.total / alike.cells.shape[1]) if self.residuals else results
 
     def _completed(self, beyond: Callable[[Alike], Any]) -> NoisyTables:
-        """Add what margins say to residuals; the deviation is that of the residuals' noise, which is projected."""
+        """Add the margins to residuals; the deviation is that of the residuals' noise, which is projected."""
         counts, deviations = self.counts.copy(), self.deviations.copy()
         for alike in self.alike:
             counts[alike.cells] = centred(self.counts[alike.cells], 1) + beyond(alike)
@@ -364,9 +364,8 @@ def children_within(
 def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
     """Shrink noisy shares on the simplex towards the uniform ones; return their degrees of freedom too.
 
-    Stein's estimate of the latter for least squares on the simplex is the number of positive shares less one, which
-    noise adds so many variances to the squared distance; times what is left of the distance. With the misfit they give
-    Mallows' criterion C_p.
+    For least squares on the simplex, Stein's estimate of the degrees of freedom is the number of positive shares minus
+    one, times the share of the distance that is left. With the misfit they give Mallows' criterion C_p.
     """
     free = max(int(np.count_nonzero(shares > _POSITIVE / shares.size)) - 1, 0)
     signal = float(((shares - 1 / shares.size) ** 2).sum())
@@ -375,7 +374,7 @@ def shrunk(shares: Vector, deviation: float) -> tuple[Vector, float]:
 
 
 def _without(table: Noisy, finer: Variable, coarser: Variable, groups: Whole) -> Noisy:
-    """Drop the axis of the coarser variable beside the finer one: its other states cannot occur."""
+    """Drop the coarser variable's axis from a table with the finer one, given which its other states cannot occur."""
     names, counts, deviation = tuple(table[0]), np.asarray(table[1], dtype=np.float64), table[2]
     if coarser in names:
         axes = names.index(finer), names.index(coarser)
