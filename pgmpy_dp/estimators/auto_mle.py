@@ -38,9 +38,9 @@ class AutoMLE(NetworkTableEstimator):
     in `PrivateMLE`, is the better source. The release shows whether this is so: the residuals of the network then
     exceed the noise. This decision costs no privacy.
 
-    By inference, rows are at their posterior means, not most likely: cells that noise does not tell from zero are
-    shrunk as far as the other rows of their CPD are sparse, which the release shows too (an empirical Bayes estimate;
-    see `pgmpy_dp.fitting.readings.shrinking`). This is near `PosteriorMean`, in a hundredth of its time.
+    By inference, rows are at their posterior means, not most likely: cells that noise makes indistinguishable from zero
+    are shrunk as far as the other rows of their CPD are sparse, which the release shows too (an empirical Bayes
+    estimate; see `pgmpy_dp.fitting.readings.shrinking`). This is near `PosteriorMean`, in a hundredth of its time.
 
     Parameters
     ----------

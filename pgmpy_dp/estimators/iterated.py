@@ -74,7 +74,7 @@ class Iterated(PrivateEstimator):
 
 @dataclass(frozen=True)
 class Learner:
-    """The steps of an estimator: an iterator over what is learned after each, which `finish` turns into attributes."""
+    """The steps of an estimator: an iterator over the results of each, which `finish` converts to attributes."""
 
     width: int | tuple[int, int, int]  # the number of entries of a step's sum, or the shape of its moments
     steps: Callable[[NoisySums], Iterator[Any]]
@@ -111,7 +111,7 @@ def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Le
 class ConjugateExponential(Protocol):
     """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
 
-    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ in nothing else.
+    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ only in such a model.
     """
 
     @property
@@ -124,7 +124,7 @@ class ConjugateExponential(Protocol):
     def non_negative(self) -> bool: ...  # statistics at least 0, which lowers the sensitivity to replacing a record
 
     def statistic(self, natural: Vector) -> Callable[[Any], Any]:
-        """Return the function of records to their expected statistics, to the last bit each of its own record alone."""
+        """Return the function from records to expected statistics, each of which depends on its record alone."""
 
     def posterior(self, statistics: Vector) -> Vector:
         """Return valid natural parameters: those of the prior plus a noisy sum of statistics."""

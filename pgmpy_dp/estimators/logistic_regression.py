@@ -42,7 +42,7 @@ from pgmpy_dp.privacy.checks import Constraint, exact_positive, optional
 class SupervisedEstimator(ArrayEstimator):
     """Base class of estimators of a class or a target from features, `fit(X, y)`."""
 
-    _declared: ClassVar[str]  # the parameter that says what y may hold, and how it is written
+    _declared: ClassVar[str]  # the parameter that declares the values of y, and an example of it
     _example: ClassVar[str]
 
     bounds: tuple[Any, Any] | None = None
@@ -100,7 +100,7 @@ class SupervisedEstimator(ArrayEstimator):
 
 @dataclass(frozen=True)
 class Design:
-    """Scaling of records to features in [-1, 1], of norm at most `clip`, and a 1; and of coefficients back."""
+    """Scaling of records to features in [-1, 1], of norm at most `clip` with a constant 1; and of coefficients back."""
 
     middle: Vector
     half: Vector

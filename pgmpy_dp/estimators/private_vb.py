@@ -207,7 +207,7 @@ class _DirichletRows(Dirichlet):
 
 @dataclass(frozen=True)
 class _Part:
-    """What a record observes of a family: a table over its latent variables, at the place of the observed ones."""
+    """Slice of a family's table at a record's observed variables: a table over the family's latent variables."""
 
     start: int  # offset of the family's table in the layout
     observed: tuple[tuple[int, int], ...]  # columns of the records and their strides

@@ -30,7 +30,7 @@ _COLUMNS = 64  # how many numbers, those that differ most, are searched individu
 _THRESHOLDS = 200  # candidate thresholds per number
 _BINS = 16  # bins of each histogram in the likelihood ratio
 _HUGE = 1e100  # replaces infinity in sums
-_KEPT = ("guarantee_", "release_", "mixture_", "total_")  # by models; from these follow their draws and tests of fit
+_KEPT = ("guarantee_", "release_", "mixture_", "total_")  # read from models, whose draws follow
 _CATEGORY = "category"  # in a structure, a number that encodes a text or a similar value
 
 
@@ -505,7 +505,7 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
 
 
 def _results(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a model keeps of its fit; one without a guarantee or a release raises."""
+    """Yield the results that a model stores of its fit; raise if it has neither a guarantee nor a release."""
     attributes = [name for name in getattr(value, "__dict__", {}) if name.endswith("_") and name[0] != "_"]
     for name in dict.fromkeys([*attributes, *_KEPT]):
         with suppress(AttributeError, ValueError):

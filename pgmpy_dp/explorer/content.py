@@ -1,4 +1,4 @@
-"""What the page's scripts know of a model: tables of the model and of the draws that its bounds come from."""
+"""Content of a model for the page's scripts: tables of the model, and of the draws for its bounds."""
 
 from __future__ import annotations
 
@@ -69,9 +69,10 @@ def shape_content(shape: Shape, packed: Packed) -> dict[str, Any]:
     }
 
 
-# Remainders of logarithms in steps that have 16 bits: answers are means over many components, whose errors are smaller.
+# Step of the remainders of logarithms, which are written in 16 bits, and their maximum in steps: answers are means over
+# many components, so that their errors are smaller.
 _STEP, _MAX_STEPS = 2.0**-30, 2**15 - 1
-_MAX_RUNS = 64  # of components that differ by factors
+_MAX_RUNS = 64  # maximum number of runs of components that differ by factors
 
 
 def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed, interval: float) -> dict[str, Any]:
@@ -94,10 +95,10 @@ def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed
 
 
 def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
-    """Return weights, tables, and the place of every variable.
+    """Return weights, tables, and the position of every variable.
 
-    A variable's states are in groups, of which each has one, unless the variable refines a coarser one: they are then
-    that one's states, and have shares within them. Every cell of the variable's block is in a group too.
+    The states of a variable are mapped to groups: one for each state, or for a variable that refines a coarser one, the
+    coarser states, within which its states have shares. Every cell of the variable's block is mapped to a group, too.
     """
     positions = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
     variables = []
@@ -126,9 +127,9 @@ def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
 def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
     """Write a block's table by component and cell.
 
-    Components of one fit follow one another, and differ by a factor of each variable's state: the logarithms are those
-    of the first of them, plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is
-    written as it is.
+    Components of one fit are adjacent, and differ by a factor for each variable's state: their logarithms are those of
+    the first component, plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is
+    written in full.
     """
     cells, shape = table[0].size, table.shape[1:]
     flat = table.reshape(len(table), cells)
@@ -151,7 +152,7 @@ def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
 
 
 def _factors(table: Vector, logs: Vector, shape: Sequence[int]) -> Vector:
-    """Find effects of states on the logarithms' differences from the first component's."""
+    """Find the effects of states by which components' logarithms differ from those of the first component."""
     possible = table[0] > 0
     apart = np.where(possible, logs - logs[0], 0.0)
     effects = apart
@@ -245,7 +246,7 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
 
 
 def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schema) -> Vector:
-    """Put the states of every axis in the schema's order."""
+    """Reorder the states of every axis as in the schema."""
     for axis, variable in enumerate(scope):
         own = states.states[variable]
         if own != schema.states[variable]:
@@ -290,7 +291,7 @@ def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str
 
 
 def _corrections(allowed: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
-    """Return by what factors measured tables move the network's answers."""
+    """Return the factors by which measured tables correct the network's answers."""
     return [
         {
             "scope": sorted(map(schema.variables.index, scope)),
@@ -301,6 +302,6 @@ def _corrections(allowed: Deviations, schema: Schema, packed: Packed) -> list[di
 
 
 def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:
-    """Put the axes of a table in the schema's order, and their states."""
+    """Reorder the axes of a table and their states as in the schema."""
     order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
     return _in_order(table, scope, states, schema).transpose(order)

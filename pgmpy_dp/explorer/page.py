@@ -84,7 +84,7 @@ def _strongest(model: Any, schema: Schema) -> nx.Graph:
     }
     whole.add_nodes_from(variable for variable in schema.variables if variable not in schema.structure.hidden)
     for pair in combinations(whole.nodes, 2):
-        asked = [coarser.get(variable, variable) for variable in pair]  # which tell of others all that states do
+        asked = [coarser.get(variable, variable) for variable in pair]  # as informative about others
         if schema.cells(asked) <= _MAX_CELLS:
             strength = mutual_information(model.marginal(asked))
             if strength > _MIN:
@@ -182,7 +182,7 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     promise, notices = _promised(model, content["bounded"])
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
-    # In one pass: names and titles may hold what looks like a placeholder.
+    # In one pass, since names and titles may contain text that looks like a placeholder.
     return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html")))
 
 
@@ -256,7 +256,7 @@ def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
 
 
 def _promised(model: Model, bounded: bool) -> tuple[str, str]:
-    """Write what is promised about the records, and what a reader has to know first."""
+    """Write the guarantee for the records, and the cautions that a reader needs first."""
     guarantee, promise, notices = getattr(model, "guarantee_", None), "", list[str]()
     if guarantee is None:
         notices.append(_paragraph("No guarantee is known for the records behind this page."))
@@ -289,7 +289,7 @@ def _paragraph(text: str) -> str:
 
 
 def _misfit(model: Model) -> str | None:
-    """Say what the test of fit found, if it fails."""
+    """Describe the misfit if the test of fit fails."""
     with suppress(ValueError):  # it is impossible
         check = model.check_fit()
         if check.fails:

@@ -71,8 +71,8 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee |
     schema : Schema
         States of every attribute, in mbi's order.
     guarantee : Guarantee, optional
-        The guarantee of the measurements, with mechanism "laplace" or "gaussian"; by default that which those of
-        `to_mbi` hold.
+        The guarantee of the measurements, with mechanism "laplace" or "gaussian"; by default the guarantee that
+        `to_mbi` stored with them.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def from_mbi(measurements: Iterable[Any], schema: Schema, guarantee: Guarantee |
     gaussian = guarantee.mechanism == "gaussian"
     for measured in measurements:
         clique: Clique = tuple(measured.clique)
-        if not clique:  # the number of records, which every table gives as well
+        if not clique:  # the number of records, which every table contains as well
             continue
         values = np.asarray(measured.noisy_measurement, dtype=np.float64)
         if not _whole(measured) or values.size != schema.cells(clique) or not np.isfinite(values).all():

@@ -1,4 +1,4 @@
-"""Numbers within bins that meet the comparisons which the rules of a schema state."""
+"""Numbers within bins that satisfy the comparisons in the rules of a schema."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from pgmpy_dp.schema.rules import Allowed, Comparison
 
 Mask = NDArray[np.bool_]
 
-# How often the numbers of records that break a comparison are drawn anew, from the distribution given that they do not.
+# Number of times that the numbers of records which violate a comparison are drawn again, from the distribution given
+# that all comparisons hold.
 _TRIES = 30
-# How often each number is then drawn given the others.
+# Number of times that each number is then drawn given the others.
 _SWEEPS = 30
 # Records whose densities between two ends are in memory at a time.
 _AT_ONCE = 20_000
@@ -35,13 +36,13 @@ class ComparedNumbers:
     steps: float | None  # the number of steps in a unit; None if numbers may have any decimals
     drawing: Drawing | None  # None if they are given
     drawn: Mask
-    lower: Vector  # the ends of the record's bin, both included
+    lower: Vector  # ends of the record's bin, both included
     upper: Vector
-    order: NDArray[np.intp]  # the record's number in the drawing
+    order: NDArray[np.intp]  # index of the record in the drawing
 
     @classmethod
     def of_states(cls, schema: Schema, variable: str, places: NDArray[Any]) -> ComparedNumbers:
-        """Read the numbers of a variable whose states are numbers; those for missing and other values are none."""
+        """Read the numbers of a variable whose states are numbers, except those for missing and other values."""
         stand_ins = [role[variable] for role in (schema.missing, schema.other) if variable in role]
         texts = [None if state in stand_ins else str(state) for state in schema.states[variable]]
         numbers = np.array([math.nan if text is None else float(text) for text in texts] + [math.nan])[places]
@@ -53,7 +54,7 @@ class ComparedNumbers:
     def within(
         cls, bins: Bins, places: NDArray[Any], known: Mask, values: Vector, drawn: Mask, drawing: Drawing
     ) -> ComparedNumbers:
-        """Take the numbers of records that are known to have one: those drawn in bins, and others that were given."""
+        """Take the numbers of records, which were drawn in bins or are given."""
         steps, edges = drawing.shape.step, np.array(bins.edges)
         low = _lower(steps, edges[:-1])
         high = np.append(_upper(steps, edges[1:-1], strict=True), _upper(steps, edges[-1:]))
@@ -62,7 +63,7 @@ class ComparedNumbers:
 
 
 def compared(schemas: Iterable[Schema], variables: Iterable[str]) -> list[list[Comparison]]:
-    """List the comparisons of some variables, those that share variables together."""
+    """List the comparisons of some variables, in groups that share variables."""
     known, groups = set(variables), list[list[Comparison]]()
     rules = dict.fromkeys(rule for schema in schemas for rule in schema.rules if isinstance(rule, Allowed))
     for comparison in dict.fromkeys(rule.comparison for rule in rules):
@@ -82,14 +83,14 @@ def names_of(comparisons: Iterable[Comparison]) -> set[str]:
 def meeting(
     comparisons: Sequence[Comparison], numbers: Mapping[str, ComparedNumbers], generator: np.random.Generator
 ) -> Iterator[tuple[str, Vector]]:
-    """Draw numbers anew in the records that break a comparison, and yield each variable's.
+    """Draw numbers again in the records that violate a comparison, and yield each variable's numbers.
 
-    They have the distribution of independent numbers given that all comparisons are met; equal ones that of the first.
-    Where the bins of several admit no such numbers, some lie beyond their bin. A comparison with a missing number is
-    met, and numbers that were given stay as they are.
+    They have the distribution of independent numbers given that all comparisons hold; numbers that must be equal have
+    that of the first. If no numbers in the bins satisfy the comparisons, some lie beyond their bin. A comparison with a
+    missing number holds, and given numbers are unchanged.
     """
     links = [_Link(one, numbers[one.first].steps, numbers[one.second].steps) for one in comparisons]
-    # Those with the fewest decimals first, to which others can be equal.
+    # Variables with the fewest decimals first, since numbers with more decimals can equal theirs.
     names = sorted(names_of(comparisons), key=lambda name: (numbers[name].steps or math.inf, list(numbers).index(name)))
     free = [name for name in names if numbers[name].drawing is not None]
     values = {name: numbers[name].values.copy() for name in names}
@@ -112,7 +113,7 @@ def meeting(
 
 @dataclass(frozen=True)
 class _Link:
-    """A comparison of columns, in floats; where both have steps, as decimal numbers."""
+    """A comparison of columns in floats, or in decimal numbers if both have steps."""
 
     comparison: Comparison
     of_first: float | None
@@ -126,18 +127,18 @@ class _Link:
         return float(math.lcm(round(self.of_first), round(self.of_second), added))
 
     def met(self, first: Vector, second: Vector) -> Mask:
-        """Return where the comparison is met, or a number is missing."""
+        """Mark the records in which the comparison holds, or a number is missing."""
         moved = self.moved(second)
         signs = {"<=": first <= moved, "<": first < moved, ">=": first >= moved, ">": first > moved}
         return signs.get(self.comparison.sign, first == moved) | np.isnan(first) | np.isnan(moved)
 
     def moved(self, second: Vector, back: bool = False) -> Vector:
-        """Return the second number with what is added to it; with `back`, the number of which that is the sum."""
+        """Add the constant to the second number; with `back`, subtract it."""
         found = second + float(-self.comparison.added if back else self.comparison.added)
         return found if self.unit is None else np.round(found * self.unit) / self.unit
 
     def narrow(self, low: dict[str, Vector], high: dict[str, Vector]) -> None:
-        """Narrow the ends of both variables to numbers for which the other has one that meets the comparison."""
+        """Narrow the ends of both variables to numbers that satisfy the comparison with some number of the other."""
         one, sign, strict = self.comparison, self.comparison.sign, self.comparison.sign in "<>"
         first, second = one.first, one.second
         if sign in ("<=", "<", "="):
@@ -148,7 +149,7 @@ class _Link:
             high[second] = _lesser(high[second], self._second(high[first], strict, -1.0))
 
     def _second(self, first: Vector, strict: bool, sign: float) -> Vector:
-        """Return the least second number, or with sign -1 the greatest, whose sum is at least, or most, the first."""
+        """Return the smallest second number that satisfies first <= sum; with sign -1, the largest for first >= sum."""
         found = sign * _lower(self.of_second, sign * self.moved(first, back=True), strict)
         for _ in range(3):  # sums of floats are rounded
             reached, wanted = sign * self.moved(found), sign * first
@@ -191,7 +192,7 @@ def _greater(own: Vector, other: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class _Narrowed:
-    """Numbers of some records that are drawn one after the other, each where the others leave it."""
+    """Numbers of some records, drawn variable by variable, each within the ends that the others leave."""
 
     links: Sequence[_Link]
     numbers: Mapping[str, ComparedNumbers]
@@ -212,7 +213,7 @@ class _Narrowed:
         return values
 
     def _ends(self) -> tuple[dict[str, Vector], dict[str, Vector]]:
-        """Return the ends of the bins, narrowed; none where the bins of several admit no numbers."""
+        """Return the narrowed ends of the bins; none if no numbers in the bins satisfy all comparisons."""
         low = {name: own.lower[self.rows] for name, own in self.numbers.items()}
         high = {name: own.upper[self.rows] for name, own in self.numbers.items()}
         self._narrow(low, high, len(self.numbers))

@@ -4,7 +4,7 @@ If a network's structure is wrong, the error of its answers can be much larger t
 a measured table deviates from the network's by noise of known variance, by the sampling of records, and by misfit.
 Misfit is modelled as a random effect: the relative deviation of a cell is normal, with a scale for each table.
 
-The scales of tables of one kind (single variables, pairs that the network joins, pairs measured beside its families)
+The scales of tables of one kind (single variables, pairs that the network joins, pairs measured outside its families)
 are drawn from one law, which is learned from these tables. Either none of them deviates, or there is a typical scale t,
 some share of the tables has no effects, and the scales of the others are lognormal about t. With L_k(s) the likelihood
 of a scale s in table k, and P(s | h) its law under a hypothesis h = (t, share),
@@ -63,7 +63,8 @@ FACTORS, SHARES = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.80, 0.14, 0.04, 0.
 # Scale of three-way effects relative to pairs, which do not determine them. On census and health records (the benchmark
 # real_coverage.py) bounds reach their nominal coverage with this factor.
 HIGHER = 0.4
-# Numbers of pairs measured beside the families: the minimum to tell of pairs elsewhere, and the maximum used.
+# Number of pairs measured outside the families: the minimum that is informative about other pairs, and the maximum
+# used.
 _FEWEST, _MAX = 3, 100
 # Maximum number of tables of the network's own from which scales of a kind are learned.
 _LEARNED = 200
@@ -87,7 +88,7 @@ _LAWS, _SOME = _hypotheses()
 
 @dataclass(frozen=True)
 class Scales:
-    """What tables of one kind tell about the scales of their effects.
+    """Posterior distribution of the scales of the effects in tables of one kind.
 
     Attributes
     ----------
@@ -174,7 +175,7 @@ class Effect:
 class Deviations:
     """Deviations of records from a network, estimated from releases of the records.
 
-    Of a part of a network, scales are those that the tables of the `whole` tell.
+    For a part of a network, scales are estimated from the tables of the `whole`.
     """
 
     def __init__(
@@ -197,9 +198,10 @@ class Deviations:
         return self.informative or self._is_measured((*asked, *given))
 
     def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
-        """Shift the network's answer by the centres of the effects in the tables that were measured of its variables.
+        """Shift the network's answer by the centres of the effects in the measured tables of its variables.
 
-        Several variables that were not measured together stay as they are: effects of their pairs are not independent.
+        The answer about variables that were not measured together is unchanged, since effects of their pairs are
+        dependent.
         """
         moved, parts = answer[None], list(self._parts(asked, given))
         for part in filter(self._is_measured, parts if len(asked) == 1 or len(parts) == 1 else ()):
@@ -239,7 +241,7 @@ class Deviations:
         return np.asarray(moved.reshape(draws.shape))
 
     def _parts(self, asked: Sequence[str], given: Places) -> Iterator[Clique]:
-        """List the tables whose effects an answer has: that of all its variables if it was measured, else of pairs."""
+        """List the tables whose effects apply to an answer: the table of all its variables if measured, else pairs."""
         scope = self._ordered((*asked, *given))
         if self._is_measured(scope):
             yield scope
@@ -331,7 +333,7 @@ class Deviations:
 
     @cached_property
     def _others(self) -> Sequence[tuple[str, str]]:
-        """List pairs that were measured beside the families, except those chosen for their distance from it."""
+        """List pairs that were measured outside the families, but not chosen for their distance from the network."""
         if self._whole:
             return self._whole._others
         known = set(self.schema.variables)
@@ -378,7 +380,7 @@ class Deviations:
 
     @cached_property
     def beside(self) -> Scales:
-        """Scales of other tables, by pairs measured beside the families."""
+        """Scales of other tables, by pairs measured outside the families."""
         return self._whole.beside if self._whole else self._learned(self._others, self._right)
 
     @property
@@ -388,7 +390,7 @@ class Deviations:
 
     @property
     def informative(self) -> bool:
-        """Whether enough pairs were measured beside the families to tell of others."""
+        """Whether enough pairs were measured outside the families to be informative about others."""
         return len(self._others) >= _FEWEST
 
     @property
@@ -401,7 +403,8 @@ class Deviations:
 
 
 def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vector) -> Vector:
-    """Compute the log-likelihood of each scale of effects, from what the margins do not explain of a table's counts.
+    """Compute the log-likelihood of each scale of effects, from the part of a table's counts that margins do not
+    explain.
 
     Cells are treated as independent, and count less than one each, since margins took degrees of freedom.
     """
@@ -415,7 +418,7 @@ def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vec
 
 
 def _without_margins(table: Vector) -> Vector:
-    """Subtract the mean of a table, and from several axes what its single margins explain."""
+    """Subtract the mean of a table and, if it has several axes, the part that its single margins explain."""
     left: Vector = table - table.mean()
     if table.ndim > 1:
         for axis in range(table.ndim):
@@ -446,7 +449,7 @@ def _normal(shape: Sequence[int], generator: np.random.Generator) -> Vector:
 
 
 def _counted(shares: Vector, count: int, generator: np.random.Generator) -> Vector:
-    """Draw counts of a multinomial for each row of shares, as binomials of what is left."""
+    """Draw counts of a multinomial for each row of shares, as successive binomials of the remaining count."""
     counts, left, rest = np.zeros(shares.shape), np.full(len(shares), float(count)), np.ones(len(shares))
     for state in range(shares.shape[1] - 1):
         share = np.clip(shares[:, state] / np.maximum(rest, _TINY), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What a model keeps of its fit, and answers with bounds.
+"""The fit that a model stores, and answers with bounds.
 
 Variables and states are named in a `Question`; here and below they are positions in a schema.
 """
@@ -59,7 +59,7 @@ class Uncertain(Protocol):
 
 
 class Fitted(ABC):
-    """What a model keeps of its fit: replaced whole, never edited. What follows from it is computed once, on demand."""
+    """The fit of a model: replaced as a whole, never edited; derived values are computed once, on demand."""
 
     if TYPE_CHECKING:  # fields, or computed
 
@@ -80,13 +80,13 @@ class Fitted(ABC):
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> Uncertain:
         """Answer with uncertainty.
 
-        `target` is "population", the distribution behind the records, or "records", these without noise. With a number
-        for each joint state, the answer is their mean.
+        `target` is "population", the distribution behind the records, or "records", the records without noise. With a
+        number for each joint state, the answer is their mean.
         """
 
     @abstractmethod
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state in the draws' mean, of many the distribution's, and how many agree."""
+        """Find the most probable joint state, by the draws' mean if there are few; and the share of draws for it."""
 
     @abstractmethod
     def tested(self) -> FitCheck:
@@ -99,7 +99,7 @@ class Fitted(ABC):
         return self.releases
 
     def part(self, names: Collection[str]) -> Fitted:
-        """Return the fit of a part that tells all about these variables: the whole, unless it is too wide."""
+        """Return the fit of a part that determines these variables' distribution: the whole, unless it is too wide."""
         return self
 
     def distribution_of(self, names: Collection[str]) -> Distribution:
@@ -118,7 +118,7 @@ class Fitted(ABC):
         return True
 
     def unknown_effects(self, question: Question) -> float:
-        """Return the standard deviation of effects of the evidence that the release does not tell."""
+        """Return the standard deviation of effects of the evidence that the release does not identify."""
         return 0.0
 
     @property

@@ -49,13 +49,13 @@ _UNINFORMATIVE = (
 class Model(ABC):
     """Base class of fitted models. All methods are post-processing and cost no privacy.
 
-    A subclass returns what it keeps of its fit in `_fitted`.
+    A subclass returns its fit as `_fitted`.
     """
 
     @property
     @abstractmethod
     def _fitted(self) -> Fitted:
-        """Return what the model keeps of its fit, for its present contents."""
+        """Return the fit of the model's present contents."""
 
     def query(
         self,
@@ -214,8 +214,8 @@ class Model(ABC):
             all bins, which depends on the evidence. Missing numbers are left out.
         evidence, interval, target
             See `query`; without an `interval` there are no bounds, and no release is needed. Bounds include the
-            uncertainty of the means within bins: of a tail in a wide last bin, of what the evidence tells within bins,
-            and of numbers within what was counted, a bin or a cell of its finer histogram, where any place is possible.
+            uncertainty of the means within bins: of a tail in a wide last bin, of the effect of the evidence within
+            bins, and of the position of numbers within a counted bin or cell of its finer histogram.
 
         Returns
         -------
@@ -311,7 +311,7 @@ class Model(ABC):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
 
     def unidentified_means(self) -> dict[str, str]:
-        """Say why, for the binned variables whose mean the release hardly identifies.
+        """Give the reason for each binned variable whose mean the release hardly identifies.
 
         Either a tail in a wide bin depends mostly on its prior, or no finer histogram shows where numbers are within
         bins: bounds then allow for all of a bin, since numbers may be heaped at the edges.
@@ -489,7 +489,7 @@ class Model(ABC):
         seed: int | None,
         numbers: Numbers,
     ) -> pd.DataFrame:
-        """Draw what some records lack; numbers that they have stay as they are."""
+        """Draw the missing values of records; numbers that are given are unchanged."""
         fitted, generator = self._fitted, seeded(seed)
         schema, numbers = fitted.schema, fitted.read_as(numbers)
         codes = self._completed(data, n_samples, evidence, generator)

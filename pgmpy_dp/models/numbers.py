@@ -16,17 +16,18 @@ from pgmpy_dp.inference.densities import EDGE, Density, FineHistogram, fit_densi
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.schema import Bins
 
-_RECORDS = 10_000.0  # behind shares that no release tells
-# Most standard deviations (of the place within a bin) by which other variables move a number's density, and the number
-# of steps between, to which tilts are rounded.
+_RECORDS = 10_000.0  # number of records assumed for shares without a release
+# Maximum number of standard deviations (of the position within a bin) by which other variables move a number's density,
+# and the number of steps to which tilts are rounded.
 MAX_TILT, _TILTS = 2.0, 32
-# Most log of the factor by which they change a cell's probability in its bin: where most of a wide bin is empty, noise
-# in the empty cells would decide means otherwise.
+# Maximum of the log factor by which they change a cell's probability in its bin: if most of a wide bin is empty, noise
+# in its empty cells would otherwise dominate means.
 MAX_TILT = 2.0
-# Standard deviation of what tilts miss of means within bins, in those of the numbers there. On surveys of marriages,
-# voters and travellers (shipped with statsmodels) it is .1 to .35.
+# Standard deviation of the error of tilts in the means within bins, in standard deviations of the numbers in a bin. On
+# surveys of marriages, voters and travellers (shipped with statsmodels) it is .1 to .35.
 _MISSED = 0.25
-# The share of the variance of what moves the bins' log-probabilities that is linear in the numbers, there .3 to .6.
+# Share of the variance of changes of the bins' log-probabilities that is linear in the numbers, .3 to .6 on these
+# surveys.
 _TREND = 0.4
 _NORMAL = (np.pi / 2) ** 0.5
 _RAKES = 3  # rounds in which the densities of all records are scaled to sum to the shape
@@ -55,7 +56,7 @@ class Shape:
 
     @cached_property
     def places(self) -> Vector:
-        """Cells on the scale on which a density leans: logarithmic to both sides of the densest bin."""
+        """Cells on the scale on which a density is tilted: logarithmic to both sides of the densest bin."""
         bounds, ends = self.density.bounds, self.density.bounds[self.density.starts]
         widths = np.diff(ends)
         top = int(np.where(self.spikes, -1.0, self.chances / widths).argmax())
@@ -99,7 +100,7 @@ class Shape:
         return np.asarray(np.clip(slope, -maximum, maximum))
 
     def given(self, chances: Vector) -> Shape:
-        """Return the shape where the bins have probabilities proportional to these: within bins it leans with them."""
+        """Return the shape for bins with probabilities proportional to `chances`, which also tilt it within bins."""
         bins, owners, starts = np.arange(chances.size), self.density.owners, self.density.starts[:-1]
         tilts = self.tilts(np.broadcast_to(chances, (bins.size, bins.size)), bins)[owners]
         tilt = np.exp(np.clip(tilts * (self.places - self.centres[0][owners]), -MAX_TILT, MAX_TILT))
@@ -133,18 +134,18 @@ class Shape:
 
     @cached_property
     def ends(self) -> tuple[Vector, Vector]:
-        """The least and the greatest number that each cell's may be, as far as anything was counted."""
+        """The smallest and the largest number that each cell's numbers may be, by the counted bins and cells."""
         minimum, maximum = self.density.minimum, self.density.maximum
         return (minimum, maximum) if self.step is None else (minimum / self.step, (maximum - 1) / self.step)
 
     @property
     def unseen(self) -> tuple[float, float]:
-        """How far the mean is above, and below, what it would be with all numbers at one of the ends."""
+        """The distance of the mean from its value if all numbers were at the lower, or at the upper, ends."""
         weights = self.density.shares * self.chances[self.density.owners]
         return float(weights @ (self.middles - self.ends[0])), float(weights @ (self.ends[1] - self.middles))
 
     def missed(self, records: float, trend: float) -> float:
-        """Compute the standard deviation of what is missed in the mean of some records, given other variables."""
+        """Compute the standard deviation of the tilts' error in the mean of some records, given other variables."""
         owners = self.density.owners
         # The mean deviation, as a far tail has too large a standard deviation; of normal numbers both are the same.
         within = _NORMAL * np.bincount(owners, self.density.shares * np.abs(self.middles - self.means[owners]))
@@ -154,7 +155,7 @@ class Shape:
 
     @property
     def unidentified(self) -> str | None:
-        """Why counts do not tell the mean: its bounds are wider than half of the mean deviation; None if they do."""
+        """The reason why counts do not identify the mean, with bounds wider than half the mean deviation, or None."""
         drawn = float(np.ptp(self.mean_ends(0.9)))
         if drawn + sum(self.unseen) <= self.chances @ np.abs(self.means - self.mean) / 2:
             return None
@@ -169,7 +170,7 @@ class Shape:
         return self.numbers(cell, np.clip(along, 0.0, np.nextafter(1.0, 0.0)))
 
     def drawing(self, bins: Places, tilts: Vector | None, draw: int | None = None) -> Drawing:
-        """Return what draws a number in each of the given bins."""
+        """Return the drawing of a number in each of the given bins."""
         shares, starts = self.density.shares if draw is None else self.density.drawn[draw], self.density.starts
         levels, tables = np.zeros(len(bins), dtype=np.intp), dict[int, Vector]()
         for number, rows in _by_bin(bins):
@@ -263,7 +264,7 @@ class Drawing:
 
 
 def _by_bin(bins: Places) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each bin that has records, and which they are."""
+    """Yield each bin that has records, and their indices."""
     order = np.argsort(bins, kind="stable")
     numbers, starts = np.unique(bins[order], return_index=True)
     yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=False)

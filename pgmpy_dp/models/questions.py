@@ -1,4 +1,4 @@
-"""Reading of questions and public records, and prediction of what is missing in these."""
+"""Reading of questions and public records, and prediction of the missing values of records."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Rows:
         codes: Codes,
         asked: Sequence[int] | None = None,
     ) -> Iterator[tuple[int, Sequence[int], Any]]:
-        """Ask for the missing variables of each row, or those asked for; rows that lack the same are asked together."""
+        """Answer for the missing variables of each row, or for `asked`, together for rows that lack the same."""
         patterns, members = np.unique(codes < 0, axis=0, return_inverse=True)
         with tqdm(total=len(codes), desc="Predicting", unit="row", delay=1.0, leave=False, disable=None) as bar:
             for number, lacking in enumerate(patterns):
@@ -255,7 +255,7 @@ def _cells_at(records: Any, place: int, reader: Reader) -> NDArray[np.intp]:
 
 
 def _cells(column: Any, reader: Reader) -> NDArray[np.intp]:
-    """Find the position of each cell's state, in bulk; MISSING where it is empty or says so, or UNDECLARED."""
+    """Find the positions of the cells' states; MISSING for empty cells and texts that mean it, or UNDECLARED."""
     if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
         categories = pd.Series(column.cat.categories.tolist(), dtype=object)
         return np.append(_cells(categories, reader), MISSING)[column.cat.codes.to_numpy()]
@@ -304,7 +304,7 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
 
 
 def _meant(reader: Reader, value: Any) -> str:
-    """Say behind an error how dates are written, if that may be what is wrong, or else which state is close."""
+    """Hint at the cause of an error: the format of dates, if that may be wrong, or else a similar state."""
     if reader.bins is not None and reader.of_dates and isinstance(value, str) and any(map(str.isdigit, value)):
         first = next(edge for edge in reader.bins.edges if math.isfinite(edge))
         return f" Dates are written as {reader.bins.written(first)!r}."

@@ -24,7 +24,7 @@ _DRAWN_AT_ONCE = 50_000
 
 
 def require_numbers(bins: Mapping[str, Bins], numbers: str) -> Numbers:
-    """Raise if numbers cannot be drawn, before any privacy is spent; return the name of what is asked for."""
+    """Raise if numbers cannot be drawn, before any privacy is spent; return the checked argument."""
     if numbers not in get_args(Numbers):
         raise ValueError(f'numbers must be "states", "drawn" or "midpoint", got {numbers!r}.')
     for variable, declared in bins.items():
@@ -47,7 +47,7 @@ class WithinBins:
     states: Mapping[str, Sequence[Any]]  # in the order of `given_others`
     given_others: Callable[[str, NDArray[np.integer]], Vector] | None = None
     draw: int | None = None  # a draw of the shapes, in place of their estimates
-    given: Mapping[str, Vector] = field(default_factory=dict)  # numbers that records have already, or NaN
+    given: Mapping[str, Vector] = field(default_factory=dict)  # given numbers of records, or NaN
 
     def numbers(self, records: Mapping[str, tuple[Schema, NDArray[Any]]]) -> dict[str, Vector]:
         """Draw numbers, NaN where there is none, from the schemas of variables and their positions of states."""
@@ -87,7 +87,7 @@ class WithinBins:
 
 
 def numbers_in(records: pd.DataFrame, bins: Mapping[str, Bins]) -> dict[str, pd.Series[Any]]:
-    """Return the columns of binned variables with what is a number or a date, and not its text or its bin's name."""
+    """Return the columns of binned variables that contain numbers or dates, rather than texts or names of bins."""
     own = [v for v in bins if v in records and not isinstance(records[v].dtype, pd.CategoricalDtype)]
     return {v: records[v].where(records[v].map(lambda cell: not isinstance(cell, str))) for v in own}
 

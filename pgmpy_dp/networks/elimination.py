@@ -28,7 +28,7 @@ from pgmpy_dp.schema import Schema
 
 
 class VariableElimination(Elimination):
-    """pgmpy's variable elimination with conditional distributions as answers on every model.
+    """pgmpy's variable elimination, whose answers are conditional distributions on every model.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class VariableElimination(Elimination):
     def _weighted(
         self, virtual_evidence: Sequence[TabularCPD | DiscreteFactor], given: dict[str, Any]
     ) -> tuple[VariableElimination, dict[str, Any]]:
-        """Build an elimination on the network with that evidence, which pgmpy ignores on a Markov network."""
+        """Build an elimination on the network with virtual evidence, which pgmpy ignores on a Markov network."""
         self._check_virtual_evidence(virtual_evidence)
         states = self.model.states
         likelihoods = []

@@ -1,4 +1,4 @@
-"""What a network keeps of its fit: where its parameters come from, and answers with bounds.
+"""The fit of a network: where its parameters come from, and answers with bounds.
 
 A guarantee holds only for parameters that derive from a release. Many methods of pgmpy change a network, and its tables
 can be changed without any method. Therefore a fit holds for the contents that the network had, and is replaced when
@@ -74,7 +74,7 @@ class DrawnAnswers:
 
     values: Vector
     drawn: Vector
-    contained: tuple[Vector, ...]  # draws of other answers that the bounds contain too
+    contained: tuple[Vector, ...]  # draws of other answers that the bounds must contain, too
     counts: Vector  # the number of records with the evidence
     records: float  # their mean
 
@@ -93,17 +93,17 @@ class FittedNetwork(Fitted):
 
     network: Network
     contents: Contents
-    promised: Tables = frozenset()  # those that the guarantee holds for
+    promised: Tables = frozenset()  # tables for which the guarantee holds
     guarantee: Guarantee | None = None
     releases: tuple[Release, ...] = ()
     declared: tuple[Schema, ...] = ()
     draws: int = 200
     seed: int = 0
-    estimated: PosteriorNetworks | None = None  # those that the estimator drew
-    whole: FittedNetwork | None = None  # of which this is a part, if it is wide
+    estimated: PosteriorNetworks | None = None  # networks that the estimator drew
+    whole: FittedNetwork | None = None  # the network of which this is a part, if that is wide
 
     def changed(self, without: Sequence[str] = (), **fields: Any) -> Self:
-        """Replace fields, and keep what was computed, but for what is listed."""
+        """Replace fields, and keep cached values except those that are listed."""
         fresh = copy.copy(self)
         vars(fresh).update(fields)
         for name in without:
@@ -122,7 +122,7 @@ class FittedNetwork(Fitted):
     def part(self, names: Collection[str]) -> FittedNetwork:
         """Return the fit of these variables and their ancestors, if the network is wide.
 
-        All others sum out to one. What was measured of them with the part's variables is summed, and tells of these.
+        All other variables sum out to one. Tables of them with the part's variables are summed to the latter.
         """
         if not self.is_wide:
             return self
@@ -144,12 +144,12 @@ class FittedNetwork(Fitted):
 
     @property
     def was_tested(self) -> bool:
-        """Whether the test of fit was run, or that of a part."""
+        """Whether the test of fit was run, for the network or a part of it."""
         return any(fitted.check is not None for fitted in (self, *self._parts.values()))
 
     @property
     def measured(self) -> list[Release]:
-        """The releases as they were measured, without what parts borrowed from each other."""
+        """The releases as they were measured, before parts borrowed strength from each other."""
         return [release.as_measured for release in self.releases]
 
     @cached_property
@@ -238,7 +238,7 @@ class FittedNetwork(Fitted):
 
     @property
     def _learned(self) -> Deviations | None:
-        """Those of the whole network, whose tables tell the scales of deviations in its parts."""
+        """The deviations of the whole network, whose tables determine the scales of deviations in its parts."""
         return None if self.whole is None else self.whole.compared
 
     def marginal(self, question: Question) -> Vector:
@@ -309,7 +309,7 @@ class FittedNetwork(Fitted):
             return 0.0
 
         def scale(weights: Vector) -> float:
-            """Return a mean that the prior, where few pairs were measured, does not dominate."""
+            """Return a mean that is not dominated by the prior if few pairs were measured."""
             return float(weights @ np.sqrt(SCALES)) ** 2
 
         pairs = [(variable, other) for variable in question.asked for other in given]
@@ -329,7 +329,8 @@ class Uncertainty:
     def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release], whole: Deviations | None) -> Self:
         """Compare the releases that the networks were drawn from with the mean tables of some of them.
 
-        The population's networks are those of the records, up to sampling, unless parts borrowed from each other.
+        The population's networks are those of the records, up to sampling, unless parts borrowed strength from each
+        other.
         """
         conditioning, step = Conditioning(posterior.layout), max(1, len(posterior.totals) // _COMPARED)
         records = float(np.mean(posterior.totals))
@@ -344,7 +345,7 @@ class Uncertainty:
 
 
 def _require_tables_of(network: Network) -> None:
-    """Raise if tables are not those of the structure, which pgmpy's methods may change by itself."""
+    """Raise if tables do not match the structure, which pgmpy's methods may change without them."""
     if isinstance(network, DiscreteMarkovNetwork):
         for factor in network.get_factors():
             for pair in combinations(factor.variables, 2):
@@ -361,7 +362,7 @@ def _require_tables_of(network: Network) -> None:
 
 
 def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Schema) -> Vector:
-    """Reorder the states of answers, of which the first axis numbers several, from one schema's order to another's."""
+    """Reorder the states of several answers (the first axis) from one schema's order to another's."""
     for axis, variable in enumerate(asked, 1):
         states = before.states[variable]
         if states != wanted.states[variable]:

@@ -184,7 +184,7 @@ class PrivateNetwork(Model):
             _ = self._fitted
 
     def _note_states(self, costs: Mapping[str, Guarantee]) -> None:
-        """Keep what finding the states of variables in records cost."""
+        """Store the guarantees of finding the states of variables in records."""
         graph: Any = self
         for node, data in graph.nodes(data=True):
             if node in costs:
@@ -336,7 +336,7 @@ class PrivateNetwork(Model):
         size = f"{len(network.nodes())} variables, {len(network.edges())} edges"
         return f"{type(self).__name__}({size})\n  {self._promise()}"
 
-    __str__ = __repr__  # that of networkx omits the guarantee
+    __str__ = __repr__  # the one of networkx omits the guarantee
 
     def _repr_html_(self) -> str:
         network: Any = self

@@ -56,8 +56,8 @@ __all__ = ["CGMEM", "NLBP", "NaiveMLE", "cgm_em", "entropy", "log_density", "log
 
 # Relative tolerance of an E-step's maximum, as a share of the loss or of one nat, whichever is larger.
 TOLERANCE = 1e-6
-# Distance of an E-step from its maximum, in nats per cell, above which it is reported: a tenth of what the sampling of
-# the records leaves on average, half a nat per free parameter.
+# Distance of an E-step from its maximum, in nats per cell, above which it is reported: a tenth of the mean loss from
+# the sampling of the records, which is half a nat per free parameter.
 NEGLIGIBLE = 0.05
 
 

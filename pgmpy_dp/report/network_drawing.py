@@ -139,9 +139,9 @@ def _packed(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]
 def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point]]]:
     """Find centres of the boxes, ancestors above descendants, and the points that each edge passes between boxes.
 
-    After Sugiyama, Tagawa and Toda (1981): edges over several rows have a place in each that they pass, those of a node
-    one together. Sweeps down and up sort every row by the mean of the neighbours that were placed before it, and move
-    it there as far as widths allow, by least squares.
+    After Sugiyama, Tagawa and Toda (1981): an edge over several rows has a position in each row that it passes, which
+    edges of one node share. Sweeps down and up sort every row by the mean position of the neighbours already placed,
+    and move nodes there as far as widths allow, by least squares.
     """
     layer = _rows(graph)
     chains = {(a, b): [a, *((a, number) for number in range(layer[a] + 1, layer[b])), b] for a, b in graph.edges()}
@@ -151,7 +151,7 @@ def _layered(graph: nx.DiGraph) -> tuple[dict[str, Point], dict[Edge, list[Point
         nx.add_path(steps, chains[edge])
     rows: list[list[Place]] = [[] for _ in range(1 + max(layer.values()))]
     for position in sorted(steps, key=lambda position: isinstance(position, tuple)):
-        if isinstance(position, tuple):  # where all else is even, edges pass in the middle of a row
+        if isinstance(position, tuple):  # if nothing else decides, edges pass in the middle of a row
             rows[position[1]].insert(len(rows[position[1]]) // 2, position)
         else:
             rows[layer[position]].append(position)
@@ -173,7 +173,7 @@ def _rows(graph: nx.DiGraph) -> dict[str, int]:
     """Give nodes their rows: a layer that is wider than a page takes several, those without children first."""
     above = {node: number for number, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
     for node in reversed(list(nx.topological_sort(graph))):
-        if graph.out_degree(node) > graph.in_degree(node):  # what has more children than parents moves down to them
+        if graph.out_degree(node) > graph.in_degree(node):  # it moves down to its children
             above[node] = min(above[child] for child in graph.successors(node)) - 1
     layers: dict[int, list[str]] = {}
     for node, layer in sorted(above.items()):

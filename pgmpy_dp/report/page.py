@@ -78,7 +78,7 @@ def rounded(value: float, digits: int = 4) -> str:
 
 
 def _percent(value: float, deviation: float | None = None) -> str:
-    """Write a share with the digits that its noise leaves; one far above 1 as a bound."""
+    """Write a share with the digits that its noise leaves significant, or a bound if it is far above 1."""
     if abs(value) > _MAX_SHARE:
         return f"{'<' if value < 0 else '>'} {math.copysign(100 * _MAX_SHARE, value):,.0f} %"
     if deviation:
@@ -99,7 +99,7 @@ def _factor(epsilon: float) -> str:
 
 MAX_STATES = 30  # rows shown of a variable's table; the others unfold
 MAX_TABLES = 10  # tables listed if there are more than twice this number; the others unfold
-MAX_UNFOLDED = 1000  # tables that unfold; of more, those of which most is hidden
+MAX_UNFOLDED = 1000  # maximum number of tables that unfold, those with most cells hidden first
 MAX_EDGES = 3  # largest number of measured pairs per variable in a drawing; above it, a map shows them
 FAR = 5.0  # standard deviations of noise and sampling; a correct network is hardly ever farther off
 
@@ -311,7 +311,7 @@ def _fitted_marginals(release: NoisyMarginals, network: Network | PrivateMixture
             )
     kind = PrivateMarkovNetwork if isinstance(network, DiscreteMarkovNetwork) else PrivateBayesianNetwork
     model: PrivateNetwork = network if isinstance(network, PrivateNetwork) else kind.of(network)
-    if getattr(model, "release_", None) is None and release.guarantee.mechanism != "none":  # these are no exact counts
+    if getattr(model, "release_", None) is None and release.guarantee.mechanism != "none":  # not exact counts
         model = kind.of(network)
         model.attach_release(release)
     results = {}

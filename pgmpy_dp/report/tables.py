@@ -34,7 +34,7 @@ class MarginalNoise:
         return (self.variable,)
 
     def level_of(self, state: int) -> str:
-        """Classify the noise of one state beside its own records."""
+        """Classify the noise of one state compared with its number of records."""
         return noise_level(self.deviation, max(float(self.shares[state]), 0.0))
 
     @property
@@ -62,7 +62,7 @@ def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan
 
 
 def _measured_noise(release: NoisyMarginals, clique: Clique, cost: float) -> ReleasedTable:
-    """Do the same for a clique that some measured one contains."""
+    """Return that noise for a clique that some measured clique contains."""
     counts, variance = release.marginal(clique)
     deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
     hidden = float(np.mean(np.asarray(counts)[possible] < 2.0 * deviation))
@@ -70,7 +70,7 @@ def _measured_noise(release: NoisyMarginals, clique: Clique, cost: float) -> Rel
 
 
 def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
-    """List the tables of a release, those of which more is hidden first."""
+    """List the tables of a release, those with more hidden cells first."""
     result = (
         _measured_noise(release, table.variables, table.cost)
         for table in Outlook.of_release(release).tables
@@ -93,7 +93,7 @@ def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
 MAX_MAPPED = 100
 _LABEL, _MARGIN, _LETTER = 132.0, 4.0, 6.4
 _OFTEN = 0.8416  # upper 20 % quantile of the standard normal distribution
-_BEYOND = 3.0  # standard deviations of the noise's sum of squares from which a table is not fitted
+_BEYOND = 3.0  # standard deviations of the noise's sum of squares above which a table is not fitted
 _SIDE, _LARGEST, _SMALLEST = 720.0, 30.0, 8.0  # width of the map, and bounds for one square, in pixels
 
 
@@ -161,7 +161,7 @@ def detectable_error(noise: float, cells: int, kurtosis: float) -> float:
 
 
 def table_power(fits: Sequence[TableFit]) -> str:
-    """State which errors would have been found in tables within their noise."""
+    """State the errors that would have been detected in tables that are within their noise."""
     within = sorted(fit.detectable for fit in fits if fit.level == "clear")
     seen = [error for error in within if error < 1]
     if not within:

@@ -1,4 +1,4 @@
-"""Hill climbing: edges of a graph are added, removed and reversed while a score rises, within what experts know."""
+"""Hill climbing: edges of a graph are added, removed and reversed while a score rises, subject to expert knowledge."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pgmpy_dp.errors import SchemaError
 Parents = tuple[int, ...]  # in ascending order
 Score = Callable[[int, Parents], float]
 
-_GAIN = 1e-6  # least gain of the score for which an edge is changed
+_GAIN = 1e-6  # minimum gain of the score for which an edge is changed
 _MAX_STEPS = 10_000
 _SEED = 0
-_RESTARTS, _MAX_PERTURBED = 100, 5  # number of restarts, and most nodes that lose their edges in one
+_RESTARTS, _MAX_PERTURBED = 100, 5  # number of restarts, and maximum number of nodes that lose their edges in one
 
 
 @dataclass(frozen=True)

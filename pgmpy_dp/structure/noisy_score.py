@@ -24,8 +24,8 @@ class NoisyScore(BaseStructureScore):
     """Score of families by a release or a fitted network, so that pgmpy's searches cost no privacy.
 
     The score of a family is the log-likelihood of its conditional distribution in the network, for as many records as
-    were released, minus a price for each of its parameters: that of BIC, plus what noise adds to the likelihood. A
-    release is first fitted by `PairwiseMixture`, which needs no graph and takes seconds.
+    were released, minus a price for each of its parameters: that of BIC, plus the expected contribution of noise to the
+    likelihood. A release is first fitted by `PairwiseMixture`, which needs no graph and takes seconds.
 
     Parameters
     ----------

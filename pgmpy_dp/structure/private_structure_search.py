@@ -42,7 +42,7 @@ _STABLE = 0.75
 
 
 class FoundGraph(DAG):
-    """A graph whose copies hold what finding it cost, as pgmpy's do not."""
+    """A graph whose copies keep the guarantee of finding it, unlike pgmpy's."""
 
     def copy(self) -> FoundGraph:
         """Return an independent graph with the same nodes and edges."""
@@ -161,7 +161,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
     return_type: str = "dag"
 
     def fit(self, data: Any, y: None = None) -> Self:
-        """Measure step by step, each as earlier answers suggest, and fit the network that is found.
+        """Measure step by step, choosing tables by earlier answers, and fit the network that is found.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Search of a graph in steps, each of which measures what the answers before it suggest.
+"""Search of a graph in steps, each of which chooses what to measure by the answers before it.
 
 The steps and their shares of the privacy loss are public and fixed before the first.
 """
@@ -52,7 +52,7 @@ class Steps:
     edges: float = 0.25  # number of edges that a round adds, per variable
 
     def listed(self, variables: int) -> list[tuple[str, Step]]:
-        """List the names of all steps for this number of variables, with their shares of the whole."""
+        """List the names of all steps for this number of variables, with their shares of the privacy loss."""
         some = max(1, round(self.edges * variables))
         steps = [
             ("count each variable", Step(self.singles)),
@@ -74,7 +74,7 @@ _SEED = 0
 RECORDS = 40_000  # number of records drawn from a fit, for its marginals
 _CELLS = 200_000  # largest size of the junction tree, in cells
 _ROUGH = 25  # iterations of intermediate fits
-_SUPPORT = 5.0  # least support of an edge that is kept
+_SUPPORT = 5.0  # minimum support of an edge that is kept
 _DROPS = 2  # number of times that edges are removed
 
 
@@ -166,7 +166,7 @@ class DrawnRecords:
         return counts / self.codes.shape[1]
 
     def log_likelihood(self, node: int, parents: Parents) -> float:
-        """Return the mean over records of log P(node | parents), in nats, at the shares themselves."""
+        """Return the mean over records of log P(node | parents), in nats, with shares of records as probabilities."""
         joint = self.shares((node, *parents))
         given = joint.sum(axis=0, keepdims=True)
         return float((joint * np.log(np.where(joint > 0, joint, 1.0) / np.where(joint > 0, given, 1.0))).sum())
@@ -177,7 +177,7 @@ class DrawnRecords:
 
 
 class Search:
-    """State of a search, whose steps are generators: they yield what they ask of records, and are sent the answers."""
+    """State of a search, whose steps are generators: they yield requests for measurements, and are sent the answers."""
 
     def __init__(self, schema: Schema, knowledge: Knowledge, max_indegree: int) -> None:
         self.schema, self.knowledge, self.max_indegree = schema, knowledge, max_indegree
@@ -266,7 +266,7 @@ class Search:
         yield from self._measure(self._larger(changed))
 
     def climb(self, drawn: DrawnRecords) -> None:
-        """Find the graph that best describes records drawn from a fit for its number of parameters."""
+        """Find the graph of highest penalised likelihood for records drawn from a fit."""
         price, total = penalty(self.release, self.variables), self.release.total
 
         def score(node: int, parents: Parents) -> float:

@@ -156,7 +156,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
 
 
 def _read(path: Path, pooled: bool, partial: bool) -> Any:
-    """Read a release, and let the parts of a union borrow from each other if wanted."""
+    """Read a release, and let the parts of a union borrow strength from each other if `partial`."""
     from pgmpy_dp.observed.partially_pooled_marginals import PartiallyPooledMarginals
     from pgmpy_dp.observed.united_marginals import UnitedMarginals
     from pgmpy_dp.release import Release
@@ -411,7 +411,7 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
 
 
 def _declared(network: Any) -> Schema:
-    """Find what was declared of the records: a model that carries its releases has it from them."""
+    """Find the declared schemas of the records, from the releases that a model carries."""
     schemas: list[Schema] = [release.schema for release in carried(network)] or [network.schema_]
     return reduce(lambda schema, other: schema.join(other), schemas)
 

@@ -1,4 +1,4 @@
-"""`pgmpy-dp plan` and `plan-accuracy` say what would be measured and how noisy it would be, without any record."""
+"""`pgmpy-dp plan` and `plan-accuracy` show what would be measured and how noisy it would be, without any record."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
 
 
 def gaussian_advice(asked: CountedTables, quote: Quote[Any], public: PublicRecords) -> list[str]:
-    """Advise Gaussian noise for tables with Laplace noise, where it is far less; `public` has its delta."""
+    """Advise Gaussian noise for tables with Laplace noise if it is far smaller; `public` states its delta."""
     from pgmpy_dp.data.mechanisms.tables import deviations
 
     if quote.cost.mechanism != "laplace" or asked.sampling_rate < 1:

@@ -1,4 +1,4 @@
-"""`pgmpy-dp release` turns records into a release, and `pgmpy-dp inspect` shows what a release says."""
+"""`pgmpy-dp release` turns records into a release, and `pgmpy-dp inspect` shows the content of a release."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:
 
 
 def _cautions(noisy: Release) -> list[str]:
-    """Name what a reader of tables and noise might overlook."""
+    """List cautions that a reader of tables and noise might overlook."""
     results = [*delta_cautions(noisy.guarantee.delta), *mostly_noise(noisy)]
     if noisy.guarantee.epsilon > 20:
         results.append("Caution: at an epsilon this large the guarantee means little.")

@@ -1,4 +1,4 @@
-"""`pgmpy-dp bins`, `states`, `structure` and `probe` find out something in records, for a price."""
+"""`pgmpy-dp bins`, `states`, `structure` and `probe` learn bins, states or edges from records, for a price."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Spending:
 
 
 def spends(unit: bool = True, own: tuple[str, ...] = ()) -> Decorator:
-    """Add the options of a command that reads records, and give it a `Spending` in place of all but its own."""
+    """Add the options of a command that reads records, and pass it a `Spending` in their place."""
 
     def wrap(function: Callable[..., Any]) -> Any:
         @wraps(function)

@@ -117,7 +117,7 @@ def synthesize(
     stage("Reading the schema")
     schema = spending.schema()
     _require_numbers([schema], numbers)
-    if spending.dry_run:  # prints one stage: two have as much noise in total, but where is not known before
+    if spending.dry_run:  # shows one stage: two have as much noise in total, but its division is not known in advance
         planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
         plan = planned.plan(spending.public(schema))
         priced = not isinstance(plan.mechanism, Residuals)

@@ -1,1 +1,1 @@
-"""What the commands share."""
+"""Options, files and output that the commands share."""

@@ -26,7 +26,7 @@ Result = tuple[Any, str | Sequence[str]]
 
 
 class Refusing(click.Command):
-    """A command that refuses with one line on stderr and exit code 1; files it cannot write, before it begins.
+    """A command that reports errors in one line on stderr with exit code 1, and checks files to write before it begins.
 
     Warnings of the library are printed on one line each, after the progress bar of its `stages`.
     """
@@ -91,7 +91,7 @@ _BAR, _NOTES = "pgmpy_dp.bar", "pgmpy_dp.notes"
 
 
 def stage(name: str) -> None:
-    """Say on the command's progress bar what begins."""
+    """Show on the command's progress bar which stage begins."""
     bar = click.get_current_context().meta.get(_BAR)
     if bar is not None:
         bar.update(bool(bar.desc))
@@ -99,7 +99,7 @@ def stage(name: str) -> None:
 
 
 def marked(text: str) -> str:
-    """Mark a note as one, unless it says already that it is a caution."""
+    """Prefix a note with "Note:" unless it is already marked as a caution."""
     return text if text.startswith("Caution: ") else f"Note: {text}"
 
 
@@ -116,7 +116,7 @@ def noted() -> list[str]:
 
 
 def one_line(error: BaseException) -> str:
-    """Put the message of an error or a warning on one line, with its advice for the command line."""
+    """Write the message of an error or a warning on one line, with its advice in terms of the command line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     return " ".join(in_command_words(str(error)).split())
@@ -129,7 +129,7 @@ def as_json_text(data: Any, **options: Any) -> str:
 
 
 def emit(as_json: bool, data: Any, text: str | Sequence[str]) -> None:
-    """Print a result as JSON or as lines, made safe on a terminal; a text is CSV, unchanged to another program."""
+    """Print a result as JSON or as lines, made safe on a terminal; a text is CSV, unchanged if piped to a program."""
     if as_json:
         click.echo(as_json_text(data, indent=None if isinstance(text, str) else 2))
     elif isinstance(text, str) and not sys.stdout.isatty():
@@ -145,7 +145,7 @@ def promised(guarantee: Guarantee) -> dict[str, Any]:
 
 @contextmanager
 def charged_already() -> Iterator[None]:
-    """Refuse a file that cannot be written with the loss that this means: its content is paid for."""
+    """Refuse a file that cannot be written, and state that its content is lost although it was paid for."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The kind of each file is recognised, so that a file in the place of another is refused with its proper place."""
+"""The kind of each file is recognised, so that a file in the wrong place is refused with a hint at the right one."""
 
 from __future__ import annotations
 

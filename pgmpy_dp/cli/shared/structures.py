@@ -112,7 +112,7 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
 
 
 def _stated_cost(path: Path) -> Guarantee:
-    """Read what finding a list of edges cost, which a comment of `edge_lines` states."""
+    """Read the guarantee of finding a list of edges, from the comment that `edge_lines` wrote."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
     stated = next((line.removeprefix(_FOUND) for line in lines if line.startswith(_FOUND)), None)
     if stated is None:
@@ -124,7 +124,7 @@ def _stated_cost(path: Path) -> Guarantee:
 
 
 def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str], found: Guarantee = DECLARED) -> list[str]:
-    """Write one edge per line, variables without edges by themselves, and what finding the edges cost as a comment."""
+    """Write one edge or isolated variable per line, and the guarantee of finding the edges as a comment."""
     edges = list(edges)
     joined = {name for edge in edges for name in edge}
     alone = [_quoted(name) for name in nodes if name not in joined]

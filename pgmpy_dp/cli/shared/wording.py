@@ -18,7 +18,7 @@ METHODS = {
 }
 """Estimators by their names in `pgmpy-dp fit --estimator`."""
 
-# Python's way out as a pattern, and the command's.
+# Advice in Python, as a pattern, and the same advice for commands.
 _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"fit PairwiseMixture, which answers without a tree, or draw .* by sample_draws",
      "fit --estimator mixture, which answers without a tree"),
@@ -57,7 +57,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 def in_command_words(message: str, command: click.Command | None = None) -> str:
-    """Put a message of the library into the words of a command, whose options are its parameters."""
+    """Rewrite a message of the library for the command line, where parameters are options."""
     context = click.get_current_context(silent=True)
     command = command or (None if context is None else context.command)
     named = [(p.name, p.opts[0]) for p in (command.params if command else ()) if isinstance(p, click.Option)]

@@ -83,7 +83,7 @@ def _dates(records: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _with_missing_values(records: Any, schema: Schema) -> Any:
-    """Replace the state for missing values by the first of the variable's `missing_values`, of numbers by a blank."""
+    """Replace the state for missing values by the first of the variable's `missing_values`; blank in numbers."""
     import pandas as pd
 
     columns = {}

@@ -46,10 +46,10 @@ from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, Schema
 
-# Shares of the privacy loss of the first stage, of single variables, and of the second, of pairs unless noise drowns
-# them. Gaussian noise loses nothing where tables are measured again, since precisions add up as shares do; Laplace
-# noise does. With two stages of pairs, the share of the first, and the number of members whose disagreement decides on
-# the second.
+# Shares of the privacy loss of the first stage, for single variables, and of the second, for pairs unless noise drowns
+# them. Measuring a table again loses nothing with Gaussian noise, whose precisions add up as shares do, but does with
+# Laplace noise. With two stages of pairs, the share of the first, and the number of members whose disagreement decides
+# on the second.
 _SHARES, _SCOUTED, _SCOUTS = {"gaussian": (0.1, 0.15), "laplace": (0.02, 0.0)}, 0.3, 6
 
 
@@ -79,10 +79,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
     measure : {"tables", "residuals", "auto"}
-        What to measure of each pair: its table, or its residuals, which are what the table says beyond those of its
-        variables. Residuals cost less for the same noise, a quarter of the table's price if both variables have two
-        states, and are fitted with their own covariance. "auto" measures them where states are so few that this pays,
-        and nothing else that was asked for requires tables. Of the estimators of networks, `CollectiveEM` and
+        What to measure of each pair: its table, or its residuals, the part of the table that is not determined by those
+        of its variables. Residuals cost less for the same noise, a quarter of the table's price if both variables have
+        two states, and are fitted with their own covariance. "auto" measures them where states are so few that this
+        pays, and nothing else that was asked for requires tables. Of the estimators of networks, `CollectiveEM` and
         `PosteriorMean` read a release of residuals.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
@@ -231,7 +231,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         super()._check_release(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
-        """Plan residuals of all pairs; or tables in stages, single variables and then what their total suggests."""
+        """Plan residuals of all pairs; or tables in stages, of single variables and then as their total suggests."""
         declared, target = self.records, self.target
         if self._takes_residuals(public):
             singles = RESIDUAL_SINGLES[self._drowned(public.schema, declared, None, public.neighbours)]
@@ -259,7 +259,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             return MappingProxyType({clique: share for clique, share in left.items() if share > 0.0})
 
         def grouped(units: float | None, release: NoisyMarginals | None) -> Schema:
-            """Return the schema with groups of states, which the first stage decides."""
+            """Return the schema with groups of states, which are chosen by the first stage."""
             schema = public.schema if release is None else release.schema
             return with_groups(schema, numbers_of_groups(schema, self._noise_of(public.neighbours), units), release)
 
@@ -308,7 +308,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     def _drowned(
         self, schema: Schema, units: float | None, release: NoisyMarginals | None, neighbours: str
     ) -> bool | None:
-        """Say whether noise drowns pairs of this number of units, as single variables show; None if pairs must tell."""
+        """Return whether noise drowns pairs of these units, judging by single variables; None if only pairs show it."""
         if units is None:
             return False
         same = {} if release is None else chances_of_the_same(release)
@@ -317,7 +317,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return drowned(pair_noise(schema, max(units, 1.0), self._noise_of(neighbours), same), pure=not self.delta)
 
     def _takes_residuals(self, public: PublicRecords) -> bool:
-        """Whether to measure residuals in place of tables, by what is public."""
+        """Whether to measure residuals in place of tables, by public values."""
         if self.measure == "tables":
             return False
         structure = public.schema.structure
@@ -346,5 +346,5 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
 
 def _in_pairs(schema: Schema, variable: str) -> str:
-    """Return the variable that stands for one in pairs: a coarser one if there is one."""
+    """Return the variable that represents another in pairs: its coarser variable, or else itself."""
     return schema.structure.refined.get(variable, (variable,))[0]

@@ -1,4 +1,4 @@
-"""What a saved model states of itself: its kind, at the beginning, and the costs behind it.
+"""Statements in the file of a model: its kind, at the beginning, and its costs.
 
 JSON has the costs as properties, UAI in the file of its names, and the other formats as a remark of one line, which
 other programs skip: a sentence, and the costs as JSON.
@@ -28,7 +28,7 @@ _REMARK = re.compile(_MARK.encode() + rb"(.*)")
 
 
 def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
-    """Return what a file states of a network's guarantee, and by names of costs what found its graph and states."""
+    """Return the content of a file on a network's guarantee, and the names of the costs of its graph and states."""
     if guarantee is None:
         return {}
     results = {node: _names(data[GRAPH_KEY]) for node, data in network.nodes(data=True) if GRAPH_KEY in data}
@@ -38,7 +38,7 @@ def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
 
 
 def restore(network: Network, content: Mapping[str, Any]) -> None:
-    """Give a network that was read what `stated` wrote."""
+    """Restore in a network that was read what `stated` wrote."""
     if content.get("guarantee") is None:
         return
     network.guarantee_ = Guarantee.from_dict(content["guarantee"])

@@ -92,7 +92,7 @@ class MixtureDistribution:
     def _in_bulk(
         self, scopes: Sequence[tuple[str, ...]], rows: Iterable[Positions], kept: Callable[[Vector], NDArray[Any]]
     ) -> Iterator[tuple[Positions, list[Any] | None]]:
-        """Yield rows, that know the same variables, with what is kept of the answers; a row alone has none."""
+        """Yield groups of rows with the same known variables, with the kept answers; a single row has none."""
         rows = iter(rows)
         while some := list(itertools.islice(rows, _AT_ONCE)):
             if len(some) == 1 or not some[0]:
@@ -109,7 +109,7 @@ class MixtureDistribution:
         codes = {variable: drawn[:, position] for position, variable in enumerate(self.mixture.variables)}
 
         def given_others(variable: str, records: NDArray[np.integer]) -> Vector:
-            """Compute it given the record's component, which is known here, and its own block."""
+            """Compute the distribution given the record's component, which is known here, and the variable's block."""
             others = {other: column[records] for other, column in codes.items()}
             return self.mixture.given_component(variable, components[records], others)
 
@@ -136,9 +136,9 @@ class FittedMixture(Fitted):
     Attributes
     ----------
     settings : MixtureFit or None
-        With which it was fitted to the release.
+        Settings with which the mixture was fitted to the release.
     draws, seed : int
-        How many refits to simulated releases bounds are computed from.
+        Number of refits to simulated releases, from which bounds are computed, and their seed.
     """
 
     schema: Schema
@@ -183,7 +183,7 @@ class FittedMixture(Fitted):
         return check_mixture(self.mixture, self.schema, release)
 
     def drawn_of(self, names: Sequence[str]) -> MixtureDraws:
-        """Return the refits; warn if the release does not tell of these variables together."""
+        """Return the refits; warn if the release has no information about these variables together."""
         refits, refined = self.refits, self.schema.structure.refined
         of_pairs = list(dict.fromkeys(refined.get(name, (name,))[0] for name in names))
         warn_of_unmeasured(self.releases[0], self.schema.select(of_pairs))
@@ -195,11 +195,12 @@ class FittedMixture(Fitted):
         return refits.predict(question.asked, question.places, of_records=target == "records", numbers=numbers)
 
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state, and how often it stays so when the answer's error is drawn.
+        """Find the most probable joint state, and how often it is still the most probable one if the answer's error is
+        drawn.
 
         Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
-        difference has twice the error of one of them. For many joint states, it is the mixture's own, and the share of
-        refits that agree.
+        difference has twice the error of one of them. For many joint states, the result is the mixture's most probable
+        state, and the share of refits that agree.
         """
         shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) > FEW_STATES:
