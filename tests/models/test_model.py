@@ -450,7 +450,7 @@ def test_without_a_release_a_network_needs_the_number_of_records(tmp_path):
         bare = dp.load(tmp_path / "model.json")
         with pytest.raises(ValueError, match="give n_samples"):
             bare.simulate()
-        with pytest.raises(ValueError, match="edges of its bins"):
+        with pytest.raises(ValueError, match=r"no release.*edges of its bins.*attach_release"):
             bare.simulate(5, numbers="drawn")
         assert len(bare.simulate(5)) == 5
 

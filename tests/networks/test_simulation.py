@@ -140,7 +140,7 @@ def test_pgmpys_own_method_draws_what_is_its_own(network, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])
-def test_bins_become_numbers_on_request(kind, tmp_path):
+def test_bins_become_numbers_on_request(kind):
     schema = dp.Schema({"age": dp.Bins([0, 18, 19, 65]), "smoke": ["yes", "no"]}, missing={"age": "unknown"})
     records = pd.DataFrame({"age": [7.0, 18, 40, np.nan] * 250, "smoke": ["no", "no", "yes", "no"] * 250})
     data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(100.0), noise=dp.SimulatedNoise(0))
@@ -159,11 +159,6 @@ def test_bins_become_numbers_on_request(kind, tmp_path):
     first, second = network.simulate(500, seed=1, numbers="drawn", data_sets=2)
     assert {str(frame["age"].dtype) for frame in (first, second)} == {"Int64"}
 
-    network.save(tmp_path / "without_release.json")
-    bare = kind.load(tmp_path / "without_release.json")
-    assert set(bare.simulate(50, seed=1)["age"]) <= set(schema.states["age"])
-    with pytest.raises(ValueError, match=r"no release.*attach_release"):
-        bare.simulate(5, numbers="drawn")
     if kind is dp.PrivateBayesianNetwork:  # pgmpy's own method draws
         done = network.simulate(300, seed=1, numbers="midpoint", do={"smoke": "no"}, show_progress=False)
         assert set(done["age"].dropna()) == {8, 18, 41}
