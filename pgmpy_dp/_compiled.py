@@ -13,7 +13,7 @@ Compiled = Callable[..., Any]
 
 
 def compiled(function: Compiled) -> Any:
-    """Compile once a machine; once a process where no cache can be written.
+    """Compile a function once per machine, or once per process if no cache can be written.
 
     Sums keep their order and products are rounded: a compiler that may choose otherwise chooses for each processor,
     and, between two copies of a loop, by where arrays happen to lie in memory.
@@ -26,7 +26,7 @@ def compiled(function: Compiled) -> Any:
 
 
 class _Progress(event.Listener):
-    """Show a bar while loops are compiled, a second after the first began; what is read from the cache is not."""
+    """Show a bar while loops are compiled, from a second after the first; loops from the cache are not counted."""
 
     bar: tqdm[Any] | None = None
 

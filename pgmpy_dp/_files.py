@@ -32,7 +32,7 @@ def require_page(path: str | os.PathLike[str]) -> None:
 
 
 def require_known(version: Any, known: int) -> None:
-    """Refuse a file of another version of its format than is read.
+    """Refuse a file with an unsupported version of its format.
 
     Raises
     ------

@@ -30,7 +30,7 @@ FORMER = {
 
 
 def instead(room: str, name: str) -> str:
-    """Say behind an error what takes the place of a name of version 0.3.
+    """Hint at the replacement of a name of version 0.3, as the end of an error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Methods of a model that a room above it answers: they find it by the package's public names, when they are called."""
+"""Late binding of methods of models that are implemented in a higher package, found by its public name at the call."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from collections.abc import Callable
 from typing import Any
 
 public: Callable[[str], Any]
-"""Finds what has a public name; the package registers it."""
+"""Function that returns the object of a public name; the package registers it."""

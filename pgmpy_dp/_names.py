@@ -1,4 +1,4 @@
-"""Names: the one that an unknown name is close to, and how names are shown."""
+"""Names: suggestions for unknown names, and how names are shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def closest(name: Any, known: Iterable[Any]) -> str | None:
 
 
 def suggestion(name: Any, known: Iterable[Any]) -> str:
-    """Ask behind a sentence whether a known name was meant, if one is close.
+    """Return the question whether a known name was meant, if one is close, as the end of a message.
 
     Examples
     --------

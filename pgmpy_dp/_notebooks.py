@@ -7,7 +7,7 @@ from html import escape
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], maximum: int = 20) -> str:
-    """Write a table; rows beyond the most are counted.
+    """Write a table; rows beyond the maximum are only counted.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def first_years(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def run(out: Path, epsilon: float, stage: Callable[[str], None] = print) -> str:
-    """Run the demonstration, write its results to a folder, and return what to print; `stage` is told what begins."""
+    """Run the demonstration, write its results to a folder, and return a text; `stage` is called before each step."""
     out.mkdir(parents=True, exist_ok=True)
     stage("Reading the records")
     records = first_years(load_records())

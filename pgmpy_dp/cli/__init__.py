@@ -31,7 +31,7 @@ def main() -> None:
       schema   declare states of variables      inspect  print its guarantee and tables
       ledger   fix a budget for the records     fit      fit a network to it
       bins     bin numbers at quantiles         union    unite releases of different records
-      states   discover states not public       check    test the network against it
+      states   discover undeclared states       check    test the network against it
       plan     plan tables and their noise      query    ask the network
       release  measure, with noise              sample   draw synthetic records
       structure   find a graph                  report   write all of it on one page

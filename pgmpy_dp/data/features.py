@@ -175,7 +175,7 @@ def _targets(y: Any, bounds: Any) -> Vector:
 def _floats(given: Any, name: str) -> Vector:
     """Convert a numeric column to float64, NaN for missing values. Library messages about values are suppressed."""
     column = nw.from_native(given, series_only=True).alias("number")
-    objects_of_pandas = str(getattr(given, "dtype", None)) == "object"  # of which narwhals would call methods
+    objects_of_pandas = str(getattr(given, "dtype", None)) == "object"  # narwhals would call methods of these
     if objects_of_pandas or not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         raise SchemaError(f"{name} is not numeric: encode it as numbers.")
     try:

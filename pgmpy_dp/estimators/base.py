@@ -394,7 +394,7 @@ def refuse_rules(estimator: object, schema: Schema, variables: Sequence[str]) ->
 
 
 def joined(data: Any) -> Any:
-    """Join releases of the same records with the same kind of noise, tables alone; return other data unchanged."""
+    """Join releases of tables of the same records with the same kind of noise; return other data unchanged."""
     if not isinstance(data, (list, tuple)) or not any(isinstance(part, Release) for part in data):
         return data
     for part in data:

@@ -159,7 +159,7 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         rows = Rows(layout)
         # Nearly uniform rows: with latent states far apart, poor optima are more frequent.
         drawn = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
-        start = drawn / rows.sums(drawn) + 1.0  # as of one record per row; later outweighed by the prior
+        start = drawn / rows.sums(drawn) + 1.0  # one record per row in all; later outweighed by the prior
         model = _DirichletRows(start, float(clip), prior, rows=rows, completion=completion)
 
         def finish(concentrations: Vector) -> None:

@@ -30,7 +30,7 @@ _COLUMNS = 64  # how many numbers, those that differ most, are searched individu
 _THRESHOLDS = 200  # candidate thresholds per number
 _BINS = 16  # bins of each histogram in the likelihood ratio
 _HUGE = 1e100  # replaces infinity in sums
-_KEPT = ("guarantee_", "release_", "mixture_", "total_")  # read from models, whose draws follow
+_KEPT = ("guarantee_", "release_", "mixture_", "total_")  # attributes of models that are read
 _CATEGORY = "category"  # in a structure, a number that encodes a text or a similar value
 
 

@@ -226,7 +226,7 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
 
 
 def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: Schema) -> Vector:
-    """Add the tables of log-potentials of some states to those of another layout, by its cells and by network."""
+    """Add tables of log-potentials to those of another layout, with a row per cell and a column per network."""
     result = np.zeros((layout.size, len(logs)))
     for position, scope in enumerate(own.scopes):
         table = np.moveaxis(

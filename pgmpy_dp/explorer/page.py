@@ -270,7 +270,7 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
         states = model._fitted.schema.cardinalities()
         each = "; ".join(f"{name} has {states[name]:,} states in {number:,} groups" for name, number in groups.items())
         body = _paragraph(
-            f"{each}. A state depends on other variables as its group does, and evidence on it counts so."
+            f"{each}. A state depends on other variables as its group does, and so does evidence on the state."
         )
         notices.append(_details("Variables of many states depend on others by groups of states.", body))
     misfit = _misfit(model) if bounded else None
@@ -290,7 +290,7 @@ def _paragraph(text: str) -> str:
 
 def _misfit(model: Model) -> str | None:
     """Describe the misfit if the test of fit fails."""
-    with suppress(ValueError):  # it is impossible
+    with suppress(ValueError):  # the test is impossible
         check = model.check_fit()
         if check.fails:
             return ", ".join([*map(str, check.worst(1)), check.probability])

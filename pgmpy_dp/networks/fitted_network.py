@@ -247,7 +247,7 @@ class FittedNetwork(Fitted):
         if self.correction is None:
             return answer
         states = self.correction.schema
-        with suppress(TreeTooLargeError):  # that of variables far apart in the network may be
+        with suppress(TreeTooLargeError):  # raised if variables are far apart in the network
             moved = _ordered(answer[None], asked, self.schema, states)
             moved = self.correction.corrected(moved[0], asked, self._places_in(states, question.places))[None]
             return np.asarray(_ordered(moved, asked, states, self.schema)[0])

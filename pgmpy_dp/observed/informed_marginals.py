@@ -334,7 +334,7 @@ def _stated_numbers(stated: Mapping[str, Any], name: str, shape: tuple[int, ...]
 
 
 def require_tables(release: Any, refusal: str) -> ReleasedTables:
-    """Return a release of tables; ValueError for others, where the noise of cells must be independent."""
+    """Return a release of tables; ValueError for other releases, since the noise of cells must be independent."""
     if not isinstance(release, ReleasedTables) or not release.independent:
         raise ValueError(refusal)
     return release

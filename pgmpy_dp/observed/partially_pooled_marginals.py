@@ -174,9 +174,9 @@ class PartiallyPooledMarginals(
     def _expected(
         self, subset: Clique, found: Mapping[Clique, Borrowed], common: Mapping[Clique, Vector]
     ) -> tuple[Any, Vector]:
-        """Fit the common table to each part's tables of fewer variables, which keeps its odds ratios.
+        """Fit the common table to each part's tables of fewer variables, keeping its odds ratios.
 
-        Return its interaction, and the variance of a record's difference from it if the variables are independent.
+        Return the interaction of the fitted table, and the variance of one record if the variables are independent.
         """
         values = {inner: own.values for inner, own in found.items()}
         table = np.repeat(_positive(self._shares(subset, common)), len(self.parts), axis=0)

@@ -324,7 +324,7 @@ class Cost:
     def from_dict(cls, parts: Mapping[str, Any]) -> Cost:
         """Invert `to_dict`; ValueError, KeyError or TypeError if the parts are not a cost.
 
-        Entries of ledgers of earlier versions are such parts as well.
+        Entries of ledgers of earlier versions are read as well.
         """
         values = dict(parts)
         stated = [values.pop(name, None) for name in ("epsilon", "delta", "rho", "implies", "rho_of_noise")]

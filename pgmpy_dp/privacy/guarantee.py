@@ -229,7 +229,7 @@ class Guarantee:
                 mine, its = getattr(result, name), getattr(one, name)
                 if mine != its and result.every and one.every:
                     raise ValueError(
-                        f"What was found in records before is for {name}={its!r}, and these records are protected for "
+                        f"What was learned earlier protects {name}={its!r}, and these records are protected for "
                         f"{name}={mine!r}: no one promise holds for both."
                     )
             sites = result.sites | one.sites

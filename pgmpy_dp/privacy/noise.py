@@ -187,7 +187,7 @@ def _smallest_scale(kind: _Kind, start: float, distance: float, target: float) -
 
 
 def added(counts: Counts, scales: NDArray[np.float64], add: Callable[[Counts, float], Counts]) -> Counts:
-    """Add independent noise to every count at its own scale, by one call for all of one scale."""
+    """Add independent noise to every count at its own scale, with one call of `add` per scale."""
     noisy, order = np.empty_like(counts), np.argsort(scales, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(scales[order])) + 1) if counts.size else ():
         noisy[same] = add(counts[same], float(scales[same[0]]))

@@ -32,7 +32,7 @@ MISSING, UNDECLARED = -2, -1
 # Python's floats do not know all digits of Unicode, nor a dotless i.
 _NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.IGNORECASE | re.ASCII)
 _LONGEST_NUMBER = 400
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")  # an integer written as a float, as no code with leading zeros is
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")  # an integer written as a float; codes with leading zeros are not
 _COMMAS = str.maketrans({",": ".", ".": ","})  # a number with a point is then not a number
 # Longer texts, and integers beyond 64 bits, are not discovered.
 _LONGEST_STATE, _MAX_WHOLE = 200, 2**63
@@ -86,7 +86,7 @@ class Reader:
         return isinstance(self.bins, DateBins)
 
     def position(self, value: Any) -> int:
-        """Return the position of a value's state or bin, or MISSING, UNDECLARED, or one beyond them by `numbers`."""
+        """Return the position of a value's state or bin, or MISSING or UNDECLARED, or its position in `numbers`."""
         typed = key(value)
         return self._numbered(self._of_key(typed), typed)
 

@@ -78,7 +78,7 @@ def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:
 
 
 def column_reader(schema: Schema, variable: str, decimal: str = ".") -> Reader:
-    """Make the reader of a variable's column, which reads numbers in detail."""
+    """Make the reader of a variable's column, which finds the cells of a finer histogram if there is one."""
     reader, detail = Reader.of(schema, variable, decimal), schema.details.get(variable + IN_DETAIL)
     if detail is None:
         return reader
@@ -197,7 +197,7 @@ def _is_pandas_category(native: Any) -> bool:
 
 
 def _by_category(column: pd.Series[Any], read: Callable[[pd.Series[Any]], NDArray[Any]], empty: Any) -> NDArray[Any]:
-    """Read each category once, and find what each cell holds."""
+    """Read each category once, and find the category of each cell."""
     by_category = read(pd.Series(column.cat.categories))
     # The last entry is for code -1, an empty cell.
     by_code = np.append(by_category, by_category.dtype.type(empty))

@@ -122,7 +122,7 @@ def duckdb_key(unit: Unit) -> str:
 
 
 def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> Iterator[Any]:
-    """Yield Arrow tables of a relation that has only the columns c0, c1, ..., and u and k if there is a unit."""
+    """Yield Arrow tables of a relation with the columns c0, c1, ..., and with a unit its ids u and random keys k."""
     names = [f"c{i}" for i in range(len(kinds))]
     if unit is not None:
         of_unit = "count(*) OVER (PARTITION BY u), row_number() OVER (PARTITION BY u ORDER BY k), u IS NULL"
@@ -208,7 +208,7 @@ def _total_of_dask(frame: Any, unit: Unit | None, places: dict[str, int], tally:
         totals = [dask.delayed(tally)(part) for part in parts.to_delayed()]
     else:
         dtype = stated.meta.dtypes.iloc[-1]
-        # Rows are grouped by what an id looks like, and others may be equal without looking alike.
+        # Rows are grouped by the text of an id; ids of other types may be equal without having equal texts.
         if not (pd.api.types.is_integer_dtype(dtype) or isinstance(dtype, pd.StringDtype)):
             raise SchemaError(
                 f"The column {unit.column!r} of units must hold integers or texts in a Dask frame: convert it "

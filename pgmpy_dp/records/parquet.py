@@ -235,9 +235,9 @@ def _zones(written: bytes | None, columns: Sequence[str]) -> dict[str, str]:
         return dict.fromkeys(columns, "UTC")
     try:
         fields = pyarrow.ipc.read_schema(pyarrow.py_buffer(base64.b64decode(written)))
-    except NotImplementedError:  # a schema with types that PyArrow has not, such as integers of 128 bits
+    except NotImplementedError:  # a schema with types that PyArrow lacks, such as integers of 128 bits
         return dict.fromkeys(columns, "unknown")
-    types = {field.name: getattr(field.type, "value_type", field.type) for field in fields}  # those of dictionaries
+    types = {field.name: getattr(field.type, "value_type", field.type) for field in fields}  # of dictionaries, too
     return {column: getattr(types.get(column), "tz", None) or "UTC" for column in columns}
 
 

@@ -138,7 +138,7 @@ def _is_exact(dtype: Any) -> bool:
 def _keys(column: Any) -> Iterable[Hashable]:
     """Return the key of each cell, which depends only on the cell; no time becomes an object, as not all can."""
     if isinstance(column, np.ndarray) and column.dtype == object:  # pandas would make texts of texts, or refuse them
-        return map(_own, column)
+        return map(_id_key, column)
     column = pd.Series(column)
     if isinstance(column.dtype, pd.CategoricalDtype):
         unit_keys = [*_keys(pd.Series(column.cat.categories)), None]  # the last is for code -1, an empty cell
@@ -149,7 +149,7 @@ def _keys(column: Any) -> Iterable[Hashable]:
         return _instants(column)
     if isinstance(column.dtype, pd.IntervalDtype):
         raise _NoIdError
-    return map(_own, column.astype(object))
+    return map(_id_key, column.astype(object))
 
 
 def _instants(times: Any, *kind: bool) -> list[Hashable]:
@@ -160,7 +160,7 @@ def _instants(times: Any, *kind: bool) -> list[Hashable]:
     return [None if absent else (array.dtype.kind, *kind, count * each) for count, absent in counts]
 
 
-def _own(value: Any) -> Hashable:
+def _id_key(value: Any) -> Hashable:
     """Return the key of an id, which depends only on the id."""
     if type(value) is str:
         return value
@@ -177,7 +177,7 @@ def _own(value: Any) -> Hashable:
     if kind is pd.Timedelta:
         return _instants([value.asm8])[0]
     if kind is tuple:
-        return kind, tuple(map(_own, value))
+        return kind, tuple(map(_id_key, value))
     if issubclass(kind, (np.datetime64, np.timedelta64)):
         return value.dtype.str, int(value.astype(np.int64))
     if kind in _WRITTEN:

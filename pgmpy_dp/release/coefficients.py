@@ -488,7 +488,8 @@ def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
 def squares_of(schema: Schema, deviations: Mapping[Clique, float], clique: Clique, apart: Floats) -> tuple[float, int]:
     """Sum the squares of a table's coefficients, each divided by the deviation of its noise, and count them.
 
-    So squares are added up of numbers whose noise is independent; those without noise are left out.
+    The coefficients have independent noise, so that their squares can be added; coefficients without noise are left
+    out.
     """
     ordered = sorted(clique, key=places(schema).__getitem__)
     full = transform(margin(clique, apart, ordered), schema.shape(ordered))

@@ -88,7 +88,7 @@ def _percent(value: float, deviation: float | None = None) -> str:
 
 
 def _text(value: State) -> str:
-    """Make a state or name visible."""
+    """Write a state or name so that blanks and control characters are visible."""
     text = str(value)
     return printable(text) if text.strip() else f"(blank) {text!r}"
 

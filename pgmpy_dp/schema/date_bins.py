@@ -334,7 +334,7 @@ def civil_day(year: int, month: int, day: int) -> int:
 def seconds_of(value: date) -> int:
     """Return the seconds since 1970-01-01 of a date or a time, by the calendar and the clock where it was written.
 
-    No method of a class derived from `date` is called: one that raises would make a record refuse the others.
+    No method of a class derived from `date` is called, since a record with one that raises would stop the whole read.
     """
     days = date.toordinal(value) - _EPOCH
     return days * DAY + (_clock(value) if isinstance(value, datetime) else 0)

@@ -34,7 +34,7 @@ class DateFormat:
     Raises
     ------
     ValueError
-        If the pattern does not say the year, the month of a day or the half of a day, or says something twice.
+        If the pattern lacks the year, the month of a day or the half of a day, or contains one of them twice.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class DateFormat:
 
     @property
     def expression(self) -> str:
-        """The regular expression of such texts in JavaScript, with a group for each letter."""
+        """The regular expression of dates in this format, for JavaScript, with a group for each letter."""
         return self._expression.pattern.replace("(?P<", "(?<")
 
     def day(self, text: str, first: float | None = None) -> int | None:

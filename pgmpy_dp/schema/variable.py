@@ -65,7 +65,7 @@ class Variable:
         """Return the variable with the format of its dates, if they have none of their own."""
         if format is None or not isinstance(self.bins, DateBins) or self.bins.format is not None:
             return self
-        if isinstance(self.bins, TimeBins) and not date_format(format).has_time:  # those of other columns
+        if isinstance(self.bins, TimeBins) and not date_format(format).has_time:  # a format for columns of dates
             return self
         try:
             return replace(self, bins=replace(self.bins, format=format))

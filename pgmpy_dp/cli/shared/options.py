@@ -92,7 +92,8 @@ def _require_delta(context: click.Context, option: click.Parameter, delta: float
     if delta is None:
         raise click.UsageError(
             "Missing option '--delta': the probability of an outcome that epsilon does not bound, far below one over "
-            "the number of records, such as 1e-9. With --delta 0 there is none, and Laplace noise, which is more.",
+            "the number of records, such as 1e-9. With --delta 0 there is none, and the noise is that of the Laplace "
+            "distribution, which is larger.",
             context,
         )
     return delta

@@ -32,9 +32,9 @@ _LIKE_ARROWS = re.compile(r"\s*[-=<>,;\u2010-\u2015\u2190-\u21ff\u2212\u2794\u27
 def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
     """Read a network without parameters: a PrivateBayesianNetwork or a PrivateMarkovNetwork.
 
-    It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or
-    ``a -- b``, all of one kind; a line with one name is a variable without edges. A name that contains an arrow, or
-    could be read otherwise, stands in quotation marks. Known ``variables`` tell an edge without its arrow from a name.
+    It comes from a network file, whose parameters are ignored, or a list of edges: one a line, ``a -> b`` or ``a --
+    b``, all of one kind; a line with one name is a variable without edges. A name that contains an arrow, or could be
+    read otherwise, stands in quotation marks. Known ``variables`` distinguish an edge without its arrow from a name.
     """
     from pgmpy.models import DiscreteMarkovNetwork
 

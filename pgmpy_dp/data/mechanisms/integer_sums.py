@@ -24,8 +24,9 @@ Statistic = Callable[[Any], Any]
 
 _CENTRE_BITS = 20
 
-# Bits: a vector's bound is 2**15 steps, a second weight is at most 2**15, a first one at most 2**20. The sum of 256
-# records' terms is then at most 2**53, up to which floats add integers exactly, in any order.
+# Bits of integers: a vector has a norm of at most 2**15 steps, a weight of a second moment is at most 2**15, and one of
+# a first moment at most 2**20. The sum of 256 records' terms is then at most 2**53, up to which floats add integers
+# exactly, in any order.
 _VECTOR, _SECOND, _FIRST, _ROWS = 15, 15, 20, 256
 _MAX_NUMBERS = 2**22
 # Bits: sums are cut to a grid on which noise has at most 2**34 steps and a record 2**31: 2**31 records fit 64 bits.

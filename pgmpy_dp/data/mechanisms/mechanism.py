@@ -193,7 +193,7 @@ class Mechanism(Protocol[Terms, Exact, Answer_co]):
 def quoted(mechanism: Mechanism[Terms, Any, Any], public: Public, earlier: Guarantee = DECLARED) -> Quote[Terms]:
     """Ask a mechanism for its price, and add what was learned before: by its fields, the schema and `earlier`.
 
-    Raises ValueError if no guarantee holds for all of it.
+    Raises ValueError if the costs of all of these have no common guarantee.
     """
     quote = replace(mechanism.quote(public), earlier=learned(mechanism, public, earlier))
     quote.guarantee  # noqa: B018  # refuses before anything is charged

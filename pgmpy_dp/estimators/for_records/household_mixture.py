@@ -137,11 +137,11 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         Plan
         """
         own = self._structure(self.schema if schema is None else schema)
-        self._require_own(own)
+        self._require_same_schema(own)
         relation = self.neighbours or "add_remove"
         return self._planned(own, PublicRecords.of(own.measured, self.delta, relation, own.key), records)
 
-    def _require_own(self, schema: HouseholdSchema) -> None:
+    def _require_same_schema(self, schema: HouseholdSchema) -> None:
         if self.schema not in (None, schema):
             raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
 
@@ -161,7 +161,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         self._price()
         if isinstance(data, PrivateHouseholds):
             require_same("neighbours", self.neighbours, data.neighbours)
-            self._require_own(structure)
+            self._require_same_schema(structure)
             return data
         if not isinstance(data, tuple):
             raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")

@@ -28,7 +28,7 @@ from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 SENSITIVITIES = ("paper", "covary")  # kinds, in the sense of Laskey (1995)
-# Minimum probability: smaller ones are raised to it, so that conditionals given impossible states are limits.
+# Minimum probability: smaller ones are raised to it, so that conditionals given impossible states are defined.
 _MIN = 1e-8
 
 FEATURES = ("height", "out_degree", "sensitivity")

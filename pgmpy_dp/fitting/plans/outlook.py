@@ -103,7 +103,7 @@ class Outlook:
 
     @property
     def ratio(self) -> float:
-        """Return the mean noise-to-signal ratio of pairs; unless all are measured, of tables, each at most 1.
+        """Return the mean noise-to-signal ratio of pairs or, unless all are measured, of tables, each at most 1.
 
         For pairs, it is the ratio that the same price would give with the shares of `plan_pairs`, since most of the
         price is spent on single variables where noise drowns pairs.

@@ -91,7 +91,7 @@ class _Shrinking:
         self._observe(calibration)
         totals = np.maximum(self.total * rows.totals(calibration.marginals[problem.free]), 1e-9)
         counts = totals[rows.numbers] * np.exp(logs)
-        own, variance, scale, corner = self._own(calibration, counts)
+        own, variance, scale, corner = self._family_counts(calibration, counts)
         slopes = self._slope(calibration) / counts - _pull(own - counts, scale, corner)
         slopes -= rows.sums(np.exp(logs) * slopes)
         noisy = NoisyRows(rows.numbers, own, scale, corner, totals, slopes)
@@ -145,7 +145,7 @@ class _Shrinking:
         direction = problem.seen.adjoint(self.total * problem.observed.to_counts(pull), problem.tree.layout.size)
         return problem.tree.covariance_product(calibration, direction)[problem.free]
 
-    def _own(self, calibration: Calibration, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    def _family_counts(self, calibration: Calibration, counts: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Estimate each family's counts from the tables that contain them: values, variances, and the noise's law.
 
         Given the distribution of the other variables, the sum of a table's cells weighted by their shares has the least

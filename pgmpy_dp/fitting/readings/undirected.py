@@ -319,7 +319,7 @@ class Tying:
 
     @property
     def variables(self) -> list[str]:
-        """The variables that a release must have: those of the names, or the network's."""
+        """The variables that a release must have: the groups' if they are measured by name, else the network's."""
         if not self.pooled:
             return list(self.nodes)
         return list(dict.fromkeys(variable for name in self.groups for variable in name))

@@ -492,7 +492,7 @@ class Mixture:
 
 
 def cells_at(chances: Vector, row: NDArray[np.int64], share: Vector) -> NDArray[np.int64]:
-    """For each share of 1 find the cell in which it lies, in a row of probabilities."""
+    """Find the cell of a row of probabilities whose cumulative probability first exceeds each share."""
     sums = np.cumsum(chances, axis=1)
     # Sums of row k lie between k and k + 1, so that one search serves all rows.
     steps = (sums / sums[:, -1:] + np.arange(len(chances))[:, None]).ravel()

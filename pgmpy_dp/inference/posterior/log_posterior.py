@@ -163,7 +163,7 @@ class LogPosterior:
             diagonal += adjoint(weights * generator.choice([-1.0, 1.0], weights.size)) ** 2 / _PROBES
         return diagonal
 
-    def _own(self, point: Vector) -> Vector:
+    def _prior_curvature(self, point: Vector) -> Vector:
         """Return the approximate curvature of the prior."""
         terms, own = self.terms, np.ones(self.size)
         values, slopes = self.values(point)
@@ -179,13 +179,13 @@ class LogPosterior:
 
     def unit(self, point: Vector) -> Vector:
         """Estimate the scale of each coordinate at a point."""
-        unit: Vector = 1 / np.sqrt(self.curvature(point) + self._own(point) + _FLOOR)
+        unit: Vector = 1 / np.sqrt(self.curvature(point) + self._prior_curvature(point) + _FLOOR)
         return unit
 
     def metric(self, point: Vector) -> Metric:
         """Return a mass matrix from the Gauss-Newton Hessian at a point."""
         jacobian, adjoint = self._derivatives(point)
-        own, unit, precision = self._own(point), self.unit(point), self._precision
+        own, unit, precision = self._prior_curvature(point), self.unit(point), self._precision
 
         def product(vector: Vector) -> Vector:
             scaled = unit * vector

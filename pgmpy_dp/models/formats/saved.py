@@ -28,7 +28,7 @@ _REMARK = re.compile(_MARK.encode() + rb"(.*)")
 
 
 def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
-    """Return the content of a file on a network's guarantee, and the names of the costs of its graph and states."""
+    """Return a network's guarantee as written in files, and the names of the costs of its graph and states."""
     if guarantee is None:
         return {}
     results = {node: _names(data[GRAPH_KEY]) for node, data in network.nodes(data=True) if GRAPH_KEY in data}

@@ -192,7 +192,7 @@ def _base(
 
 
 def chance_of_independence(tables: NoisyTables) -> float:
-    """Bound the probability that some pair is as far from independence if all are independent and noise is normal."""
+    """Bound the p-value of the pair farthest from independence, if all pairs are independent and noise is normal."""
     pairs, smallest = tables.pairs, 1.0
     if pairs is None:
         return 0.0
