@@ -1,10 +1,11 @@
-"""What importing the package brings with it."""
+"""What importing the package brings with it, and what a notebook shows of each thing."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
@@ -94,3 +95,23 @@ def test_no_data_is_shipped():
     others = {path.name for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__"}
     others = {name for name in others if not name.endswith((".py", ".pyi", ".js"))}
     assert others == {"py.typed", "page.html.j2", "promise.html.j2", "page.html", "page.css"}
+
+
+HOSTILE = "<script>"
+
+
+def test_everything_has_a_table_and_names_are_escaped():
+    schema = dp.Schema({HOSTILE: ["yes", "no"], "lung": ["yes", HOSTILE]})
+    frame = pd.DataFrame({HOSTILE: ["yes", "no"] * 500, "lung": ["yes", HOSTILE, HOSTILE, HOSTILE] * 250})
+    budget = dp.PrivacyBudget(2.0, 1e-6)
+    noisy = dp.PrivateDataset(frame, schema, budget).measure([(HOSTILE, "lung")], 1.0)
+    network = dp.PrivateBayesianNetwork([(HOSTILE, "lung")]).fit(noisy)
+    answer = network.query(["lung"], {HOSTILE: "yes"}, interval=0.9)
+    markov = dp.PrivateMarkovNetwork([(HOSTILE, "lung")]).fit(noisy)
+    for shown in (schema, budget, noisy, noisy.guarantee, network, markov, answer):
+        html = shown._repr_html_()
+        assert "<table>" in html
+        assert HOSTILE not in html
+    assert answer._repr_html_().count("<svg") == 2
+    assert "epsilon = 1.0" in noisy._repr_html_()
+    assert type(answer.round(2)) is pd.DataFrame

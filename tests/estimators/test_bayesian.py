@@ -10,6 +10,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
 
 ESTIMATORS = [dp.PrivateMLE, dp.CollectiveEM, dp.AutoMLE]
+DRAWING = [dp.papers.PrivateBayesianEstimator, dp.papers.PosteriorSampler, dp.papers.ExponentialMAP]
 
 
 def blank(network):
@@ -116,33 +117,30 @@ def test_single_node_disconnected_and_dag(estimator, small):
     assert apart.check_model()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *DRAWING])
 def test_bad_input_is_refused_before_anything_is_charged(estimator, small):
     schema, records, edges = small
-    network = DiscreteBayesianNetwork(edges)
-    with pytest.raises(dp.SchemaError, match="declared"):
-        network.fit(records, estimator=estimator(epsilon=1.0))
-    with pytest.raises(dp.SchemaError, match="'site'"):
-        network.fit(
-            records, estimator=estimator(epsilon=1.0, state_names={"smoke": ["yes", "no"], "lung": ["yes", "no"]})
-        )
-    with pytest.raises(dp.SchemaError, match="'site'"):
-        network.fit(records.drop(columns="site"), estimator=estimator(epsilon=1.0, state_names=schema))
-    with pytest.raises(ValueError, match="costs privacy"):
-        network.fit(records, estimator=estimator(state_names=schema))
-    for epsilon in (0, -1.0, float("nan"), float("inf"), True):
-        with pytest.raises(ValueError, match="epsilon"):
-            network.fit(records, estimator=estimator(epsilon=epsilon, state_names=schema))
-    with pytest.raises(ValueError, match="sample_weight"):
-        network.fit(records, estimator=estimator(epsilon=1.0, state_names=schema), sample_weight=[1.0] * 4000)
+    network, given = DiscreteBayesianNetwork(edges), {"epsilon": 1.0, "state_names": schema}
     latent = DiscreteBayesianNetwork(edges, latents={"site"})
-    with pytest.raises(ValueError, match="latent"):
-        latent.fit(records, estimator=estimator(epsilon=1.0, state_names=schema))
-    budget = dp.PrivacyBudget(1.0)
-    data = dp.PrivateDataset(records, schema, budget)
+    some = schema.select(["smoke", "lung"]).state_names
+    for fitted, frame, change, more, error, named in (
+        (network, records, {"state_names": None}, {}, dp.SchemaError, "declared"),
+        (network, records, {"state_names": some}, {}, dp.SchemaError, "'site'"),
+        (network, records.drop(columns="site"), {}, {}, dp.SchemaError, "'site'"),
+        (network, records, {}, {"sample_weight": [1.0] * 4000}, ValueError, "sample_weight"),
+        (latent, records, {}, {}, ValueError, "latent"),
+        (network, records, {"epsilon": None}, {}, ValueError, "costs privacy"),
+        *(
+            (network, records, {"epsilon": wrong}, {}, ValueError, "epsilon")
+            for wrong in (0, -1.0, float("nan"), float("inf"), True, "1")
+        ),
+    ):
+        with pytest.raises(error, match=named):
+            fitted.fit(frame, estimator=estimator(**given | change), **more)
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0))
     with pytest.raises(dp.SchemaError, match="'other'"):
         DiscreteBayesianNetwork([("smoke", "other")]).fit(data, estimator=estimator(epsilon=1.0))
-    assert budget.history == ()
+    assert data.budget.history == ()
 
 
 def test_exact_counts_are_no_release(small):

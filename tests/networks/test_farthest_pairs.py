@@ -120,33 +120,26 @@ def test_tables_of_pairs_are_those_of_variable_elimination(name):
 
 def test_nothing_is_charged_for_what_is_refused():
     frame = chain(500)
-    data = data_set(frame)
-    network = fitted(data)
-    other = data_set(frame, neighbours="replace_one")
-    persons = dp.PrivateDataset(
-        frame.assign(person=range(500)), data.schema, dp.PrivacyBudget(2.0), unit="person", max_rows=1
-    )
-    few = dp.PrivateDataset(frame[NODES[:3]], data.schema.select(NODES[:3]), dp.PrivacyBudget(1.0))
-    whole = dp.PrivateBayesianNetwork([("v0", "v1")])
-    whole.fit(data.measure([("v0", "v1")], 0.5))
-    with pytest.raises(TypeError, match="must be a PrivateDataset"):
-        network.measure_misfit(frame, 0.5)
-    for protecting in (other, persons):
-        with pytest.raises(ValueError, match="another change of the records"):
-            network.measure_misfit(protecting, 0.5)
-    with pytest.raises(dp.SchemaError, match="'v3' has other states in the data set"):
-        network.measure_misfit(few, 0.5)
-    with pytest.raises(ValueError, match="joins all pairs"):
-        whole.measure_misfit(data, 0.5)
-    with pytest.raises(ValueError, match="pairs must be a whole number"):
-        network.measure_misfit(data, 0.5, pairs=0)
-    with pytest.raises(ValueError, match="not fitted"):
-        dp.PrivateBayesianNetwork([("v0", "v1")]).measure_misfit(data, 0.5)
-    with pytest.raises(dp.BudgetExceededError):
-        network.measure_misfit(data, 5.0)
+    data, other = data_set(frame), data_set(frame, neighbours="replace_one")
+    network, budget = fitted(data), dp.PrivacyBudget(2.0)
+    persons = dp.PrivateDataset(frame.assign(person=range(500)), data.schema, budget, unit="person", max_rows=1)
+    few = dp.PrivateDataset(frame[NODES[:3]], data.schema.select(NODES[:3]), dp.PrivacyBudget(2.0))
+    whole = dp.PrivateBayesianNetwork([("v0", "v1")]).fit(data.measure([("v0", "v1")], 0.5))
+    unfitted = dp.PrivateBayesianNetwork([("v0", "v1")])
+    for model, source, options, error, refusal in (
+        (network, frame, {}, TypeError, "must be a PrivateDataset"),
+        (network, other, {}, ValueError, "another change of the records"),
+        (network, persons, {}, ValueError, "another change of the records"),
+        (network, few, {}, dp.SchemaError, "'v3' has other states in the data set"),
+        (whole, data, {}, ValueError, "joins all pairs"),
+        (network, data, {"pairs": 0}, ValueError, "pairs must be a whole number"),
+        (unfitted, data, {}, ValueError, "not fitted"),
+        (network, data, {"epsilon": 5.0}, dp.BudgetExceededError, "does not fit"),
+    ):
+        with pytest.raises(error, match=refusal):
+            model.measure_misfit(source, **{"epsilon": 0.5} | options)
     assert data.budget.remaining.epsilon == 0.5
-    assert persons.budget.remaining.epsilon == 2.0
-    assert other.budget.remaining.epsilon == few.budget.remaining.epsilon * 2 == 2.0
+    assert [each.budget.remaining.epsilon for each in (persons, other, few)] == [2.0] * 3
 
 
 def test_markov_networks_are_probed_too():
