@@ -126,26 +126,24 @@ def test_without_opendp_nothing_is_charged(monkeypatch):
     assert data.budget.history == ()
 
 
-def test_constructor_checks_everything():
-    budget = PrivacyBudget(1.0)
-    with pytest.raises(SchemaError, match="'a' has no column"):
-        PrivateDataset(RECORDS.drop(columns="a"), SCHEMA, budget)
-    with pytest.raises(SchemaError, match="'b' has values") as caught:
-        PrivateDataset(RECORDS.assign(b=987654), SCHEMA, budget)
+@pytest.mark.parametrize(
+    ("change", "error", "named"),
+    [
+        ({"records": RECORDS.drop(columns="a")}, SchemaError, "'a' has no column"),
+        ({"records": RECORDS.assign(b=987654)}, SchemaError, "'b' has values"),
+        ({"records": {"a": ["x"]}}, TypeError, "pandas"),
+        ({"neighbours": "user"}, ValueError, "neighbours"),
+        ({"budget": 1.0}, TypeError, "budget"),
+        ({"schema": {"a": ["x", "y"]}}, TypeError, "schema"),
+        ({"noise": np.random.default_rng(0)}, TypeError, "noise"),
+        ({"noise": SimulatedNoise}, TypeError, "SimulatedNoise"),  # the class
+    ],
+)
+def test_constructor_checks_everything(change, error, named):
+    with pytest.raises(error, match=named) as caught:
+        PrivateDataset(**{"records": RECORDS, "schema": SCHEMA, "budget": PrivacyBudget(1.0)} | change)
     assert "987654" not in str(caught.value)
     assert "100" not in str(caught.value)
-    with pytest.raises(ValueError, match="neighbours"):
-        PrivateDataset(RECORDS, SCHEMA, budget, neighbours="user")
-    with pytest.raises(TypeError, match="budget"):
-        PrivateDataset(RECORDS, SCHEMA, 1.0)
-    with pytest.raises(TypeError, match="schema"):
-        PrivateDataset(RECORDS, {"a": ["x", "y"]}, budget)
-    with pytest.raises(TypeError, match="noise"):
-        PrivateDataset(RECORDS, SCHEMA, budget, noise=np.random.default_rng(0))
-    with pytest.raises(TypeError, match="SimulatedNoise"):
-        PrivateDataset(RECORDS, SCHEMA, budget, noise=SimulatedNoise)  # the class
-    with pytest.raises(TypeError, match="pandas"):
-        PrivateDataset({"a": ["x"]}, SCHEMA, budget)
 
 
 def test_nothing_of_the_records_shows():

@@ -72,6 +72,7 @@ def wrong(error, match, *changes):
     return [(change, error, match) for change in changes]
 
 
+HIDDEN = np.ma.masked_array([1.0, -2.0, 7.0], [False, True, False])
 MISSING = {"a": [1, None, 2], "b": [1, 2, 3]}
 BAD = [
     *wrong(dp.SchemaError, "Feature 1 holds missing", *({"x": [[0.5, v], *X[1:]]} for v in (math.nan, -math.inf))),
@@ -94,7 +95,7 @@ BAD = [
     *wrong(dp.SchemaError, "The target holds missing", {**NUMBERS, "y": [1.0, math.nan, 2.0]}),
     *wrong(dp.SchemaError, "The target holds missing", {**NUMBERS, "y": pl.Series([1, None, 2])}),
     *wrong(dp.SchemaError, "The target is not numeric", {**NUMBERS, "y": pd.Series(Y)}),
-    *wrong(TypeError, "one number a record", *({**NUMBERS, "y": y} for y in (Y, None, np.zeros((3, 1))))),
+    *wrong(TypeError, "one number a record", *({**NUMBERS, "y": y} for y in (Y, None, np.zeros((3, 1)), HIDDEN))),
     *wrong(ValueError, "must be a pair", {"bounds": None}, {"bounds": 1.0}),
     *wrong(ValueError, "each of the 2 features", {"bounds": (0, [1, 2, 3])}),
     *wrong(ValueError, "finite", *({"bounds": b} for b in ((0, math.inf), (0, math.nan), (-1e308, 1e308)))),
