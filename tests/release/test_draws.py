@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -114,6 +115,13 @@ def test_altered_descriptors_are_refused(tmp_path, kind, change, message, rewrit
     rewritten(path, change)
     with pytest.raises(dp.ReleaseFormatError, match=message):
         Release.load(path)
+
+
+@pytest.mark.parametrize("change", [lambda own: {}, list, lambda own: {**own, ("c",): 0.1}])
+def test_each_family_has_a_floor_and_nothing_else_has(change):
+    release = drawn("posterior")
+    with pytest.raises(ValueError, match="floors must have a number for each family, and no other"):
+        replace(release, floors=change(dict(release.floors)))
 
 
 @pytest.mark.parametrize(
