@@ -8,7 +8,6 @@ from noises import NotedSums, largest_move
 from scipy import sparse, stats
 
 import pgmpy_dp as dp
-from pgmpy_dp.data import documents as module
 from pgmpy_dp.data.documents import resampled
 from pgmpy_dp.data.mechanisms import sums
 from pgmpy_dp.inference.topics import Topics
@@ -172,15 +171,6 @@ def test_a_damaged_sparse_array_is_refused_without_its_index(form):
 def test_sparse_arrays_of_other_kinds_are_no_counts(given):
     with pytest.raises(TypeError, match="counts of words"):
         dp.PrivateDocuments(sparse.csr_array(given), WORDS, dp.PrivacyBudget(1.0, 1e-6))
-
-
-def test_more_documents_than_sums_hold_are_refused(monkeypatch):
-    """As if 2**31 documents were three."""
-    right = module.require_summable
-    monkeypatch.setattr(module, "require_summable", lambda records: right(records + 2**31 - 3))
-    private(DOCUMENTS[:2])
-    with pytest.raises(dp.SchemaError, match=r"fewer than 2\*\*31 records"):
-        private(DOCUMENTS[:3])
 
 
 def test_documents_stay_where_they_are():

@@ -52,15 +52,6 @@ def test_a_plan_is_charged_whole_and_sums_are_of_the_features():
         data.plan(2, epsilon=1.5, delta=1e-6, sampling_rate=1.0)
 
 
-def test_more_records_than_sums_hold_are_refused(monkeypatch):
-    """Here, and not by a plan; as if 2**31 records were three."""
-    right = module.require_summable
-    monkeypatch.setattr(module, "require_summable", lambda records: right(records + 2**31 - 3))
-    assert len(features(X[:2], Y[:2])._rows) == 2
-    with pytest.raises(dp.SchemaError, match=r"fewer than 2\*\*31 records"):
-        features()
-
-
 class Unwilling:
     """What a library says of a value that it does not convert."""
 

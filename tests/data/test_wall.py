@@ -341,6 +341,21 @@ def test_what_holds_records_or_a_budget_is_neither_copied_nor_pickled(kept, budg
             duplicate(KEPT[kept](budget))
 
 
+@pytest.mark.parametrize(
+    ("kept", "module"),
+    [("households", "records.households"), ("documents", "data.documents"), ("features", "data.features")],
+)
+def test_more_records_than_sums_hold_are_refused_when_they_are_handed_in(kept, module, budget, monkeypatch):
+    """A refusal that came with a plan would tell how many there are; tests/data/test_sums.py has the number itself."""
+
+    def refuse(records):
+        raise dp.SchemaError(f"{records} of them")
+
+    monkeypatch.setattr(f"pgmpy_dp.{module}.require_summable", refuse)
+    with pytest.raises(dp.SchemaError, match="of them"):
+        KEPT[kept](budget)
+
+
 def rows(**options):
     frame = pd.DataFrame({"a": ["x", "y"], "who": 1, "w": [1.0, 2.0]})
     return lambda budget: dp.PrivateDataset(frame, dp.Schema({"a": ["x", "y"]}), budget, **options)

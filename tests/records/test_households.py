@@ -165,14 +165,3 @@ def test_states_are_not_discovered_in_households_and_nothing_is_charged():
     assert budget.history == ()
     with pytest.raises(dp.SchemaError, match=r"'sex' cannot be discovered in .* tables of households"):
         data._records.value_counts("sex")
-
-
-def test_more_rows_than_sums_hold_are_refused_when_they_are_handed_in(monkeypatch):
-    """A refusal that came with a plan would tell how many there are."""
-
-    def refuse(rows):
-        raise dp.SchemaError(f"{rows} rows")
-
-    monkeypatch.setattr("pgmpy_dp.records.households.require_summable", refuse)
-    with pytest.raises(dp.SchemaError, match="9 rows"):
-        opened(HOMES, PEOPLE)
