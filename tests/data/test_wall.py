@@ -318,10 +318,20 @@ def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
 HOMES = dp.HouseholdSchema(dp.Schema({"h": ["x"]}), dp.Schema({"a": ["x", "y"]}), "key", 1)
 
 
-def household(budget):
-    return dp.PrivateHouseholds(
-        pd.DataFrame({"key": [1], "h": "x"}), pd.DataFrame({"key": [1], "a": "x"}), HOMES, budget
-    )
+def household(budget, number=1, **options):
+    homes = pd.DataFrame({"key": range(number), "h": "x"})
+    return dp.PrivateHouseholds(homes, homes[["key"]].assign(a="x"), HOMES, budget, **options)
+
+
+def test_what_is_shown_of_households_tells_nothing_of_them(budget):
+    assert repr(household(budget, 7)) == repr(household(budget, 4711))
+    assert repr(household(budget)).startswith("PrivateHouseholds(1 + 1 variables, key='key', neighbours='add_remove'")
+    assert household(budget).household_schema is HOMES
+    for options, error in (({"neighbours": "swap"}, ValueError), ({"noise": dp.SimulatedNoise}, TypeError)):
+        with pytest.raises(error, match=next(iter(options))):
+            household(budget, **options)
+    with pytest.raises(TypeError, match="HouseholdSchema"):
+        dp.PrivateHouseholds(None, None, dp.Schema({"a": ["x"]}), budget)
 
 
 KEPT = {
