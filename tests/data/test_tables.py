@@ -70,8 +70,6 @@ def test_tables_priced_in_rho_are_charged_rho_and_the_epsilon_that_it_implies():
     ("change", "match"),
     [
         ({"epsilon": 1e-17}, "64-bit"),
-        ({"sampling_rate": 0.0}, "sampling_rate"),
-        ({"sampling_rate": 1.5}, "sampling_rate"),
         ({"sampling_rate": 0.5, "mechanism": "gaussian", "delta": 1e-7}, "priced for the Laplace"),
         ({"sampling_rate": 0.5, "delta": 1e-7}, "priced for the Laplace"),
         ({"mechanism": "gaussian", "delta": 1e-5}, "more than the budget's"),
