@@ -284,7 +284,7 @@ def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str
         "higher": deviations.HIGHER,
         "inside": allowed.inside.new.tolist(),
         "outside": None if allowed.outside is None else allowed.outside.tolist(),
-        "told": allowed.informative,
+        "informative": allowed.informative,
         "families": [[numbers[variable] for variable in scope] for scope in allowed.scopes],
         "effects": [effect(scope) for scope in allowed.measured()],
     }

@@ -112,8 +112,8 @@ class Card {
     root.ariaPressed = state === chosen;
     root.ariaDisabled = never;
     root.title = never ? 'This cannot occur together with what is given.' : '';
-    const told = never ? 'cannot occur' : percent(share) + (reach && `, between ${reach} %`);
-    root.ariaLabel = `${visible(this.name)}: ${visible(this.states[state])}, ${told}`;
+    const text = never ? 'cannot occur' : percent(share) + (reach && `, between ${reach} %`);
+    root.ariaLabel = `${visible(this.name)}: ${visible(this.states[state])}, ${text}`;
   }
 }
 
@@ -247,8 +247,8 @@ class Page {
     for (const [name, holds] of Object.entries(known)) document.body.classList.toggle(name, Boolean(holds));
     const chip = { type: 'button', className: 'chip', title: 'Take this back' };
     const asChip = (v, s) => this.fact(v, s, 'button', { ...chip, onclick: () => this.choose(v, s) });
-    byId('question').replaceChildren(given.size ? 'Given ' : '', ...this.told(now, asChip));
-    byId('other').replaceChildren(...this.told(before ?? now, (v, s) => this.fact(v, s)));
+    byId('question').replaceChildren(given.size ? 'Given ' : '', ...this.sentence(now, asChip));
+    byId('other').replaceChildren(...this.sentence(before ?? now, (v, s) => this.fact(v, s)));
     byId('reset').disabled = !given.size && !pinned;
     this.arrange();
     for (const box of this.boxes) {
@@ -269,12 +269,12 @@ class Page {
       chosen: given.get(variable), states: shares(now), against: shares(before ?? first), compared,
       differences: compared && bounded ? engine.difference(now, before, variable) : null,
       means: meant.map((at) => model.mean(at, variable)),
-      unmeasured: asked && engine.deviations?.[0].tells(variable, given) === false,
+      unmeasured: asked && engine.deviations?.[0].informs(variable, given) === false,
     };
   }
 
   /** A question in words: its facts as they are written, and the number of records that have them. */
-  told({ given, share, records, lower, upper }, write) {
+  sentence({ given, share, records, lower, upper }, write) {
     const { bounded, total } = this.model, count = records ?? (total && total * share);
     const facts = [...given].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)]);
     const of = given.size ? ` of ${whole(this.first.records ?? total)}` : '';

@@ -94,7 +94,7 @@ const ordered = (variables) => [...variables].sort((a, b) => a - b);
 const partsOf = (scope, variable, others, known) =>
   known.has(scope.join()) ? [scope] : others.map((other) => ordered([variable, other]));
 
-/** What measured tables say about a network's answers that they contradict. */
+/** Factors by which measured tables correct a network's answers that they contradict. */
 class Corrections {
   constructor(tables, cards) {
     Object.assign(this, { cards, factors: new Map(tables.map((table) => [table.scope.join(), table])) });
@@ -104,8 +104,8 @@ class Corrections {
   apply(values, variable, given) {
     const scope = ordered([variable, ...given.keys()]), moved = Float64Array.from(values);
     for (const part of partsOf(scope, variable, [...given.keys()], this.factors)) {
-      const held = this.factors.get(part.join());
-      if (held) moved.forEach((_, s) => moved[s] *= held.factors[placeOf(part, this.cards, given, variable, s)]);
+      const table = this.factors.get(part.join());
+      if (table) moved.forEach((_, s) => moved[s] *= table.factors[placeOf(part, this.cards, given, variable, s)]);
     }
     const sum = sumOf(moved);
     return moved.map((value) => value / sum);
@@ -113,10 +113,10 @@ class Corrections {
 }
 
 class Deviations {
-  constructor(held, cards) {
-    Object.assign(this, held, { cards });
-    this.streams = held.streams.map(randomNumbers);
-    this.effects = new Map(held.effects.map((effect) => [effect.scope.join(), effect]));
+  constructor(content, cards) {
+    Object.assign(this, content, { cards });
+    this.streams = content.streams.map(randomNumbers);
+    this.effects = new Map(content.effects.map((effect) => [effect.scope.join(), effect]));
   }
 
   joins(scope) {
@@ -124,8 +124,8 @@ class Deviations {
   }
 
   /** Whether the release determines the error of an answer if the network's structure is wrong. */
-  tells(variable, given) {
-    return this.told || this.effects.has(ordered([variable, ...given.keys()]).join());
+  informs(variable, given) {
+    return this.informative || this.effects.has(ordered([variable, ...given.keys()]).join());
   }
 
   /**

@@ -16,8 +16,8 @@ of a scale s in table k, and P(s | h) its law under a hypothesis h = (t, share),
 So few or noisy tables leave the prior, and many precise ones overrule it. If the structure is right (nine of ten are, a
 priori), nothing deviates; otherwise single variables and pairs outside the families do, and pairs that the network
 joins in one case of two. So what these show is prior knowledge about the others. Families are measured in larger tables
-where that is less noisy; other pairs in these are an accident of merging, near the edges, and tell nothing about pairs
-elsewhere.
+where that is less noisy; other pairs in these are there by the accident of merging, near the edges, and are not
+informative about pairs elsewhere.
 
 Draws of an answer about variables that were measured together are shrunk towards their released table, the more so the
 smaller the noise. Any other answer gets an effect for every pair of a queried variable and another variable of the

@@ -79,7 +79,7 @@ class Model(ABC):
         target : {"population", "records"}
             Whether bounds are for the distribution that the records were sampled from, or for the answer of the same
             records without noise. Population bounds are wider and cover both, since they include the sampling error,
-            except where a holder of records borrows from others (`PartiallyPooledMarginals`).
+            except where a holder of records borrows strength from others (`PartiallyPooledMarginals`).
         **eliminated
             Refused: options of pgmpy's inference, such as `virtual_evidence`, belong to `VariableElimination`.
 

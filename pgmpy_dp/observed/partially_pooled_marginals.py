@@ -61,7 +61,7 @@ class PartiallyPooledMarginals(
     fewer variables and the odds ratios of the common table, by iterative proportional fitting. The difference from this
     is a common one, or that of the period before, and a normal deviation, whose size has a distribution that includes 0
     and is learned from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`. So
-    parts are alike where nothing tells them apart, the dependence of two variables may be common though their shares
+    parts are equal where nothing distinguishes them, the dependence of two variables may be common though their shares
     are not, one part may be unlike all others, a period may begin with a jump, and a part with many records keeps its
     own.
 

@@ -111,9 +111,9 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     -----
     Without the new variable, the tables of all parts are summed, and so is their noise: these are the counts of all
     records together, whether or not the parts are alike. A table that only some parts measured is assumed to hold for
-    the others, up to sampling error; with the new variable it informs only about its own parts.
-    A sum of Laplace noise is treated as Laplace or Gaussian noise of its variance, whichever is nearer in kurtosis, so
-    that of equal noise of three parts as Gaussian. A sum of both kinds is treated as Gaussian noise.
+    the others, up to sampling error; with the new variable it informs only about its own parts. A sum of Laplace noise
+    is treated as Laplace or Gaussian noise of its variance, whichever is closer in kurtosis: the sum of equal noise of
+    three parts is treated as Gaussian. A sum of both kinds is treated as Gaussian noise.
     """
 
     parts: Mapping[State, Measured]

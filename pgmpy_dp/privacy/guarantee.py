@@ -46,7 +46,7 @@ from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.cost import EXACT, Approx, Cost, Loss, Protects, Pure, Zcdp
 
 GRAPH_KEY = "pgmpy_dp:guarantee"
-"""Key of a graph's, or a node's, attribute that holds what finding its edges, or its states, cost."""
+"""Key of the attribute of a graph, or of a node, for the guarantee of finding its edges, or its states."""
 
 FIT_KEY = "_fit"
 """Attribute in which a model keeps its fit, whose guarantee it has."""

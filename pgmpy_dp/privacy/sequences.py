@@ -26,10 +26,10 @@ and post-processing an answer never raises it. The largest F for a step of a giv
   both neighbours. Its P and Q are then mixtures over the sample of pairs of the step's price, and as F is convex, the
   mixture has at most the F of the worst pair. This is the case of lazy records with `max_rows`, whose rows are sampled
   anew for each step (:mod:`pgmpy_dp.records.units` couples the samples of neighbours: units in both sample alike). All
-  tables or successive choices of a step share its sample, and given the sample they are as above.
-  Where rows are sampled once for all steps, as for records in memory, the answers to one step tell of the sample that
-  the next step uses, so that mixing step by step would be wrong. Then all of the above holds for the whole sequence
-  given the sample, and E_P[max(0, 1 - exp(epsilon) Q / P)] of all answers is convex in (P, Q) as well.
+  tables or successive choices of a step share its sample, and given the sample they are as above. Where rows are
+  sampled once for all steps, as for records in memory, the answers to one step contain information about the sample
+  that the next step uses, so that mixing step by step would be wrong. Then all of the above holds for the whole
+  sequence given the sample, and E_P[max(0, 1 - exp(epsilon) Q / P)] of all answers is convex in (P, Q) as well.
 
 The recursion is computed on a grid, with every rounding to the safe side: mass between two grid points is divided
 between them such that E[exp(-L)] is preserved (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022), and ranges are

@@ -8,7 +8,7 @@ Sensitivity, line by line.
 1. The parts of a record are a function of its own cell in the column of weights and of the public `largest` alone:
    round(UNIT_WEIGHT * clip(w, 0, largest) / largest). They are a whole number from 0 to UNIT_WEIGHT, whatever the cell
    holds: what is missing, negative or no number counts 0 parts, and what is larger than `largest` counts UNIT_WEIGHT.
-   No cell is refused, since a refusal would tell of a record that the budget has not paid for.
+   No cell is refused, since a refusal would reveal something about a record that the budget has not paid for.
 2. A record adds its parts to one cell of each table, and changes nothing that other records add. So a unit adds
    non-negative whole numbers whose sum is at most c = UNIT_WEIGHT for a record; c = `max_rows` times UNIT_WEIGHT for a
    unit of which `max_rows` rows are counted; and c = UNIT_WEIGHT where all K rows of a unit are, since the parts p of
@@ -21,9 +21,9 @@ Sensitivity, line by line.
 
 Rounding moves a weight by at most `largest` / 2**21.
 
-Sampling. Of records drawn independently, the share of the weight that is in a cell has a variance of about
-sum w^2 (x - p)^2 / (sum w)^2 <= p (1 - p) / (sum w / `largest`), since w^2 <= w `largest`. A table in records of the
-largest weight therefore tells no more than as many records of equal weight would: bounds and tests of fit that take its
+Sampling. Of records drawn independently, the share of the weight that is in a cell has a variance of about sum w^2 (x -
+p)^2 / (sum w)^2 <= p (1 - p) / (sum w / `largest`), since w^2 <= w `largest`. A table in records of the largest weight
+therefore contains no more information than as many records of equal weight would: bounds and tests of fit that take its
 total for a number of records allow for at least the sampling error that there is.
 """
 

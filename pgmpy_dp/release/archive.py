@@ -18,8 +18,8 @@ its noise in records. The noise of a coefficient has standard deviation s, times
 of its contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
 
 In the kinds "united_tables" and "partially_pooled_tables", the measurements are those of several releases of these
-kinds, one after the other; ``parts`` holds what each states, and its ``state`` of the ``variable`` that tells them
-apart. The guarantee of the whole is checked against theirs. In the kinds "informed_tables", "informed_coefficients" and
+kinds, one after the other; ``parts`` holds what each states, and its ``state`` of the ``variable`` that distinguishes
+them. The guarantee of the whole is checked against theirs. In the kinds "informed_tables", "informed_coefficients" and
 "informed_residuals", ``public`` tables are stated beside a release.
 
 In the kinds "posterior_draws" and "regression_draws", they are parameters of a network's families, drawn at random and

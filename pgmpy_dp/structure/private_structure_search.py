@@ -86,7 +86,8 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
     Attributes
     ----------
     causal_graph_ : pgmpy.base.DAG or PDAG
-        It holds what the search cost, as `network_` and `edges_` do: whatever is fitted or measured by it states that.
+        It carries the guarantee of the search, as `network_` and `edges_` do: whatever is fitted or measured by it
+        states that cost.
     network_ : PrivateBayesianNetwork
         With this graph, fitted by `AutoMLE` to everything that was measured.
     edges_ : pandas.DataFrame

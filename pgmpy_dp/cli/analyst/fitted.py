@@ -63,9 +63,9 @@ _MARKOV, _BAYESIAN = ("naive-mle",), ("private-mle", "private-bayesian")
 @click.option(
     "--pooled",
     is_flag=True,
-    help="Of a union, describe all records together; by default the network tells its releases apart.",
+    help="Of a union, describe all records together; by default the network distinguishes its releases.",
 )
-@click.option("--partial", is_flag=True, help="Of a union, let each release borrow from the others what they share.")
+@click.option("--partial", is_flag=True, help="Of a union, let each release borrow strength from the others.")
 @out_option(
     "--out",
     kind="a network",

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, stages=2)
 @click.argument("releases", type=FileOf("a release"), nargs=-1, required=True)
-@click.option("--as", "variable", default="site", show_default=True, help="Name of the variable that tells them apart.")
+@click.option("--as", "variable", default="site", show_default=True, help="Variable whose states are the releases.")
 @click.option(
     "--overlap",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="The most releases that may count rows of one unit, such as a patient of several hospitals.",
+    help="Maximum number of releases with rows of one unit, such as a patient of several hospitals.",
 )
 @click.option(
     "--periods",
     is_flag=True,
     help="The releases are of periods, and their files are called by numbers, such as 202401.zip, or by dates written "
-    "alike, such as 2024-01.zip. They are put in order, and --partial fits borrow from neighbours.",
+    "alike, such as 2024-01.zip. They are put in order, and --partial fits borrow strength between adjacent ones.",
 )
 @out_option("--out", kind="a release", endings=(".zip",), required=True, help="Release file to write, .zip.")
 def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool, out: Path) -> Result:

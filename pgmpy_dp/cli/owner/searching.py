@@ -23,7 +23,7 @@ from pgmpy_dp.cli.shared.options import (
 )
 
 _schema_out = out_option(
-    "--out", kind="a schema", endings=(".json",), required=True, help="Schema file to write, with what was chosen."
+    "--out", kind="a schema", endings=(".json",), required=True, help="Schema file to write, with the bins or states."
 )
 
 

@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 2),
     default=1,
     show_default=True,
-    help="Measure once; or twice, the second time where the first left most doubt, which needs a --delta.",
+    help="Measure once; or twice, with less noise where the first fit is most uncertain, which needs a --delta.",
 )
 @click.option(
     "--measure",
     type=click.Choice(["tables", "residuals", "auto"]),
     default="tables",
     show_default=True,
-    help="Measure tables of pairs; or residuals, which are closer where variables have few states; or what pays.",
+    help="Measure tables of pairs; residuals, which are closer if variables have few states; or the better of both.",
 )
 @rows_option()
 @numbers_option

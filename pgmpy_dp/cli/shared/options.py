@@ -43,11 +43,11 @@ check_option = click.option(
 numbers_option = click.option(
     "--numbers",
     type=click.Choice(["drawn", "midpoint", "states"]),
-    help="What bins become: numbers drawn within them, their midpoints, or their names. By default numbers, as in a "
+    help="Values of binned variables: numbers drawn within bins, midpoints, or bin names. By default numbers, as in a "
     "file of records (simulate in Python returns states, as pgmpy does), or states if the model has no release.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(0), help="Draws the same records again; privacy does not depend on it."
+    "--seed", type=click.IntRange(0), help="The same seed draws the same records; privacy does not depend on it."
 )
 release_out_option = out_option(
     "--release", "release_path", kind="a release", endings=(".zip",), help="Release file to write as well, .zip."

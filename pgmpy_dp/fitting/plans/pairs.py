@@ -47,7 +47,7 @@ _TRIPLES, _POWER_OF_TRIPLES, _FEW = 0.45, 0.5, 200
 
 # Advice where a release lacks pairs, in Python and for the command line.
 # Share of the privacy loss for all finer histograms together. On tables of real records (the benchmark
-# numbers_in_bins.py) means, quantiles and regressions are nearer with it, and pairs hardly worse.
+# numbers_in_bins.py) means, quantiles and regressions are closer to the records with it, and pairs hardly worse.
 _DETAILED = 0.03
 PLAN_PAIRS = "measure the tables of plan_pairs(schema)"
 

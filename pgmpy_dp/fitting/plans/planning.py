@@ -7,8 +7,8 @@ of
     S = sum over tables of sqrt(cells).
 
 So tables are chosen to make S small: a family inside another is not measured, and overlapping tables are replaced by
-their union if that lowers S. Such tables say little about whether the network is right; for that, pairs of variables
-outside the families are measured with a share that is set aside.
+their union if that lowers S. Such tables contain little evidence on whether the network is right; for that, pairs of
+variables outside the families are measured with a share that is set aside.
 
 How noisy these pairs may be is decided without the number of records, which may be private: if an epsilon was chosen at
 which families are worth measuring, pairs that are a few times noisier are useful. A table of c cells has Laplace noise

@@ -119,8 +119,8 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     Given the records, the population's parameters of a Bayesian network are drawn exactly, from Dirichlet
     distributions. A Markov network is fitted to the counts of a simulated sample.
 
-    If all families have the variable of a partially pooled union, the population's networks are drawn part by part, in
-    as many records as a part borrows from, and the records' as if nothing were borrowed.
+    If all families have the variable of a partially pooled union, the population's networks are drawn part by part,
+    with as many records as a part borrows strength from, and the records' networks as if nothing were borrowed.
     """
     return _drawn(network, releases, draws, seed, 2, mean=False)[0]
 

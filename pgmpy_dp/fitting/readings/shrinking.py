@@ -25,8 +25,8 @@ from pgmpy_dp.release import Release
 from pgmpy_dp.release.kinds import MIN_VARIANCE
 from pgmpy_dp.schema import Clique
 
-# Prior of the logarithms of concentrations: their centre, with standard deviation 1, the least variance of bases about
-# it (which is learned, but the mode knows no spread of each), the variance of effects, and the range.
+# Prior of the logarithms of concentrations: their centre, with standard deviation 1, the minimum variance of bases
+# about it (which is learned, but the mode ignores each one's spread), the variance of effects, and the range.
 _CONCENTRATION, _BASES, _EFFECTS = 0.5, 0.25, 0.15
 _RANGE = 0.02, 10.0
 _ROUNDS, _LEARNING, _FITTING = 6, 8, 40  # rounds; maximum iterations in each for concentrations and for rows

@@ -5,7 +5,8 @@ of these states, it never has the combination, and its blocks stay independent. 
 the cells that it may use: a box around a record that obeys the rules, as large as possible.
 
 Boxes cover every two states that rules allow together, but not every three. If no box has some evidence, the release
-says nothing about what goes with it: variables are then assumed independent, apart from the rules and the evidence.
+contains no information about the other variables given it: they are then assumed independent, apart from the rules and
+the evidence.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ _CELLS, _STRENGTH = 4_000, 10.0
 # independence in standard deviations, and maximum number of cells of a block of two variables and of more.
 _INFORMATION, _SIGNIFICANCE, _LARGEST, _LARGEST_OF_MORE = 0.03, 4.0, 900, 128
 # Among more pairs than this, many are as far from independence by chance: a pair must be farther than any would be with
-# this probability. Blocks that noise makes bring mixtures no closer, and their cells take most of the time of a fit.
+# this probability. Blocks that arise from noise do not make mixtures more accurate, and their cells take most of the
+# time of a fit.
 _MANY_PAIRS, _CHANCE = 1_000, 0.01
 # Expected number of records of a pair below which its cells are left out of a block; this excludes cells that cannot
 # occur.
