@@ -63,10 +63,10 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
 
     Notes
     -----
-    `pgmpy_dp.privacy.posterior` derives the sensitivity, and `pgmpy_dp.data.mechanisms.regression` describes the exact
-    sampling on a public grid and in exact arithmetic. Rejection sampling continues until it succeeds, since giving up
-    would reveal information about the records. `fit` is refused if the sampling could take too long for the least
-    favourable records, which is decided beforehand from public numbers.
+    `pgmpy_dp.data.mechanisms.regression` derives the sensitivity, and describes the exact sampling on a public grid and
+    in exact arithmetic. Rejection sampling continues until it succeeds, since giving up would reveal information about
+    the records. `fit` is refused if the sampling could take too long for the least favourable records, which is decided
+    beforehand from public numbers.
 
     Examples
     --------

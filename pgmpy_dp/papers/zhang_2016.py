@@ -14,23 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmpy_dp.data.mechanisms import regression
 from pgmpy_dp.data.mechanisms.contrasts import FourierCoefficients
 from pgmpy_dp.data.mechanisms.posterior import LikelyRows, PosteriorRows
-from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions
+from pgmpy_dp.data.mechanisms.regression import PosteriorRegressions, Regression, largest_mean, root_above
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.papers.private_bayesian import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator
 from pgmpy_dp.papers.regression_sampling import LinearPosteriorSampler
 from pgmpy_dp.privacy import posterior
 from pgmpy_dp.privacy.checks import decimal_above, exact_positive
-from pgmpy_dp.privacy.posterior import (
-    RESERVE,
-    WIDEST,
-    Regression,
-    draw_cost,
-    largest_mean,
-    range_of,
-    root_above,
-)
+from pgmpy_dp.privacy.posterior import RESERVE, WIDEST, draw_cost, range_of
 from pgmpy_dp.release import Coefficients, NoisyCoefficients, PosteriorDraws, RegressionDraws
 from pgmpy_dp.release.contrasts import contrasts, downward_closure, fourier_sensitivity
 from pgmpy_dp.schema import Clique
@@ -82,14 +75,14 @@ def tempering(states: Sequence[int], floor: float, epsilon: Fraction) -> tuple[l
 def temper(
     parents: int, bound: float, tau: float, prior_precision: float, epsilon: Fraction, neighbours: str
 ) -> Regression:
-    """Temper as :func:`~pgmpy_dp.privacy.posterior.temper`, with the printed Lipschitz constant L' in the record.
+    """Temper as the library does, with the printed Lipschitz constant L' in the record.
 
     Epsilon is 2 L' with L' = tau R sqrt(1 + (1 + k) B**2), for records scaled to |x| <= 1 (appendix D). This is at
     least the actual cost 2 L, since (1 + a)**2 <= 2 (1 + a**2).
     """
     mean = largest_mean(parents, bound)
     stated = 2 * (1 + mean) * root_above(1 + mean**2)
-    return posterior.temper(parents, bound, tau, prior_precision, epsilon, neighbours, stated)
+    return regression.temper(parents, bound, tau, prior_precision, epsilon, neighbours, stated)
 
 
 def printed_sensitivity(subsets: Sequence[Clique], cardinalities: Mapping[str, int]) -> float:

@@ -11,29 +11,16 @@ since a record contributes to one row of each node, and of r probabilities of at
 constant by as much: one draw costs 2 lam R. Adding a record multiplies the density by p(x | theta)**lam over its
 posterior mean, and the logarithms of these lie within lam R of each other: one draw costs lam R. (Zhang, Rubinstein
 and Dimitrakakis 2016, Theorem 4(1) and Algorithm 3; Dimitrakakis et al. 2014.)
-
-Privacy cost of a draw from the truncated posterior of linear regressions, and the tempering that meets an epsilon.
-
-A node y with k parents is y = x . theta + noise of precision tau, x = (1, u_1 .. u_k). Values are scaled to their
-public bounds, so that |y| <= 1 and |x| <= sqrt(1 + k). The prior N(0, I / b) is truncated to |theta| <= B. There
-
-    -tau R**2 / 2 <= log p(y | x, theta) - log p(0 | 0, theta) <= 0,    R = 1 + sqrt(1 + k) B,
-
-and both bounds are attained, so a record's log-likelihood varies by at most L = tau R**2 / 2. With the likelihood
-raised to a power lam, one draw costs 2 lam L where a record is replaced and lam L where one is added or removed, by the
-argument of `pgmpy_dp.privacy.posterior`. The nodes' coefficients are drawn independently, and their costs add up.
-(Zhang, Rubinstein and Dimitrakakis 2016, appendix D, in words; the formulas are derived here.)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pgmpy_dp.privacy.checks import decimal_above, exact_positive, rounded_down, whole_number
+from pgmpy_dp.privacy.checks import exact_positive, whole_number
 
 # Share of epsilon reserved for floating point: the log-probability of an outcome is off by some units in the last place
 # of the range of its log-weights, at most 1e-14 * records * R in total. This covers a hundred million records.
@@ -121,73 +108,3 @@ def _require_room(epsilon: float, states: Sequence[int], neighbours: str) -> Non
     minimum = _MIN * _sides(neighbours) * math.fsum((r // 2) ** _GROWTH for r in states if r > 1)
     if epsilon < minimum:
         raise ValueError(f"epsilon={epsilon!r} is too small for a draw from this network: use at least {minimum!r}.")
-
-
-# Largest expected number of tries of a draw, for any records.
-MAX_TRIES = 1e7
-
-
-@dataclass(frozen=True)
-class Regression:
-    """Public parameters of a node's regression; the posterior density is exp(-c sum r**2 / 2 - b |theta|**2 / 2)."""
-
-    parents: int  # k
-    bound: float  # B
-    precision: float  # c = lam tau, of the tempered likelihood
-    prior_precision: float  # b
-    power: float  # lam
-    cost: Fraction  # of one draw
-
-
-def temper(
-    parents: int,
-    bound: float,
-    tau: float,
-    prior_precision: float,
-    epsilon: Fraction,
-    neighbours: str,
-    stated: Fraction | None = None,
-) -> Regression:
-    """Find the largest power of the likelihood, at most 1, for which a draw costs at most epsilon.
-
-    If a looser bound than `unit_cost` is `stated`, the power is for that, and the cost is what it is.
-    """
-    each = unit_cost(parents, bound, neighbours)
-    precision = min(tau, rounded_down(epsilon / (each if stated is None else stated)))
-    cost = min(Fraction(str(decimal_above(Fraction(precision) * each))), epsilon)
-    return Regression(parents, bound, precision, prior_precision, precision / tau, cost)
-
-
-def unit_cost(parents: int, bound: float, neighbours: str) -> Fraction:
-    """Compute the epsilon of one draw at precision 1, rounded up: R**2, or half of it under "add_remove"."""
-    span = (1 + largest_mean(parents, bound)) ** 2
-    return span / 2 if neighbours == "add_remove" else span
-
-
-def largest_mean(parents: int, bound: float) -> Fraction:
-    """Bound x . theta by sqrt(1 + k) B, rounded up."""
-    return Fraction(bound) * root_above(Fraction(1 + parents))
-
-
-def expected_tries(regression: Regression, records: int) -> float:
-    """Bound the expected number of tries of a draw, for the most unlikely data of this number of records.
-
-    See `pgmpy_dp.data.mechanisms.regression`: the tilt is at most d + |g|, and |g| at most c B n sqrt(1 + k).
-    """
-    size = regression.parents + 1
-    tilt = size + regression.precision * regression.bound * records * math.sqrt(size)
-    return math.sqrt(math.pi * (size + 2 * tilt)) + 2
-
-
-def grid_steps(regression: Regression, records: int) -> int:
-    """Number of grid steps in the radius: a public power of 2, large enough that a step is small in the posterior."""
-    size = regression.parents + 1
-    bound, precision = regression.bound, regression.precision
-    sharpest = bound**2 * (precision * records + regression.prior_precision)
-    sharpest += 2 * size + precision * bound * records * math.sqrt(size)
-    return int(2 ** math.ceil(12 + math.log2(sharpest) / 2))
-
-
-def root_above(value: Fraction) -> Fraction:
-    """Return the square root of a number, rounded up."""
-    return Fraction(math.nextafter(math.sqrt(math.nextafter(float(value), math.inf)), math.inf))

@@ -270,7 +270,18 @@ class CountedRecords:
 
     def counts(self, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
         """See :class:`EncodedRecords`; the cliques must be contained in counted ones."""
-        return {clique: self._margin(clique) for clique in cliques}
+        results: dict[Clique, Counts] = {}
+        for clique in cliques:
+            containing = [scope for scope in self.tables if set(clique) <= set(scope)]
+            if not containing:
+                counted = ", ".join(map(str, self.tables))
+                advice = " Bins(..., detail=0) plans no finer histogram." if clique[0].endswith(IN_DETAIL) else ""
+                raise SchemaError(
+                    f"No ready-made table contains clique {clique}: measure cliques within one of {counted}.{advice}"
+                )
+            scope = min(containing, key=lambda scope: self.tables[scope].size)
+            results[clique] = np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
+        return results
 
     def under(self, schema: Schema) -> CountedRecords:
         """Add the tables of groups of states to the tables of states."""
@@ -288,17 +299,6 @@ class CountedRecords:
     def value_counts(self, variable: str) -> ValueCounts:
         """Raise, since tables have no values."""
         raise no_values(variable)
-
-    def _margin(self, clique: Clique) -> Counts:
-        containing = [scope for scope in self.tables if set(clique) <= set(scope)]
-        if not containing:
-            counted = ", ".join(map(str, self.tables))
-            advice = " Bins(..., detail=0) plans no finer histogram." if clique[0].endswith(IN_DETAIL) else ""
-            raise SchemaError(
-                f"No ready-made table contains clique {clique}: measure cliques within one of {counted}.{advice}"
-            )
-        scope = min(containing, key=lambda scope: self.tables[scope].size)
-        return np.ascontiguousarray(Table(scope, self.tables[scope]).margin(clique).values)
 
 
 def array_codes(array: NDArray[Any], schema: Schema, variables: list[str]) -> dict[str, Codes]:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pgmpy_dp.data.mechanisms.regression import root_above, temper, unit_cost
 from pgmpy_dp.privacy import calibrate, subsampling
 from pgmpy_dp.privacy.accounting import ORDERS, pure_curve, renyi_curve, rho_for, zcdp_limit
 from pgmpy_dp.privacy.blocks import block_rho, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import decimal_above, decimal_below, exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.noise import exponential_scale, gaussian_scale, laplace_scale, selection_scale
-from pgmpy_dp.privacy.posterior import root_above, temper, unit_cost
 from pgmpy_dp.privacy.sequences import _before_choice, _before_noise
 from pgmpy_dp.privacy.subsampling import GRID_SHARE, _without_grid, amplified_epsilon, checked_plan, epsilon_on_sample
 

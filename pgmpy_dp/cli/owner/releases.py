@@ -22,9 +22,7 @@ from pgmpy_dp.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.release import Release
-    from pgmpy_dp.schema import Clique, Schema
 
 
 @click.command(cls=Command, stages=3)
@@ -82,10 +80,12 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
-    from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, schema_of
+    from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, read_plan, schema_of
+    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.data.mechanisms.mechanism import quoted
     from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
     from pgmpy_dp.records.parquet import is_parquet, parquet_table
+    from pgmpy_dp.release.coefficients import residual_variance
 
     if [model, cliques, plan].count(None) != 2:
         raise click.UsageError("Say what to measure: give either --model or --cliques, or a --plan.")
@@ -101,7 +101,12 @@ def release(
     schema, noise = spending.schema(), None
     remarks: list[str] = []
     if plan is not None:
-        asked, schema, noise, spending = _planned_residuals(plan, schema, spending)
+        scales, delta = read_plan(plan)
+        schema = schema_of(schema, schema.require([subset for subset in scales if subset]))
+        asked = Residuals(scales, delta)
+        quote = quoted(asked, spending.public(schema, delta))
+        noise = {v: residual_variance(schema, quote.terms.scales, v) ** 0.5 for v in quote.terms.cliques}
+        spending = replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
     else:
         wanted, weights = (
             read_cliques(cliques)  # type: ignore[arg-type]
@@ -143,23 +148,6 @@ def inspect(path: Path) -> Result:
     noisy = Release.load(path)
     result = describe(noisy)
     return result, described_lines(noisy, result)
-
-
-def _planned_residuals(
-    plan: Path, schema: Schema, spending: Spending
-) -> tuple[Residuals, Schema, dict[Clique, float], Spending]:
-    """Read a plan, and find its price and the noise in cells of its tables."""
-    from pgmpy_dp.cli.shared.structures import read_plan, schema_of
-    from pgmpy_dp.data.mechanisms.contrasts import Residuals
-    from pgmpy_dp.data.mechanisms.mechanism import quoted
-    from pgmpy_dp.release.coefficients import residual_variance
-
-    scales, delta = read_plan(plan)
-    schema = schema_of(schema, schema.require([subset for subset in scales if subset]))
-    asked = Residuals(scales, delta)
-    quote = quoted(asked, spending.public(schema, delta))
-    noise = {clique: residual_variance(schema, quote.terms.scales, clique) ** 0.5 for clique in quote.terms.cliques}
-    return asked, schema, noise, replace(spending, epsilon=quote.guarantee.epsilon, delta=delta)
 
 
 def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:

@@ -225,16 +225,13 @@ def _knowledge(forbid: tuple[str, ...], require: tuple[str, ...]) -> Any:
         return None
     from pgmpy.causal_discovery import ExpertKnowledge
 
-    def edges(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
-        results = []
-        for text in texts:
-            first, arrow, second = (part.strip() for part in text.partition("->"))
-            if not (first and arrow and second):
-                raise click.BadParameter(f"{text!r}: write an edge as age->income.", param_hint=option)
-            results.append((first, second))
-        return results
-
-    return ExpertKnowledge(forbidden_edges=edges(forbid, "--forbid"), required_edges=edges(require, "--require"))
+    edges: dict[str, list[tuple[str, str]]] = {"--forbid": [], "--require": []}
+    for option, text in [*(("--forbid", text) for text in forbid), *(("--require", text) for text in require)]:
+        first, arrow, second = (part.strip() for part in text.partition("->"))
+        if not (first and arrow and second):
+            raise click.BadParameter(f"{text!r}: write an edge as age->income.", param_hint=option)
+        edges[option].append((first, second))
+    return ExpertKnowledge(forbidden_edges=edges["--forbid"], required_edges=edges["--require"])
 
 
 @click.command(cls=Command, stages=3)

@@ -43,8 +43,7 @@ def read_structure(path: Path, variables: Collection[str] = ()) -> Any:
 
     result = DECLARED
     if path.suffix.lower() in LISTS:
-        nodes, edges, undirected = _edge_list(path, variables)
-        result = _stated_cost(path)
+        nodes, edges, undirected, result = _edge_list(path, variables)
     elif path.suffix.lower() in (*SUFFIXES, ".xml"):
         network = load_network(path)
         nodes, edges, result = list(network.nodes()), list(network.edges()), learned_graph(network)
@@ -79,15 +78,19 @@ def _require_network(path: Path, edges: list[tuple[str, str]], undirected: bool)
         )
 
 
-def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[tuple[str, str]], bool]:
+def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[tuple[str, str]], bool, Guarantee]:
+    """Read the nodes and edges, whether these are undirected, and the cost that a comment of `edge_lines` states."""
     nodes: dict[str, None] = {}
     edges, arrows = [], set()
+    stated = None
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise click.ClickException(f"{path}: not a text file in UTF-8; save it as one.") from None
     for number, line in enumerate(lines, 1):
         text = line.strip()
+        if stated is None and text.startswith(_FOUND):
+            stated = text.removeprefix(_FOUND)
         if not text or text.startswith("#"):
             continue
         result = _EDGE.fullmatch(text)
@@ -108,19 +111,11 @@ def _edge_list(path: Path, variables: Collection[str]) -> tuple[list[str], list[
         raise click.ClickException(f"{path}: edges are all directed (a -> b) or all undirected (a -- b), not both.")
     if not nodes:
         raise click.ClickException(f"{path}: no edges; write one a line, such as: smoke -> lung")
-    return list(nodes), edges, arrows == {"--"}
-
-
-def _stated_cost(path: Path) -> Guarantee:
-    """Read the guarantee of finding a list of edges, from the comment that `edge_lines` wrote."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines())
-    stated = next((line.removeprefix(_FOUND) for line in lines if line.startswith(_FOUND)), None)
-    if stated is None:
-        return DECLARED
     try:
-        return Guarantee.from_dict(parse_json(stated.encode()))
+        cost = DECLARED if stated is None else Guarantee.from_dict(parse_json(stated.encode()))
     except (ValueError, TypeError, KeyError) as error:
         raise click.ClickException(f"{path}: its line {_FOUND.strip()} was altered ({error}): get it again.") from None
+    return list(nodes), edges, arrows == {"--"}, cost
 
 
 def edge_lines(edges: Iterable[tuple[str, str]], nodes: Iterable[str], found: Guarantee = DECLARED) -> list[str]:

@@ -82,11 +82,10 @@ class CountedTables:
         rate = _checked_rate(self.sampling_rate, mechanism, public.neighbours)
         if rate < 1:
             public.require_single_records()
-        price = _PRICES.get(mechanism)
-        if price is None:
-            known = ", ".join(map(repr, ("auto", *_PRICES)))
+        if mechanism not in ("laplace", "gaussian", "gaussian_block"):
+            known = "'auto', 'laplace', 'gaussian', 'gaussian_block'"
             raise ValueError(f"mechanism must be one of {known}, got {self.mechanism!r}.")
-        loss, scales = price(public, shares, epsilon, epsilon_on_sample(epsilon, rate), self.delta)
+        loss, scales = _price(public, shares, mechanism, epsilon, epsilon_on_sample(epsilon, rate), self.delta)
         noise = "laplace" if isinstance(loss, Pure) else "gaussian"
         label += " on a sample" if rate < 1 else ""
         return Quote(public.cost(label, noise, loss, sampling_rate=float(rate)), scales)
@@ -139,22 +138,35 @@ def deviations(quote: Quote[Scales]) -> Scales:
     return {clique: variance(scale) ** 0.5 / parts for clique, scale in quote.terms.items()}
 
 
-def _laplace(
-    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
+def _price(
+    public: PublicRecords,
+    shares: Mapping[Clique, Fraction],
+    mechanism: str,
+    paid: Fraction,
+    epsilon: Fraction,
+    delta: float,
 ) -> tuple[Loss, Scales]:
-    if checked_delta(delta, zero_allowed=True):
+    """Find the scales at which tables cost epsilon for the records that are counted, for which `paid` is charged."""
+    if mechanism == "laplace":
+        if checked_delta(delta, zero_allowed=True):
+            raise ValueError(
+                f"The Laplace mechanism has no delta, got delta={delta!r}: leave delta out, or use "
+                'mechanism="gaussian".'
+            )
+        one = table_sensitivity(public.neighbours, "l1", public.contribution)
+        return Pure(paid), _each(shares, lambda share: laplace_scale(epsilon * share, one))
+    delta = delta_within(public, delta)
+    if mechanism == "gaussian":
+        rho = rho_for(epsilon, delta)
+        return Zcdp(rho, paid, Fraction(str(delta))), _gaussian_scales(public, shares, Fraction(rho))
+    if public.contribution != 1:
         raise ValueError(
-            f'The Laplace mechanism has no delta, got delta={delta!r}: leave delta out, or use mechanism="gaussian".'
+            "Blocks are priced for single records of equal weight, and these have weights, or units of several: "
+            'use mechanism="gaussian".'
         )
-    one = table_sensitivity(public.neighbours, "l1", public.contribution)
-    return Pure(paid), _each(shares, lambda share: laplace_scale(epsilon * share, one))
-
-
-def _gaussian(
-    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
-) -> tuple[Loss, Scales]:
-    rho = rho_for(epsilon, delta_within(public, delta))
-    return Zcdp(rho, paid, Fraction(str(delta))), _gaussian_scales(public, shares, Fraction(rho))
+    relative = _each(shares, lambda share: float(exact_positive("a table's share", share)) ** -0.5)
+    scales = dict(zip(shares, block_scales(list(relative.values()), epsilon, delta, public.neighbours), strict=True))
+    return Approx(paid, Fraction(str(delta)), block_rho(list(scales.values()), public.neighbours)), scales
 
 
 def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, delta: float) -> tuple[Loss, Scales]:
@@ -167,23 +179,6 @@ def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, 
 def _gaussian_scales(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: Fraction) -> Scales:
     one = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
     return _each(shares, lambda share: gaussian_scale(rho * share, one))
-
-
-def _gaussian_block(
-    public: PublicRecords, shares: Mapping[Clique, Fraction], paid: Fraction, epsilon: Fraction, delta: float
-) -> tuple[Loss, Scales]:
-    delta = delta_within(public, delta)
-    if public.contribution != 1:
-        raise ValueError(
-            "Blocks are priced for single records of equal weight, and these have weights, or units of several: "
-            'use mechanism="gaussian".'
-        )
-    relative = _each(shares, lambda share: float(exact_positive("a table's share", share)) ** -0.5)
-    scales = dict(zip(shares, block_scales(list(relative.values()), epsilon, delta, public.neighbours), strict=True))
-    return Approx(paid, Fraction(str(delta)), block_rho(list(scales.values()), public.neighbours)), scales
-
-
-_PRICES = {"laplace": _laplace, "gaussian": _gaussian, "gaussian_block": _gaussian_block}
 
 
 def delta_within(public: PublicRecords, delta: float) -> float:

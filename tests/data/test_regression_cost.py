@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pgmpy_dp.data.mechanisms.regression import MAX_TRIES, expected_tries, grid_steps, temper
 from pgmpy_dp.papers import zhang_2016 as papers
-from pgmpy_dp.privacy.posterior import MAX_TRIES, expected_tries, grid_steps, temper
 
 CORNERS = [np.array(row) for row in itertools.product([-1.0, 0.0, 1.0], repeat=2)]  # y, x
 
