@@ -31,7 +31,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partialmethod
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -251,18 +251,6 @@ class OpenDPNoise:
     keys = staticmethod(random_keys)
     below = staticmethod(random_integer)
 
-    def discrete_laplace(self, counts: Counts, scale: float) -> Counts:
-        return self._added("laplace", counts, scale)
-
-    def discrete_gaussian(self, counts: Counts, scale: float) -> Counts:
-        return self._added("gaussian", counts, scale)
-
-    def permute_and_flip(self, scores: Counts, scale: float) -> int:
-        return self._chosen("permute_and_flip", scores, scale)
-
-    def exponential_mechanism(self, scores: Counts, scale: float) -> int:
-        return self._chosen("exponential", scores, scale)
-
     def _added(self, kind: _Kind, counts: Counts, scale: float) -> Counts:
         # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.
         counts, scale = checked_counts(counts), checked_scale(scale)
@@ -283,6 +271,11 @@ class OpenDPNoise:
         if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:
             raise ValueError("scores must be a one-dimensional array of int64, not empty.")
         return int(_measurement(kind, float(exact_positive("scale", scale)))(np.array(scores, order="C")))
+
+    discrete_laplace = partialmethod(_added, "laplace")
+    discrete_gaussian = partialmethod(_added, "gaussian")
+    permute_and_flip = partialmethod(_chosen, "permute_and_flip")
+    exponential_mechanism = partialmethod(_chosen, "exponential")
 
     def __repr__(self) -> str:
         return "OPENDP_NOISE"
