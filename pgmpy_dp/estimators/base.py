@@ -282,7 +282,7 @@ class PrivateEstimator(Estimator):
         return Plan(mechanism, quoted(mechanism, public, learned_graph(model)), public, records)
 
     def _public_table(self, structure: Any, schema: Schema | PublicRecords | None) -> PublicRecords:
-        """Return what is public of the records of a plan; refuse what `fit` would refuse."""
+        """Return the public facts about the records of a plan; refuse arguments that `fit` would refuse."""
         self._price()
         public = declared(self._states(structure), self._variables(structure, None)) if schema is None else schema
         if isinstance(public, Schema):

@@ -403,8 +403,7 @@ class Deviations:
 
 
 def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vector) -> Vector:
-    """Compute the log-likelihood of each scale of effects, from the part of a table's counts that margins do not
-    explain.
+    """Compute the log-likelihood of each scale of effects, from the part of a table that its margins do not explain.
 
     Cells are treated as independent, and count less than one each, since margins took degrees of freedom.
     """

@@ -198,7 +198,7 @@ class Shape:
         return tables, level.ravel()
 
     def numbers(self, cells: Places, along: Vector) -> Vector:
-        """Return the number at a share of each cell; those of a heap are at its edge."""
+        """Return the number at a given share of each cell's width; numbers in a heap are at its edge."""
         low, size = self.density.bounds[cells], np.diff(self.density.bounds)[cells]
         if self.step is None:
             edges, owners = self.density.bounds[self.density.starts], self.density.owners[cells]

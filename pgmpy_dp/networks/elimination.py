@@ -150,7 +150,7 @@ class VariableElimination(Elimination):
         declared = self.model._fitted.declared if isinstance(self.model, PrivateNetwork) else ()
         question = Question.of(Schema.from_model(self.model), variables, evidence, declared)
         asked, given = question.asked, question.given
-        with question.possible(), suppress(TreeTooLargeError):  # pgmpy's answers may not depend on evidence that is
+        with question.possible(), suppress(TreeTooLargeError):  # pgmpy's answers may ignore impossible evidence
             self._distribution.given(question.places).singles(asked[:1])
         if variables is None:
             asked = [variable for variable in asked if variable not in self.model.latents]

@@ -202,10 +202,10 @@ class PartiallyPooledMarginals(
 
     @cached_property
     def _with_all_errors(self) -> dict[Clique, Borrowed]:
-        """The interactions, with the errors that are caused by errors of those of fewer variables.
+        """The interactions, with the errors that the errors of smaller interactions cause in them.
 
         In contrasts of mean square 1, the interaction of independent variables is the product of their means m, so that
-        an error in one of T causes in one of S the product of m over S without T.
+        an error in the interaction of T, times the product of m over S without T, is an error in that of S.
         """
         results, order = {}, _order(self.schema)
         squares = {s[0]: 1.0 / len(e.values[0]) - e.chance for s, e in self._interactions.items() if len(s) == 1}
@@ -302,7 +302,7 @@ class PartiallyPooledMarginals(
         return IndependentTables.marginal(self, clique, tables)
 
     def observations(self, variables: Sequence[str]) -> LinearObservations:
-        """Return observations of the marginals of these variables; without the union's, the sums over its parts."""
+        """Return observations of these variables' marginals, summed over parts unless the union's variable is asked."""
         if self.variable not in variables and self._of_tables:
             return super().observations(variables)
         seen = observe_tables(self, variables)

@@ -6,8 +6,8 @@ edges. Columns of lists and other values that cannot be states are not converted
 
 No library converts values that Python may be unable to represent to Python objects, since one such value would prevent
 all records from being read. So times are counted as what they are, integers of 64 bits, and each has a day, which is
-that of the column's time zone: the zone's offset on the first or last day that Python has is that of all times before
-or after. The least integer is what numpy takes for an empty cell.
+that of the column's time zone: the zone's offset on the first or last day that Python supports is that of all times
+before or after. The least integer is what numpy takes for an empty cell.
 
 Undeclared values that could become states are counted by value, which does not depend on the order of the records:
 neighbours' counts differ only in the values of the neighbour's own rows. Columns with more of them than a public bound

@@ -253,7 +253,7 @@ def _is_stated(column: pd.Series[Any], meta: pd.Series[Any]) -> bool:
 
 
 def _read_cells(part: pd.DataFrame, tally: Tally) -> pd.DataFrame:
-    """Replace the cells of a partition by what a tally reads of them; assign each row a place by its id alone."""
+    """Replace the cells of a partition by the positions that a tally reads; assign each row a place by its id alone."""
     ids = part.iloc[:, -1].reset_index(drop=True)
     cells = {  # states are texts of one type, which survive any transport
         f"c{i}": column if column.dtype != object else pd.array(list(map(json.dumps, column)), dtype="string")

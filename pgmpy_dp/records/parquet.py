@@ -5,8 +5,8 @@ the types of the first, and finds their columns by the names of the first, ignor
 with the same names in the same order and the same types, are read in one call: each is then read as the first is, whose
 columns are found by their places. Columns of one name that are not encoded alike, such as texts and numbers, are
 refused. So are columns of times whose values DuckDB would convert, since it refuses those that it cannot: one record
-would decide that none is read. A column's times have the days of its time zone, of which DuckDB knows nothing: a file
-states it in a schema of Arrow's, and times without one, such as those that DuckDB writes, have the days of UTC.
+could stop the whole read. A column's times have the days of its time zone, of which DuckDB knows nothing: a file states
+it in a schema of Arrow's, and times without one, such as those that DuckDB writes, have the days of UTC.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _zones(written: bytes | None, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _column(elements: Iterator[tuple[str, str, str, int]]) -> tuple[str, bool]:
-    """Return the name of the next column, which is followed by what is nested in it, and whether it is converted."""
+    """Return the name of the next column, skipping the columns nested in it, and whether it is converted."""
     name, physical, logical, children = next(elements)
     nested = [_column(elements)[1] for _ in range(children)]
     times = physical == "INT96" or "MILLIS=Milli" in str(logical) or str(logical).startswith("TimeType")

@@ -37,7 +37,7 @@ def sealed(read: Callable[[], Answer], source: str) -> Answer:
 
 
 def unknown_ending(path: Path, read: str) -> ValueError:
-    """Refuse a file whose ending is none of those that are read; `read` says which are."""
+    """Refuse a file with an unsupported ending; `read` is the text that names the supported ones."""
     return ValueError(f"{path}: {read}: read others into a frame.")
 
 

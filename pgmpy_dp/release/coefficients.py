@@ -114,8 +114,9 @@ class MeasuredCoefficients(Release):
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
         """List a table for each set of variables whose residuals are known and that contains no others.
 
-        The deviation is that of the residuals' noise; the rest of a table is that of smaller ones. The table of the
-        empty set is the number of records. Variables with one state, which have no residuals, get a table too.
+        The stated deviation is that of the residuals' noise; the noise of the other coefficients of a table belongs to
+        smaller tables. The table of the empty set is the number of records. Variables with one state, which have no
+        residuals, get a table too.
         """
         sets = [subset for subset, own in self.deviations.items() if own and set(subset) <= set(variables)]
         constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
@@ -188,7 +189,7 @@ class MeasuredCoefficients(Release):
 
     @classmethod
     def _read(cls, schema: Schema, contents: Mapping[str, Any], further: Iterable[str] = ()) -> tuple[Any, Any, Any]:
-        """Read the public total, the cliques and what is stated of their subsets, which must be all of them."""
+        """Read the public total, the cliques and the statements about all of their subsets."""
         entries, total = entry(contents, "cliques", list), contents["public_total"]
         cliques = schema.require([entry(each, "variables", list) for each in entries])
         for clique, each in zip(cliques, entries, strict=True):
@@ -464,7 +465,7 @@ class NoisyResiduals(
 
 
 def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
-    """Average coefficients of the same records, weighted by precision; those without noise are taken as they are."""
+    """Average coefficients of the same records, weighted by precision; coefficients without noise are unchanged."""
     position = places(schema)
     seen: dict[Clique, list[tuple[Floats, float]]] = {}
     for values, deviations in parts:

@@ -58,7 +58,7 @@ _READINGS = {
 }
 
 
-# Kinds of files of what was measured once of the same records.
+# Kinds of files of measurements of the same records.
 MEASURED = ("tables", "coefficients", "residuals")
 
 
@@ -313,7 +313,7 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
 
 
 def measured_kind(name: str) -> type[Release]:
-    """Return the kind of releases of tables, or of what determines them, that has a name in files."""
+    """Return the kind of releases of tables, or of coefficients that determine them, with this name in files."""
     if name not in MEASURED:
         raise ValueError(f"a release of {name!r} has no tables of its own.")
     return KINDS[name]

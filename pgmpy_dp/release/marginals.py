@@ -112,7 +112,7 @@ class IndependentTables:
         return float((apart**2).sum()) / deviation**2 if deviation else math.nan, apart.size
 
     def means(self, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Means:
-        """Average each set's coefficients over (these) tables that contain it; return the deviations of noise too."""
+        """Average each set's coefficients over the tables that contain it; return their noise's deviations too."""
         schema, position = self.schema, places(self.schema)
         sums: dict[Clique, NDArray[np.float64]] = {}
         weights: dict[Clique, float] = {}

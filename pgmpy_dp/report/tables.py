@@ -167,7 +167,7 @@ def table_power(fits: Sequence[TableFit]) -> str:
     if not within:
         return ""
     if not seen:
-        return "The noise of tables within it would have hidden any error."
+        return "In all tables within their noise, the noise would have hidden any error."
     hidden = f"; in {len(within) - len(seen)} of these {len(within)} tables the noise hides any error"
     return (
         f"In tables within their noise, an error (total variation) of {seen[0]:.2g} to {seen[-1]:.2g} would have been "

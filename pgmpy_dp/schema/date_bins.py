@@ -124,7 +124,7 @@ class DateBins(Bins):
 
     @classmethod
     def _cut(cls, edges: list[Any]) -> Iterator[float]:
-        """Replace words between dates by where periods of this name begin."""
+        """Replace the name of a period between two edges by the beginnings of all such periods between them."""
         for position, edge in enumerate(edges):
             if not isinstance(edge, str) or edge not in cls._periods:
                 yield cls.edge(edge)
@@ -311,7 +311,7 @@ def iso_day(text: str) -> int | None:
 def text_seconds(text: str) -> int | None:
     """Return the seconds since 1970-01-01 of an ISO date or time, of years before 1 and after 9999 too.
 
-    They are those of the calendar and the clock where it was written: an offset from UTC is not subtracted.
+    The seconds follow the calendar and the clock where the text was written: an offset from UTC is not subtracted.
     """
     result = _ISO.fullmatch(text)
     if result is None:

@@ -322,7 +322,7 @@ class Dependency:
         return np.array([position[typed(coarse)] for _, coarse in self.states], dtype=np.intp)
 
     def allowed(self, states: States, given: Mapping[str, int] = MappingProxyType({})) -> NDArray[np.bool_]:
-        """Return which pairs of the two variables' states may occur, beside given ones, whose axes have length 1."""
+        """Return which pairs of the two variables' states may occur; axes of given states have length 1."""
         fine, coarse = self.codes(states), np.arange(len(states[self.coarser]))
         fine, coarse = (
             positions if name not in given else positions[[given[name]]]

@@ -34,7 +34,7 @@ Declared = TypeVar("Declared")
 
 
 def _by_name(declared: Callable[[Variable], Declared | None]) -> cached_property[Mapping[str, Declared]]:
-    """Make a property of schemas: what variables declare, by the names of those that do."""
+    """Make a property of schemas that maps variables to a declaration of theirs, if they have it."""
     return cached_property(
         lambda schema: MappingProxyType(
             {variable.name: own for variable in schema.fields if (own := declared(variable)) is not None}

@@ -394,7 +394,7 @@ def test_what_a_mixtures_tables_could_have_shown_is_told():
         "In tables within their noise, an error (total variation) of 0.12 to 0.4 would have been found with 80 % "
         "probability; in 1 of these 3 tables the noise hides any error."
     )
-    assert table_power(fits((0.0, 1.5))) == "The noise of tables within it would have hidden any error."
+    assert table_power(fits((0.0, 1.5))) == "In all tables within their noise, the noise would have hidden any error."
     assert table_power(fits((4.0, 0.1))) == ""
 
 

@@ -1,4 +1,4 @@
-"""Ledgers, which `pgmpy-dp ledger` makes and shows, and commands that spend what they hold on answers about records."""
+"""Ledgers, which `pgmpy-dp ledger` makes and shows, and commands that charge them for answers about records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Spending:
         given = [f"--{name}" for name in ("records", "error") if getattr(self, name) is not None]
         if given and not self.dry_run:
             raise click.UsageError(
-                f"For --dry-run alone: {', '.join(given)}. Add it; a release estimates the number of records itself."
+                f"For --dry-run alone: {', '.join(given)}. Add --dry-run; a release estimates the number of records."
             )
 
     def schema(self) -> Schema:

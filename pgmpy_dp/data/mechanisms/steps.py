@@ -11,8 +11,8 @@ the guarantee of the whole, which the releases of one sequence share. Each step 
 (epsilon, 0), and mixtures of such pairs are too.
 
 Stages are such steps, which all measure: their losses are fixed with the price, and only how tables divide the loss of
-a stage follows from earlier answers. The first stage may tell the number of records, and a later one spend its loss on
-pairs or on single variables, whichever that number suggests.
+a stage follows from earlier answers. The first stage may estimate the number of records, and a later one spend its loss
+on pairs or on single variables, whichever that number suggests.
 
 Tables of a step may be of states in groups that earlier answers suggest, as the coarser variables of a schema. Given
 these answers a group is a fixed function of a record's own state. So a record is in one cell of a table of groups as in
@@ -233,5 +233,5 @@ class StagedTables:
 
 
 def _under(public: PublicRecords, asked: Measure) -> PublicRecords:
-    """Return what is public of the records, with the schema of what is measured."""
+    """Return the public facts about the records, with the schema of the measured tables."""
     return public if asked.schema is None else replace(public, schema=asked.schema)

@@ -45,7 +45,7 @@ _MAX_SETS = 200_000
 
 @dataclass(frozen=True)
 class AccuracyPlan:
-    """What to measure so that tables have a required accuracy, and what it costs.
+    """A measurement that gives tables a required accuracy, and its price.
 
     Attributes
     ----------

@@ -218,7 +218,7 @@ def plan_residuals(
 
 
 def residual_cost(schema: Schema, clique: Clique) -> float:
-    """Return what residuals cost, as a share of what the table with the same noise costs."""
+    """Return the cost of residuals, as a share of the cost of the table with the same noise."""
     return math.prod(1.0 - 1.0 / schema.cardinality(variable) for variable in clique)
 
 

@@ -221,7 +221,7 @@ def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> Pos
 
 
 def ruled(problem: Problem, logs: Vector) -> Vector:
-    """Set the probability of what rules forbid to zero in every draw."""
+    """Set the probability of forbidden states to zero in every draw."""
     if not problem.schema.rules:
         return logs
     logs = logs + problem.forbidden

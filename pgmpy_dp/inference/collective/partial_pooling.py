@@ -12,8 +12,8 @@ Gaussian. The information of the two sides of a link about c_i - c_j, without th
 a posterior, c_i - c_j has the mean E[t_l^2 / (t_l^2 + v)] e, and the link counts as one of the variance that gives this
 mean (expectation propagation). That t_l is uncertain adds Var[t_l^2 / (t_l^2 + v)] e^2 to the variance of c_i - c_j.
 
-The law of t_l is learned from all effects (empirical Bayes), and is averaged over what they leave open: one best law
-would be too sure of itself. Links share it, but for some that are unlike the others.
+The law of t_l is learned from all effects (empirical Bayes), and is averaged over the remaining uncertainty, which a
+single best law would ignore. Links share it, except for some that are unlike the others.
 """
 
 from __future__ import annotations

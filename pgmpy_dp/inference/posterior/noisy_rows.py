@@ -20,8 +20,8 @@ taken, with shape A = M^2 / V: it is exact where nothing is known of a row. Up t
 
     log p(y | c) = log Gamma(C) - C log M - s M + sum_k (log Z_k - log Gamma(c_k)) + A log A - A - log Gamma(A).
 
-Rows with fewer records than the noise of a few cells have two modes or more, of which this keeps no account: they say
-next to nothing of c, and are left out.
+Rows with fewer records than the noise of a few cells have two modes or more, which this approximation ignores: they
+contain almost no information about c, and are left out.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ class PrivateMixtureNetwork(Model):
 
     @property
     def groups_(self) -> dict[str, int]:
-        """Return the number of groups of each variable whose pairs are those of groups of its states.
+        """Return the number of groups of each variable that groups of its states represent in pairs.
 
         A `Hierarchy` declares them, or the fit has made them; see `PairwiseMixture`.
         """

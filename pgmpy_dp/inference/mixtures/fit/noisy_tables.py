@@ -292,7 +292,7 @@ class _Stack(NamedTuple):
     deviations: Vector
 
     def pooled(self, variables: int) -> _Stack:
-        """Return the means of tables of the same of all `variables`, weighted by precision."""
+        """Average the tables of each set in `variables`, weighted by precision."""
         names = np.zeros(len(self.counts), np.intp)
         for column in self.variables.T:
             names = np.unique(names * variables + column, return_inverse=True)[1]
