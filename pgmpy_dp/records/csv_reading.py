@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
@@ -94,7 +95,7 @@ def encode_csv(
     """Encode a CSV file, block by block, with the texts of a column that identifies units."""
     readers = column_readers(schema, read_columns(schema, variables), file.decimal)
     read = {variable: _remembering(reader.text_position) for variable, reader in readers.items()}
-    weigh = None if weights is None else _remembering(weights.text_reading(file.decimal))
+    weigh = None if weights is None else _remembering(partial(weights.text_parts, file.decimal))
     asked = list(dict.fromkeys([*readers, *(name for name in (column, weights and weights.column) if name)]))
     positions: dict[str, list[Positions]] = {variable: [np.zeros(0, dtype=np.int32)] for variable in readers}
     ids, parts = [], [np.zeros(0, dtype=np.int64)]

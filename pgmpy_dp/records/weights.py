@@ -30,7 +30,6 @@ total for a number of records allow for at least the sampling error that there i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,14 +53,10 @@ class Weights:
         """Find how many parts each cell of a column counts."""
         return self._rounded(column_numbers(column))
 
-    def text_reading(self, decimal: str) -> Callable[[str], int]:
-        """Return a function from the texts of a file without types to parts."""
-
-        def read(text: str) -> int:
-            number = written_number(text, decimal)
-            return int(self._rounded(np.array([math.nan if number is None else as_float(number)]))[0])
-
-        return read
+    def text_parts(self, decimal: str, text: str) -> int:
+        """Find how many parts a text of a file without types counts."""
+        number = written_number(text, decimal)
+        return int(self._rounded(np.array([math.nan if number is None else as_float(number)]))[0])
 
     def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
         clipped = np.clip(np.where(np.isnan(numbers), 0.0, numbers), 0.0, self.largest)
