@@ -258,11 +258,12 @@ class TreeEngine {
 
   /** The standard deviation of effects of the evidence that the release does not tell. */
   unknownEffects({ given }, variable) {
-    const { outside, inside, scales, higher, effects, joined } = this.deviations.at(-1), others = [...given.keys()];
+    const deviations = this.deviations.at(-1), others = [...given.keys()];
+    const { outside, inside, scales, higher, effects } = deviations;
     if (outside === null || effects.has(ordered([variable, ...others]).join())) return 0;
     const square = (weights) => weights.reduce((sum, weight, s) => sum + weight * Math.sqrt(scales[s]), 0) ** 4;
-    const pairs = others.map((other) => ordered([variable, other]).join()).filter((pair) => !effects.has(pair));
-    const own = pairs.reduce((sum, pair) => sum + square(joined.has(pair) ? inside : outside), 0);
+    const pairs = others.map((other) => ordered([variable, other])).filter((pair) => !effects.has(pair.join()));
+    const own = pairs.reduce((sum, pair) => sum + square(deviations.joins(pair) ? inside : outside), 0);
     return Math.sqrt(own + (others.length - 1) * higher ** 2 * square(outside));
   }
 

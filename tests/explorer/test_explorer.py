@@ -70,6 +70,8 @@ def models():
     far = [*pairs, ("married", "well")]
     found["wrong"] = network([("married", "age"), ("well", "health")], records_of(2000, 0), SCHEMA, far)
     assert found["wrong"].check_fit().fails  # so that answers are corrected
+    known = [pair for pair in far if pair != ("age", "well")]
+    found["unmeasured"] = network([("married", "age"), ("well", "health")], records_of(2000, 0), SCHEMA, known)
     draw, names = np.random.default_rng(2), ["a", "b", "c", "d"]
     grid = pd.DataFrame({name: draw.choice(["x", "y", "z"], 1500, p=[0.5, 0.3, 0.2]) for name in names})
     schema = dp.Schema({name: ["x", "y", "z"] for name in names})
@@ -160,7 +162,7 @@ def means_agree(call, model, count):
                 assert got == pytest.approx(row.tolist(), rel=EXACT if way["interval"] is None else 1e-5), given
 
 
-@pytest.mark.parametrize("name", ["rules", "wrong", "mixture"])
+@pytest.mark.parametrize("name", ["rules", "wrong", "unmeasured", "mixture"])
 def test_means_agree_with_python(name, models, opened):
     means_agree(opened(models[name]), models[name], 10)
 
