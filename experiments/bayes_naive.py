@@ -18,7 +18,7 @@ from experiments.populations import random_naive_bayes
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import PrivateMLE
+from pgmpy_dp.estimators.from_tables import PrivateMLE
 from pgmpy_dp.evaluation import prediction_accuracy
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.papers.private_bayesian import ExponentialMAP, PosteriorSampler, PrivateBayesianEstimator

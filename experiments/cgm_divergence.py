@@ -26,7 +26,8 @@ from experiments.protocol import (
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset, exact_marginals
-from pgmpy_dp.estimators import CollectiveEM, NotPrivateMLE
+from pgmpy_dp.estimators.from_tables import CollectiveEM
+from pgmpy_dp.estimators.not_private_mle import NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.fitting.readings.undirected import maximise_likelihood, noise_regularization
 from pgmpy_dp.inference import Calibration, FactorGraph, JunctionTree

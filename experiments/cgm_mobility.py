@@ -17,7 +17,7 @@ from experiments.populations import random_days
 from experiments.protocol import SETTING_COLUMNS, Settings, search_in_turn, settings_in_words, wins
 from experiments.runner import Experiment
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM
+from pgmpy_dp.estimators.from_tables import CollectiveEM
 from pgmpy_dp.networks import PrivateMarkovNetwork
 from pgmpy_dp.papers.bernstein_2017 import CGMEM, NaiveMLE
 from pgmpy_dp.papers.private_sgd import PrivateSGD

@@ -13,7 +13,7 @@ from experiments.drawing import plot_quartiles
 from experiments.protocol import erdos_renyi, third_order_chain
 from experiments.runner import Experiment
 from pgmpy_dp.data import PrivateDataset, exact_marginals
-from pgmpy_dp.estimators import NotPrivateMLE
+from pgmpy_dp.estimators.not_private_mle import NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence, random_markov_network
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork

@@ -13,7 +13,8 @@ from experiments.protocol import erdos_renyi
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import CollectiveEM, NotPrivateMLE
+from pgmpy_dp.estimators.from_tables import CollectiveEM
+from pgmpy_dp.estimators.not_private_mle import NotPrivateMLE
 from pgmpy_dp.evaluation import random_markov_network
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 from pgmpy_dp.networks import PrivateMarkovNetwork

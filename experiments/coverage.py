@@ -17,12 +17,13 @@ from tqdm import tqdm
 from experiments.populations import bnlearn_network
 from experiments.runner import Experiment
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
+from pgmpy_dp.estimators.from_tables import PrivateMLE
+from pgmpy_dp.estimators.not_private_mle import NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning
-from pgmpy_dp.models.fitted import bounds
+from pgmpy_dp.models.fitted import bounds, rounded_to_records
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.papers.private_bayesian import network_of
@@ -298,7 +299,7 @@ def _one_set(
         draws = questions.answers(conditioning, posterior.draws(target))
         for kind in KINDS:
             wanted, slack = tables[target][kind], 1e-9
-            lower, upper = bounds(draws[kind], interval, about[kind])
+            lower, upper = rounded_to_records(*bounds(draws[kind], interval), about[kind])
             held = (lower - slack <= wanted) & (wanted <= upper + slack)
             error, mean_error = tables["fit"][kind] - wanted, draws[kind].mean(axis=0) - wanted
             yield (target, kind), _Outcome(held, wanted < lower - slack, upper - lower, error, mean_error)

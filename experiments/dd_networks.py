@@ -17,7 +17,8 @@ from experiments.populations import bnlearn_network, random_variables
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDataset
-from pgmpy_dp.estimators import NotPrivateMLE, PrivateMLE
+from pgmpy_dp.estimators.from_tables import PrivateMLE
+from pgmpy_dp.estimators.not_private_mle import NotPrivateMLE
 from pgmpy_dp.evaluation import kl_divergence
 from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation
 from pgmpy_dp.networks.network import simulate

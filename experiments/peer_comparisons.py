@@ -23,7 +23,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 from experiments.closest import closest_marginals
 from experiments.peer_processes import Run, run
 from experiments.protocol import third_order_chain
-from pgmpy_dp.estimators.collective_em import CollectiveEM
+from pgmpy_dp.estimators.from_tables import CollectiveEM
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence, random_markov_network
 from pgmpy_dp.inference import Calibration, JunctionTree, sample
 from pgmpy_dp.inference.tables.table import Scope, Vector

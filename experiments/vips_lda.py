@@ -15,7 +15,7 @@ from experiments.populations import random_documents, random_topics
 from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateDocuments
-from pgmpy_dp.estimators import PrivateLDA
+from pgmpy_dp.estimators.private_lda import PrivateLDA
 from pgmpy_dp.inference.topics import Topics
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 

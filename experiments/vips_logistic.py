@@ -16,7 +16,7 @@ from experiments.runner import Experiment
 from pgmpy_dp import papers
 from pgmpy_dp.data import PrivateFeatures
 from pgmpy_dp.data.mechanisms.integer_sums import row_products
-from pgmpy_dp.estimators import PrivateLogisticRegression
+from pgmpy_dp.estimators.logistic_regression import PrivateLogisticRegression
 from pgmpy_dp.privacy import PrivacyBudget, SimulatedNoise
 
 RECORDS, TESTED, FEATURES, DELTA = 20_000, 5_000, 14, 1e-5

@@ -32,15 +32,7 @@ def require_page(path: str | os.PathLike[str]) -> None:
 
 
 def require_known(version: Any, known: int) -> None:
-    """Refuse a file with an unsupported version of its format.
-
-    Raises
-    ------
-    ReleaseFormatError
-        If it is newer.
-    ValueError
-        If it is none.
-    """
+    """Refuse a file with an unsupported version of its format."""
     if version == known and isinstance(version, int):
         return
     if isinstance(version, int) and version > known:
@@ -49,10 +41,7 @@ def require_known(version: Any, known: int) -> None:
 
 
 def unfinished(path: Path) -> str:
-    """The pattern of new files for `path` in its folder, of which a process that is killed leaves one behind.
-
-    They may be removed where a lock tells that nobody is writing one.
-    """
+    """Return the pattern of the new files of `replacing`, of which a process that is killed leaves one behind."""
     return f".{glob.escape(path.name)}.{'[0-9a-f]' * (2 * _TOKEN)}.tmp"
 
 

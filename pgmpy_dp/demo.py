@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
-from pgmpy_dp.fitting import plan_measurements
+from pgmpy_dp.fitting.plans.planning import plan_measurements
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.plotting import plot_bounds
 from pgmpy_dp.privacy import OPENDP_NOISE, PrivacyBudget, SimulatedNoise

@@ -15,7 +15,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -23,9 +22,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
-from pgmpy_dp._former import instead
-from pgmpy_dp._names import printable
-from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, Box, Drawing, Line, draw
+from pgmpy_dp._names import instead, printable
+from pgmpy_dp.report.network_drawing import HEIGHT, WIDTH, draw
 from pgmpy_dp.schema import Schema
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
@@ -48,10 +46,6 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
         Each array has one probability per state, in schema order. The first label is drawn in black.
     schema : Schema
     title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Raises
     ------
@@ -139,10 +133,6 @@ def plot_bounds(
     truth : array_like of shape (states,), optional
         Known answers, such as those of public records, drawn as black marks.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     TypeError, ValueError
@@ -206,10 +196,6 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         Variables to draw even without an edge.
     title : str
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Raises
     ------
     TypeError, ValueError
@@ -230,11 +216,19 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         raise ValueError("There is no edge or variable to draw: give variables.")
     result = zip(edges["parent"], edges["child"], strict=True)
     drawing = draw(graph, edges=dict(zip(result, edges["verdict"], strict=True)))
-    figure, axes = _page(drawing)
+    figure = _figure((max(4.0, drawing.width / 110), max(2.5, drawing.height / 110)))
+    axes = figure.add_subplot()
+    axes.set_xlim(0.0, drawing.width)
+    axes.set_ylim(drawing.height, 0.0)
+    axes.set_axis_off()
     for line in drawing.lines:
-        axes.add_patch(_arrow(line, linewidth=1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})))
+        path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
+        look = {"linewidth": 1.0, **_VERDICTS.get(str(line.level), {"color": "0.4"})}
+        axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look))
     for box in drawing.boxes:
-        _place(axes, box, _plain(box.short), ink="black", facecolor="white", edgecolor="0.3")
+        around, middle = "round,pad=0,rounding_size=6", (box.x + WIDTH / 2, box.y + HEIGHT / 2)
+        axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, around, facecolor="white", edgecolor="0.3"))
+        axes.text(*middle, _plain(box.short), ha="center", va="center", fontsize=7, color="black")
     seen = [verdict for verdict in _VERDICTS if (edges["verdict"] == verdict).any()]
     if seen:
         lines = [Line2D([], [], label=verdict, **_VERDICTS[verdict]) for verdict in seen]
@@ -256,10 +250,6 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
         By default `excess` if the reference is noisy, else `error`. The colour scale reaches at least 0.05, or 10 for
         `excess`, so that small values do not look large.
     title : str
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Raises
     ------
@@ -347,29 +337,6 @@ def _head(figure: Figure, title: str) -> None:
     """Write a title above a figure, wrapped to its width."""
     if title:
         figure.suptitle(textwrap.fill(title, int(figure.get_figwidth() / 0.1)), x=0.01, ha="left", fontsize=12)
-
-
-def _page(drawing: Drawing) -> tuple[Figure, Axes]:
-    """Make a figure of a drawing's size."""
-    size = (max(4.0, drawing.width / 110), max(2.5, drawing.height / 110))
-    figure = _figure(size)
-    axes = figure.add_subplot()
-    axes.set_xlim(0.0, drawing.width)
-    axes.set_ylim(drawing.height, 0.0)
-    axes.set_axis_off()
-    return figure, axes
-
-
-def _place(axes: Axes, box: Box, text: str, ink: str, **look: Any) -> None:
-    """Draw a box with a text."""
-    axes.add_patch(FancyBboxPatch((box.x, box.y), WIDTH, HEIGHT, "round,pad=0,rounding_size=6", **look))
-    middle = box.x + WIDTH / 2, box.y + HEIGHT / 2
-    axes.text(*middle, text, ha="center", va="center", fontsize=7, color=ink)
-
-
-def _arrow(line: Line, **look: Any) -> FancyArrowPatch:
-    path = Path(line.points, [Path.MOVETO, *[Path.CURVE4] * (len(line.points) - 1)])
-    return FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=8, **look)
 
 
 def __getattr__(name: str) -> object:

@@ -12,6 +12,7 @@ from pgmpy.estimators import MaximumLikelihoodEstimator
 from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
+from pgmpy_dp._names import closest, printable, suggestion
 from pgmpy_dp.cli import main
 from pgmpy_dp.cli.shared.files import FileOf
 from pgmpy_dp.cli.shared.wording import in_command_words
@@ -320,7 +321,7 @@ def test_a_mistake_at_the_command_line(call, hint, folder, monkeypatch):
 
 # Estimators and judgements that no command runs; the command line calls the rest with arguments of the right type.
 PYTHON_ALONE = re.compile(
-    r"(evaluation|exports|papers|plotting|cli)\b|estimators/(?!auto|coll|post|base|iterated|for_records)"
+    r"(evaluation|exports|papers|plotting|cli)\b|estimators/(?!from_tables|mixtures|base|iterated)"
 )
 
 
@@ -487,3 +488,11 @@ def test_commands_name_odd_files_and_do_not_caution_twice(folder, monkeypatch, t
     assert re.match(r"\d+ synthetic records written", drawn)
     for shown in (drawn, run("check fitted.zip"), run("query fitted.zip --target race")):
         assert "Note: Caution:" not in shown
+
+
+def test_close_names_are_suggested_and_shown_as_they_are():
+    assert [closest("smok", ["smoke", "lung"]), closest("male", ["Female", "Male"])] == ["smoke", "Male"]
+    assert closest(7, ["smoke"]) is None
+    assert suggestion("smok", ["smoke", "lung"]) == " Did you mean 'smoke'?"
+    assert suggestion("x", ["smoke"]) == ""
+    assert printable("age\n\u202e") == r"age\n\u202e"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp._former import FORMER
+from pgmpy_dp._names import FORMER
 from pgmpy_dp.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,9 +8,8 @@ from __future__ import annotations
 import click
 
 from pgmpy_dp import __version__
-from pgmpy_dp.cli.analyst.fitted import check, fit, query, sample
-from pgmpy_dp.cli.analyst.reporting import explore, report
-from pgmpy_dp.cli.analyst.uniting import union
+from pgmpy_dp.cli.analyst.fitted import check, explore, fit, query, sample
+from pgmpy_dp.cli.analyst.releases import report, union
 from pgmpy_dp.cli.examples import demo
 from pgmpy_dp.cli.owner.draft import schema
 from pgmpy_dp.cli.owner.planning import plan, plan_accuracy

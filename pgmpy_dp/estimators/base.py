@@ -89,10 +89,7 @@ class Plan:
 
 
 class Estimator:
-    """A data class of parameters, with constraints on some of them, which `_run` fits.
-
-    Its representation shows numbers and names, but only the type of other parameters, which may contain records.
-    """
+    """A data class of parameters, which `_run` fits; its representation shows no parameter that may contain records."""
 
     _repr_html_ = None
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
@@ -323,17 +320,19 @@ def refuse_weights(estimator: object, sample_weight: Any) -> None:
         )
 
 
-def require_fitted(estimator: Any, attribute: str = "release_") -> None:
-    """Refuse an estimator without an attribute that `fit` sets."""
-    if not hasattr(estimator, attribute):
-        raise ValueError("The estimator is not fitted yet: call fit first.")
-
-
-def require_estimator(estimator: Any, known: str = "None") -> None:
-    """Refuse a name or a class instead of an estimator."""
+def chosen_estimator(estimator: Any, default: type[Estimator], options: Mapping[str, Any]) -> Any:
+    """Return an estimator; refuse a name or a class in its place, and options that belong to it."""
+    for name, value in options.items():
+        raise TypeError(
+            f"fit takes no {name}: give it to an estimator, as in fit(records, estimator=dp.AutoMLE({name}="
+            f"{shown(value)}, ...))."
+        )
+    if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
+        return default()
     if isinstance(estimator, str):
         raise ValueError(
-            f"estimator is {shown(estimator)}; choose one of {known}, or give an estimator, such as CollectiveEM()."
+            f"estimator is {shown(estimator)}; choose one of None, 'auto', or give an estimator, such as "
+            "CollectiveEM()."
         )
     if isinstance(estimator, type) and issubclass(estimator, Estimator):
         name, given = estimator.__name__, "epsilon=1.0, state_names=schema" if hasattr(estimator, "epsilon") else ""
@@ -344,15 +343,7 @@ def require_estimator(estimator: Any, known: str = "None") -> None:
             f"estimator is {name}, and must be an instance with fit: AutoMLE(), with an epsilon for records, or "
             "NotPrivateMLE(), which reads them without privacy, as pgmpy's own estimators do."
         )
-
-
-def refuse_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that a network's `fit` does not take, since they are parameters of the estimator."""
-    for name, value in options.items():
-        raise TypeError(
-            f"fit takes no {name}: give it to an estimator, as in fit(records, estimator=dp.AutoMLE({name}="
-            f"{shown(value)}, ...))."
-        )
+    return estimator
 
 
 def require_informable(estimator: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -108,65 +108,35 @@ def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Le
     return learned, done  # type: ignore[return-value]  # a plan has at least one step
 
 
-class ConjugateExponential(Protocol):
-    """A model whose posterior has the natural parameters of its prior plus the sum of expected sufficient statistics.
-
-    Only that sum is noisy. `PrivateVB`, `PrivateLDA` and `papers.PrivateLinearRegression` differ only in such a model.
-    """
-
-    @property
-    def start(self) -> Vector: ...  # public natural parameters
-
-    @property
-    def bound(self) -> float: ...  # the norm to which the statistics of a record are clipped
-
-    @property
-    def non_negative(self) -> bool: ...  # statistics at least 0, which lowers the sensitivity to replacing a record
-
-    def statistic(self, natural: Vector) -> Callable[[Any], Any]:
-        """Return the function from records to expected statistics, each of which depends on its record alone."""
-
-    def posterior(self, statistics: Vector) -> Vector:
-        """Return valid natural parameters: those of the prior plus a noisy sum of statistics."""
-
-
-def conjugate_learner(
-    model: ConjugateExponential,
+def conjugate_steps(
+    start: Vector,  # public natural parameters
+    statistic: Callable[[Vector], Callable[[Any], Any]],
+    bound: float,  # the norm to which the statistics of a record are clipped
+    posterior: Callable[[Vector], Vector],
     rate: Callable[[int], float],
-    finish: Callable[[Vector], None],
-    variables: tuple[str, ...] | None = None,
-) -> Learner:
-    """Return the steps of private variational Bayes, which learn natural parameters.
+    non_negative: bool = True,  # of statistics, which lowers the sensitivity to replacing a record
+) -> Callable[[NoisySums], Iterator[Vector]]:
+    """Return the steps of private variational Bayes of a conjugate-exponential model, by two functions.
 
-    With S_t the noisy sum of step t over the sampling rate, an unbiased estimate of the statistics of all records, the
-    average is s <- (1 - rho_t) s + rho_t S_t. Averaging before `posterior` makes the parameters valid lets noise
-    cancel. A step keeps nothing of the records but its noisy sum.
+    Given natural parameters, `statistic` is the function of records to their expected sufficient statistics, to the
+    last bit each of its own record alone; `posterior` makes a running average of their noisy sums valid parameters.
     """
 
     def steps(sums: NoisySums) -> Iterator[Vector]:
-        natural, average = model.start, np.zeros(model.start.size)
+        natural, average = start, np.zeros(start.size)
         for step in range(sums.steps):
-            noisy = sums.noisy_sum(model.statistic(natural), model.bound, non_negative=model.non_negative)
+            noisy = sums.noisy_sum(statistic(natural), bound, non_negative=non_negative)
             share = rate(step)
             average = (1.0 - share) * average + share * noisy / sums.sampling_rate
-            natural = model.posterior(average)
+            natural = posterior(average)
             yield natural
 
-    return Learner(model.start.size, steps, finish, variables)
+    return steps
 
 
-@dataclass(frozen=True)
-class Dirichlet:
-    """Base class of models of independent Dirichlet distributions, whose statistics are expected counts."""
-
-    start: Vector
-    bound: float
-    prior: float
-    non_negative: bool = True
-
-    def posterior(self, statistics: Vector) -> Vector:
-        """Return the concentrations for noisy counts, of which negative ones count as 0."""
-        return self.prior + np.maximum(statistics, 0.0)
+def concentrations(prior: float) -> Callable[[Vector], Vector]:
+    """Return a posterior of Dirichlet distributions, whose statistics are expected counts: negative ones count as 0."""
+    return lambda counts: prior + np.maximum(counts, 0.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -191,10 +161,7 @@ class ArrayEstimator(Iterated):
 
 @dataclass(eq=False, repr=False)
 class ArrayTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """Base class of transformers that are fitted to private records and transform public ones.
-
-    Last among the bases, so that the number of components is the first parameter, as in scikit-learn.
-    """
+    """Last base of transformers of public records, so that the number of components is the first parameter."""
 
     n_components: int = 10
 

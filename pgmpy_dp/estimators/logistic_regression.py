@@ -57,18 +57,10 @@ class SupervisedEstimator(ArrayEstimator):
         y : array of shape (n,)
             Classes or targets; None with a `PrivateFeatures`.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
-        SchemaError
-            If the records do not agree with what is declared.
-        BudgetExceededError
-            If the data set's ledger has too little left; nothing is charged.
-        ValueError, TypeError
-            If an argument is out of range or of the wrong kind; nothing is charged.
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`.
         """
         return self._run(None, (X, y))
 
@@ -179,12 +171,7 @@ class Averages:
         into.add(quarter * noisy.second, quarter * noisy.second_deviation, second)
 
     def posterior(self, previous: Gaussian, precision: Vector) -> Gaussian:
-        """Compute the posterior of the coefficients, given the precisions of their prior, shape (k, d).
-
-        With V the variance of the noise in h - J theta, at the previous posterior's theta, h is normal with mean
-        J theta and variance J + V: the posterior has precision P = prior + J (J + V)^-1 J and mean
-        P^-1 J (J + V)^-1 h. Sampling the records adds (1 - rate) / rate of J in each step.
-        """
+        """Compute the posterior, given that h is normal with mean J theta and variance J plus that of the noise."""
         information = positive_part(self.weighted.mean)
         gain, covariance = self._gain(information, previous, precision)
         first = self.first.mean[: gain.shape[0], :, None]
@@ -242,8 +229,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
         Bound of the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; longer vectors are scaled
         down. By default sqrt(d), which no record exceeds. If most norms are much smaller, a smaller bound reduces the
         noise, which is proportional to its square.
-    delay, forgetting : float
-        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
+    delay, forgetting
+        See :class:`~pgmpy_dp.PrivateVB`.
     prior_shape, prior_rate : float
         Shape and rate of the Gamma prior on the precision of the coefficients.
 
@@ -257,11 +244,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     intercept_ : ndarray of shape (n_classes - 1,)
     covariance_ : ndarray of shape (n_classes - 1, d + 1, d + 1)
         Posterior covariances of each row of `coef_` followed by its intercept, including the uncertainty due to noise.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    noise_multiplier_ : float
-    n_steps_ : int
-        Steps taken; fewer than `steps` if the user interrupted.
+    guarantee_, noise_multiplier_, n_steps_
+        See :class:`~pgmpy_dp.PrivateVB`.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Defined if the features have names.
@@ -273,10 +257,8 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
     proper likelihood, which depends on the order of the classes. A record does not inform the regressions after that of
     its class.
 
-    The noisy sums of (y - 1/2) x and of E[w] x x' (or p (1 - p) x x') are released, with one noise multiplier: see
-    :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
-    `pgmpy_dp.estimators.logistic_regression` for the posterior. Probabilities are averages over the posterior (MacKay
-    1992).
+    See :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for the noisy sums and their sensitivity, and
+    `pgmpy_dp.estimators.logistic_regression` for the posterior, over which probabilities are averages (MacKay 1992).
 
     Examples
     --------

@@ -17,7 +17,7 @@ from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
-from pgmpy_dp.fitting.readings.undirected import MarkovFit, Tying
+from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
@@ -64,10 +64,6 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         public : mapping of clique to table, optional
             Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`. Only for
             estimators that can use them.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -143,10 +139,6 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         layout = Layout.of(engine.layout.cardinalities, scopes)
         return markov_factors(layout, potentials[positions], calibration.log_partition, schema.states)
 
-    def _fitted_factors(self, markov: MarkovFit, schema: Schema) -> list[DiscreteFactor]:
-        self._warn_unless(markov.fit.finished)
-        return self._factors(markov.engine, markov.fit.potentials, schema, markov.scopes)
-
     def _warn_unless(self, converged: bool, what: str = "The fit") -> None:
         """Warn that a fit did not converge: it is private, but may be inaccurate."""
         if not converged:
@@ -172,10 +164,6 @@ class PrivateNetworkEstimator(NetworkEstimator):
             The schema of the records, or all that is public of them; by default the estimator's `state_names`.
         records : float, optional
             A public guess of the number of records, for `Plan.outlook`.
-
-        Returns
-        -------
-        Plan
 
         Raises
         ------

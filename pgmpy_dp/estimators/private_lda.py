@@ -24,9 +24,9 @@ from pgmpy_dp.estimators.iterated import (
     FORGETTING,
     ArrayEstimator,
     ArrayTransformer,
-    Dirichlet,
     Learner,
-    conjugate_learner,
+    concentrations,
+    conjugate_steps,
     learning_rate,
 )
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional, whole
@@ -65,10 +65,8 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         Bound of the norm of a document's expected counts; by default a tenth of the documents' length.
     doc_topic_prior, topic_word_prior : float, optional
         Dirichlet parameters alpha and eta, 1 / n_components by default.
-    learning_offset, learning_decay : float
-        tau and kappa of the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    random_state : int
-        Seed of the public start, which distinguishes the topics. Privacy does not depend on it.
+    learning_offset, learning_decay, random_state
+        See `delay`, `forgetting` and `random_state` of :class:`~pgmpy_dp.PrivateVB`.
 
     Attributes
     ----------
@@ -85,18 +83,13 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
     -----
     Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to the same length, so that no
     document dominates, and the norms of their expected counts are clipped; both are part of the private mechanism
-    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`).
+    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`). Steps are those of
+    :class:`~pgmpy_dp.PrivateVB`. The paper truncates noisy sums before it averages them, which turns noise into words.
 
-    Sensitivity. A document's matrix of expected counts c_w phi_kw has no negative entries and is clipped to the norm C.
-    Adding or removing a document changes a sum by at most C. Replacing one changes it by at most sqrt(2) C, since two
-    such matrices have a non-negative inner product; documents without common words attain this bound. The paper states
-    C for the replacement of a document: its epsilon of 2.38 (samples of 20,000 of 400,000 documents, 20 steps, noise of
-    1.24 C, delta = 1e-4) is actually 4.23, by the same accounting (`pgmpy_dp.papers.price`).
-
-    Noisy sums are averaged before negative values are truncated, so that noise cancels: s <- (1 - rho_t) s + rho_t S_t,
-    where S_t is a step's sum divided by the sampling rate, and the Dirichlet parameters are eta + max(s, 0). The paper
-    truncates first, which turns noise into words. The first sum replaces the start. In each step, the topics of
-    documents are inferred from released parameters alone: no private state is carried over between steps.
+    Sensitivity. A document's matrix of expected counts has no negative entries and is clipped to the norm C. Adding or
+    removing a document changes a sum by at most C, and replacing one by at most sqrt(2) C, since two such matrices have
+    a non-negative inner product. The paper states C for a replacement: its epsilon of 2.38 (samples of 20,000 of
+    400,000 documents, 20 steps, noise of 1.24 C, delta = 1e-4) is actually 4.23 (`pgmpy_dp.papers.price`).
 
     A step's noise on each word of each topic has the standard deviation `noise_multiplier_` * clip_norm (sqrt(2) times
     that for neighbours that replace a document); compare it with the mean count, sampling_rate * documents * length /
@@ -148,19 +141,10 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         y : None
             Ignored.
 
-        Returns
-        -------
-        PrivateLDA
-
         Raises
         ------
-        SchemaError
-            If counts are negative or not integers; nothing is charged.
-        BudgetExceededError
-            If the ledger has too little left; the message states the cost of the plan, and a noise multiplier that
-            fits. Nothing is charged.
-        ValueError, TypeError
-            If an argument is out of range; nothing is charged.
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`; if the ledger has too little left, the message states a noise multiplier that fits.
         """
         self._run(None, counts)
         if isinstance(counts, PrivateDocuments):
@@ -176,13 +160,18 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         clip = _CLIPPED * public.length if self.clip_norm is None else self.clip_norm
         start = np.random.default_rng(self.random_state).gamma(100.0, 0.01, topics * words)
 
-        def finish(concentrations: Matrix) -> None:
-            self.components_ = concentrations.reshape(topics, words)
+        def finish(learned: Matrix) -> None:
+            self.components_ = learned.reshape(topics, words)
             self.doc_topic_prior_, self.topic_word_prior_ = alpha, eta
             self.n_features_in_ = words
 
-        model = _DirichletTopics(start, float(clip), eta, shares=np.full(topics, alpha))
-        return conjugate_learner(model, rate, finish)
+        def statistic(natural: Matrix) -> Callable[[Any], Any]:
+            from pgmpy_dp.inference.topics import Topics
+
+            return Topics(natural.reshape(topics, words), np.full(topics, alpha)).expected_counts
+
+        steps = conjugate_steps(start, statistic, float(clip), concentrations(eta), rate)
+        return Learner(start.size, steps, finish)
 
     def transform(self, counts: Any) -> Matrix:
         """Infer expected topic shares of public documents, shape (documents, n_components).
@@ -280,16 +269,3 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.positive_only = True
         return tags
-
-
-@dataclass(frozen=True)
-class _DirichletTopics(Dirichlet):
-    """Dirichlet topics: a document's statistics are its words, shared among topics in expectation."""
-
-    _: KW_ONLY
-    shares: Matrix
-
-    def statistic(self, natural: Matrix) -> Callable[[Any], Any]:
-        from pgmpy_dp.inference.topics import Topics
-
-        return Topics(natural.reshape(self.shares.size, -1), self.shares).expected_counts

@@ -19,10 +19,10 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterated import (
     DELAY,
     FORGETTING,
-    Dirichlet,
     Iterated,
     Learner,
-    conjugate_learner,
+    concentrations,
+    conjugate_steps,
     learning_rate,
 )
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator
@@ -88,16 +88,14 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
 
     Notes
     -----
-    Foulds, Park, Chaudhuri and Welling (2020). Natural parameters are averaged: with S_t the noisy sum over the
-    sampling rate, an unbiased estimate of the expected statistics of all records, s <- (1 - rho_t) s + rho_t S_t, and
-    the Dirichlet parameters are prior + max(s, 0). Averaging before negative counts are truncated lets noise cancel.
-    The first step's statistics replace the start. In each step, latent variables are inferred from released parameters
-    alone: no private state is carried over between steps.
+    Foulds, Park, Chaudhuri and Welling (2020). With S_t the noisy sum over the sampling rate, an unbiased estimate of
+    the expected statistics of all records, s <- (1 - rho_t) s + rho_t S_t, and the Dirichlet parameters are
+    prior + max(s, 0). Averaging before negative counts are truncated lets noise cancel. The first step's statistics
+    replace the start. In each step, latent variables are inferred from released parameters alone: no private state is
+    carried over between steps.
 
     Each family's part of a record's statistics is a distribution over the family's cells, of norm at most 1. All
     entries are non-negative, so replacing a record changes a sum by at most sqrt(2) times the clip norm.
-
-    Latent states are exchangeable; the public start determines their labels.
 
     Examples
     --------
@@ -136,20 +134,17 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
             raise SchemaError(f"state_names must be a dict or a Schema, got {type(self.state_names).__name__}.")
         if not isinstance(model, DAG):
             raise TypeError(f"PrivateVB fits a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}.")
-        if not self._observed(model):
+        if not self._variables(model):
             raise ValueError("The model has no observed variables.")
         return model
 
     def _variables(self, structure: DAG, data: Any = None) -> list[str]:
-        return self._observed(structure)
-
-    def _observed(self, structure: DAG) -> list[str]:
         latents = set(getattr(structure, "latents", ()))
         return [node for node in structure.nodes() if node not in latents]
 
     def _learner(self, structure: DAG, public: Any) -> Learner:
         prior, rate = float(self.prior), learning_rate(self.delay, self.forgetting)
-        nodes, observed, scopes = list(structure.nodes()), self._observed(structure), families(structure)
+        nodes, observed, scopes = list(structure.nodes()), self._variables(structure), families(structure)
         clip = math.sqrt(len(scopes)) if self.clip_norm is None else self.clip_norm
         hidden = self._latent_states(nodes, set(nodes).difference(observed))
         states = {**public.schema.select(observed).states, **hidden}
@@ -160,16 +155,19 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         # Nearly uniform rows: with latent states far apart, poor optima are more frequent.
         drawn = np.random.default_rng(self.random_state).gamma(10.0, size=layout.size)
         start = drawn / rows.sums(drawn) + 1.0  # one record per row in all; later outweighed by the prior
-        model = _DirichletRows(start, float(clip), prior, rows=rows, completion=completion)
 
-        def finish(concentrations: Vector) -> None:
-            means = layout.split(concentrations / rows.sums(concentrations))
+        def statistic(natural: Vector) -> Callable[[Any], Any]:
+            return partial(completion.expected, log_rows=psi(natural) - psi(rows.sums(natural)))
+
+        def finish(learned: Vector) -> None:
+            means = layout.split(learned / rows.sums(learned))
             self.parameters_ = [tabular_cpd(scope, mean, states) for scope, mean in zip(scopes, means, strict=True)]
-            self.concentrations_ = layout.tables(concentrations)
+            self.concentrations_ = layout.tables(learned)
             self.state_names_ = {node: list(states[node]) for node in nodes}
             self._is_fitted = True
 
-        return conjugate_learner(model, rate, finish, tuple(observed))
+        steps = conjugate_steps(start, statistic, float(clip), concentrations(prior), rate)
+        return Learner(start.size, steps, finish, tuple(observed))
 
     def _latent_states(self, nodes: list[str], latents: set[str]) -> dict[str, tuple[Any, ...]]:
         """Return the declared states of the latent variables."""
@@ -194,18 +192,6 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
 
 
 @dataclass(frozen=True)
-class _DirichletRows(Dirichlet):
-    """Dirichlet rows of CPDs: a record's statistics are its family tables, expected over its latent variables."""
-
-    _: KW_ONLY
-    rows: Rows
-    completion: Completion
-
-    def statistic(self, natural: Vector) -> Callable[[Any], Any]:
-        return partial(self.completion.expected, log_rows=psi(natural) - psi(self.rows.sums(natural)))
-
-
-@dataclass(frozen=True)
 class _Part:
     """Slice of a family's table at a record's observed variables: a table over the family's latent variables."""
 
@@ -216,11 +202,7 @@ class _Part:
 
 
 class Completion:
-    """Map from records of the observed variables to expected indicators of all families.
-
-    Given a record, the latent variables form a model whose junction tree contains only latent variables: it is small,
-    and the same for all records. `layout` has the concatenated tables of the families.
-    """
+    """Map from records of observed variables to expected indicators of all families, by a tree of the latent ones."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-from pgmpy_dp._former import instead
+from pgmpy_dp._names import instead
 
 # The names are listed in __init__.pyi: each is imported when it is first used, with the libraries it needs.
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -97,10 +97,6 @@ def audit(
     confidence : float
         Confidence of `epsilon_lower`, in (0, 1). A correct mechanism is refuted with at most the remaining probability.
 
-    Returns
-    -------
-    AuditResult
-
     Raises
     ------
     ValueError
@@ -260,7 +256,12 @@ def _number_events(draws: _Draws, choice: _Choice) -> Iterator[_Event]:
         if (numbers % 1.0 != 0.0).any():
 
             def finest(matrix: Numbers, column: int = column) -> Numbers:
-                return _finest_bit(matrix[:, column])
+                """Find the lowest non-zero binary digit; adding a larger number removes finer digits."""
+                finite = np.where(np.isfinite(matrix[:, column]), matrix[:, column], 0.0)
+                mantissa, exponent = np.frexp(finite)
+                integers = np.abs(mantissa * 2.0**53).astype(np.int64)
+                lowest = np.log2(np.maximum(integers & -integers, 1))
+                return np.where(finite == 0.0, 1100.0, exponent - 53 + lowest)
 
             name = f"exponent of the lowest binary digit of {position}"
             yield from choice.ranges(name, finest, whole)
@@ -329,15 +330,6 @@ def _separation(one: Numbers, other: Numbers) -> float:
     points = np.concatenate([one, other])
     shares = [np.searchsorted(np.sort(part), points, "right") / max(part.size, 1) for part in (one, other)]
     return float(np.abs(shares[0] - shares[1]).max())
-
-
-def _finest_bit(values: Numbers) -> Numbers:
-    """Return the exponent of the lowest non-zero binary digit; adding a larger number removes finer digits."""
-    finite = np.where(np.isfinite(values), values, 0.0)
-    mantissa, exponent = np.frexp(finite)
-    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = np.log2(np.maximum(integers & -integers, 1))
-    return np.where(finite == 0.0, 1100.0, exponent - 53 + lowest)
 
 
 def _discriminant(samples: Sequence[Numbers], columns: NDArray[np.int64]) -> Callable[[Numbers], Numbers]:

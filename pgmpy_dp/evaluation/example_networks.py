@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.models.formats.text_formats import from_bif
+from pgmpy_dp.models.formats.other_formats import from_bif
 from pgmpy_dp.networks import PrivateMarkovNetwork
+from pgmpy_dp.networks.network import NO_GUARANTEE
 from pgmpy_dp.observed.factors import markov_factors, markov_scopes
-from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Schema
-
-_SIMULATED = Guarantee.of(math.inf, mechanism="none", private=False)
 
 
 def bnlearn_network(name: str) -> DiscreteBayesianNetwork:
@@ -61,4 +59,4 @@ def set_potentials(
 ) -> None:
     """Give a network the distribution of these log-potentials, with an empty guarantee."""
     log_partition = tree.calibrate(potentials).log_partition
-    network.set_factors(markov_factors(tree.layout, potentials, log_partition, schema.states), _SIMULATED)
+    network.set_factors(markov_factors(tree.layout, potentials, log_partition, schema.states), NO_GUARANTEE)

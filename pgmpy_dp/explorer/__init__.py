@@ -4,6 +4,5 @@ The page holds the tables of the model and of the draws from which bounds are co
 JavaScript that answers as `query` does. It fetches nothing, and all of it follows from the release.
 """
 
-from pgmpy_dp.explorer.page import ExplorerPage, explore, explorer_page
-
-__all__ = ["ExplorerPage", "explore", "explorer_page"]
+from pgmpy_dp.explorer.page import ExplorerPage as ExplorerPage
+from pgmpy_dp.explorer.page import explore as explore

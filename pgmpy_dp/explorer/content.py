@@ -20,7 +20,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
-from pgmpy_dp.networks.fitted_network import FittedNetwork
+from pgmpy_dp.networks.fitted_network import FittedNetwork, in_order
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -95,11 +95,7 @@ def mixture_content(mixture: Mixture, draws: MixtureDraws | None, packed: Packed
 
 
 def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
-    """Return weights, tables, and the position of every variable.
-
-    The states of a variable are mapped to groups: one for each state, or for a variable that refines a coarser one, the
-    coarser states, within which its states have shares. Every cell of the variable's block is mapped to a group, too.
-    """
+    """Return weights, tables, and the position of every variable."""
     positions = {v: (number, axis) for number, block in enumerate(mixture.blocks) for axis, v in enumerate(block)}
     variables = []
     for variable, states in mixture.cardinalities.items():
@@ -125,12 +121,7 @@ def _content(mixture: Mixture, packed: Packed, exactly: bool) -> dict[str, Any]:
 
 
 def _table(table: Vector, packed: Packed, exactly: bool) -> dict[str, Any]:
-    """Write a block's table by component and cell.
-
-    Components of one fit are adjacent, and differ by a factor for each variable's state: their logarithms are those of
-    the first component, plus an effect of every state, plus a remainder, the rounding of the fit. Any other table is
-    written in full.
-    """
+    """Write a block's table by component and cell."""
     cells, shape = table[0].size, table.shape[1:]
     flat = table.reshape(len(table), cells)
     logs = np.log(np.where(flat > 0, flat, 1.0))
@@ -232,7 +223,7 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
         table = np.moveaxis(
             logs[:, own.offsets[position] : own.offsets[position + 1]].reshape(-1, *own.shapes[position]), 0, -1
         )
-        table = _in_order(table, scope, states, schema)
+        table = in_order(table, scope, states, schema)
         holder = min(
             (number for number, wider in enumerate(layout.scopes) if set(scope) <= set(wider)),
             key=lambda number: int(layout.offsets[number + 1] - layout.offsets[number]),
@@ -243,15 +234,6 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
         cells = result[layout.offsets[holder] : layout.offsets[holder + 1]].reshape(*layout.shapes[holder], len(logs))
         cells += table.reshape(*shape, len(logs))
     return result
-
-
-def _in_order(table: Vector, scope: Sequence[str], states: Schema, schema: Schema) -> Vector:
-    """Reorder the states of every axis as in the schema."""
-    for axis, variable in enumerate(scope):
-        own = states.states[variable]
-        if own != schema.states[variable]:
-            table = np.take(table, [own.index(state) for state in schema.states[variable]], axis=axis)
-    return table
 
 
 def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str, Any]:
@@ -304,4 +286,4 @@ def _corrections(allowed: Deviations, schema: Schema, packed: Packed) -> list[di
 def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:
     """Reorder the axes of a table and their states as in the schema."""
     order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
-    return _in_order(table, scope, states, schema).transpose(order)
+    return in_order(table, scope, states, schema).transpose(order)

@@ -24,7 +24,7 @@ from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tr
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import Fitted
-from pgmpy_dp.models.mixtures.mixture_network import FittedMixture
+from pgmpy_dp.models.mixture_network import FittedMixture
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.report.network_drawing import HEIGHT, MAX_NODES, WIDTH, Box, draw
@@ -163,16 +163,6 @@ def explore(
     """
     if path is not None:
         require_page(path)
-    page = explorer_page(model, title)
-    if path is None:
-        return page
-    with replacing(path_of(path)) as handle:
-        handle.write(page.html.encode())
-    return None
-
-
-def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
-    """Write the page about a fitted model; see `explore`."""
     packed, fitted = Packed(), model._fitted
     content = model_content(model, fitted, packed)
     head = json.dumps(content).replace("<", "\\u003c")
@@ -182,8 +172,13 @@ def explorer_page(model: Model, title: str | None = None) -> ExplorerPage:
     promise, notices = _promised(model, content["bounded"])
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
-    # In one pass, since names and titles may contain text that looks like a placeholder.
-    return ExplorerPage(re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html")))
+    # In one pass: names and titles may hold what looks like a placeholder.
+    page = re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html"))
+    if path is None:
+        return ExplorerPage(page)
+    with replacing(path_of(path)) as handle:
+        handle.write(page.encode())
+    return None
 
 
 def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any]:

@@ -88,13 +88,7 @@ _LAWS, _SOME = _hypotheses()
 
 @dataclass(frozen=True)
 class Scales:
-    """Posterior distribution of the scales of the effects in tables of one kind.
-
-    Attributes
-    ----------
-    hypotheses : ndarray
-        Posterior probabilities of the laws of scales.
-    """
+    """Posterior distribution of the scales of the effects in tables of one kind."""
 
     hypotheses: Vector
 
@@ -124,45 +118,22 @@ def _log_mean(likelihood: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Effect:
-    """A measured table compared with the network's.
+    """A measured table compared with the network's."""
 
-    Attributes
-    ----------
-    expected : ndarray
-        Expected counts in the network.
-    ratio : ndarray
-        Measured over expected counts, minus 1.
-    noise, sampling : ndarrays
-        Variances of `ratio` due to the mechanism's noise and to the sampling of records.
-    freedom : ndarray
-        The fraction of a cell's effect that remains after normalisation; it is small if a state is nearly certain.
-    likelihood : ndarray of shape (scales,)
-        Log-likelihood of each scale of the effects.
-    """
-
-    expected: Vector
-    ratio: Vector
-    noise: Vector
-    sampling: Vector
-    freedom: Vector
-    likelihood: Vector
+    expected: Vector  # counts in the network
+    ratio: Vector  # measured over expected counts, minus 1
+    noise: Vector  # variances of the ratio by the mechanism's noise
+    sampling: Vector  # and by the sampling of records
+    freedom: Vector  # the share of a cell's effect that normalisation leaves; small if a state is nearly certain
+    likelihood: Vector  # the log-likelihood of each scale of the effects
 
     def at(self, place: tuple[Any, ...]) -> Effect:
         """Return the slice of the table in which some variables have given states."""
-        return replace(
-            self,
-            expected=self.expected[place],
-            ratio=self.ratio[place],
-            noise=self.noise[place],
-            sampling=self.sampling[place],
-            freedom=self.freedom[place],
-        )
+        tables = "expected", "ratio", "noise", "sampling", "freedom"
+        return replace(self, **{name: getattr(self, name)[place] for name in tables})
 
     def posterior(self, scale: Vector, sampled: bool, of_records: bool) -> tuple[Vector, Vector, Vector]:
-        """Return the odds of factors given scales, and means and spreads of 1 plus the effect before truncation.
-
-        The last axis is that of the factors; axes of `scale` precede those of the table.
-        """
+        """Return the odds of factors by scale, and means and spreads of 1 plus the effect before truncation."""
         noise = (self.noise + (0.0 if of_records else self.sampling))[..., None]
         variances = (scale.reshape(-1, *[1] * self.ratio.ndim)[..., None] * FACTORS) ** 2 * self.freedom[..., None]
         if sampled:
@@ -173,10 +144,7 @@ class Effect:
 
 
 class Deviations:
-    """Deviations of records from a network, estimated from releases of the records.
-
-    For a part of a network, scales are estimated from the tables of the `whole`.
-    """
+    """Deviations of records from a network, estimated from releases of the records."""
 
     def __init__(
         self,
@@ -198,11 +166,7 @@ class Deviations:
         return self.informative or self._is_measured((*asked, *given))
 
     def corrected(self, answer: Vector, asked: Sequence[str], given: Places) -> Vector:
-        """Shift the network's answer by the centres of the effects in the measured tables of its variables.
-
-        The answer about variables that were not measured together is unchanged, since effects of their pairs are
-        dependent.
-        """
+        """Shift the network's answer by the centres of the effects in the measured tables of its variables."""
         moved, parts = answer[None], list(self._parts(asked, given))
         for part in filter(self._is_measured, parts if len(asked) == 1 or len(parts) == 1 else ()):
             centre = self.centre(part)[_place(part, given)]
@@ -263,10 +227,8 @@ class Deviations:
 
     def weights(self, scope: Clique) -> Vector:
         """Return the probability of each scale of the effects in a measured table."""
-        return self._kind(scope).measured(self.effect(scope).likelihood, scope in self._learned_from)
-
-    def _kind(self, scope: Clique) -> Scales:
-        return self.single if len(scope) == 1 else self.inside if self.joins(scope) else self.beside
+        kind = self.single if len(scope) == 1 else self.inside if self.joins(scope) else self.beside
+        return kind.measured(self.effect(scope).likelihood, scope in self._learned_from)
 
     def measured(self) -> list[Clique]:
         """List the sets of variables of which a released table, or a sum of one, exists, in the schema's order."""
@@ -395,18 +357,12 @@ class Deviations:
 
     @property
     def outside(self) -> Vector | None:
-        """Return the distribution of scales of any pair that the network does not join.
-
-        None if too few were measured, and the network's own tables do not show that its structure is wrong.
-        """
+        """The distribution of scales of any pair that the network does not join; None if nothing tells it."""
         return self.beside.new if self.informative or self._right < 0.5 else None
 
 
 def _likelihood(apart: Vector, variances: Vector, expected: Vector, freedom: Vector) -> Vector:
-    """Compute the log-likelihood of each scale of effects, from the part of a table that its margins do not explain.
-
-    Cells are treated as independent, and count less than one each, since margins took degrees of freedom.
-    """
+    """Compute the log-likelihood of each scale of effects, from the part of a table that its margins do not explain."""
     margins = 1 + (sum(size - 1 for size in apart.shape) if apart.ndim > 1 else 0)
     left = 1.0 - margins / apart.size
     noise = left * variances / expected**2
@@ -469,10 +425,7 @@ def _smallest_ratio(expected: Vector) -> Vector:
 
 
 def _log_odds(ratio: Vector, variances: Vector, noise: Vector, minimum: Vector) -> Vector:
-    """Compute the log-likelihood of variances of effects, which are normal and truncated at `minimum`.
-
-    A ratio far below -1 is then attributed to noise, whatever the variance.
-    """
+    """Compute the log-likelihood of variances of effects, which are normal and truncated at `minimum`."""
     total = variances + noise
     kept = variances / total
     inside = log_ndtr((1.0 + kept * ratio - minimum) / np.sqrt(np.maximum(kept * noise, _TINY)))

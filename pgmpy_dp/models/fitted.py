@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 # Advice for a model without a release.
 ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(dp.NoisyMarginals.load('release.zip'))"
-
-# Records. A bound closer than this to 0 or 1 is set to 0 or 1, since counts are integers.
-_HALF = 0.5
-
 
 _NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
 
@@ -78,11 +74,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> Uncertain:
-        """Answer with uncertainty.
-
-        `target` is "population", the distribution behind the records, or "records", the records without noise. With a
-        number for each joint state, the answer is their mean.
-        """
+        """Answer with uncertainty."""
 
     @abstractmethod
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
@@ -176,26 +168,26 @@ class Fitted(ABC):
         return self.shape(variable).given(chances[positions]) if given else self.shape(variable, chances), positions
 
 
-def bounds(draws: Vector, interval: float, records: Any = None) -> tuple[Vector, Vector]:
+def bounds(draws: Vector, interval: float) -> tuple[Vector, Vector]:
     """Compute lower and upper bounds of each column of draws."""
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
-    return (lower, upper) if records is None else rounded_to_records(lower, upper, records)
+    return lower, upper
 
 
 def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:
-    """Set bounds of probabilities to 0 or 1 if they are less than half a record away."""
-    return np.where(lower * records < _HALF, 0.0, lower), np.where((1 - upper) * records < _HALF, 1.0, upper)
-
-
-def bounds_frame(values: Vector, draws: Vector, interval: float, index: Any, records: Any) -> pd.DataFrame:
-    """Make a frame of values and bounds, widened where necessary to contain the value."""
-    lower, upper = bounds(draws, interval, records)
-    lower, upper = np.minimum(lower, values), np.maximum(upper, values)
-    return BoundedAnswer({"value": values, "lower": lower, "upper": upper}, index=index)
+    """Set bounds of probabilities to 0 or 1 if they are less than half a record away, since counts are integers."""
+    return np.where(lower * records < 0.5, 0.0, lower), np.where((1 - upper) * records < 0.5, 1.0, upper)
 
 
 class BoundedAnswer(pd.DataFrame):
     """Values and bounds, which a notebook shows with bars; operations on it return plain data frames."""
+
+    @classmethod
+    def of(cls, values: Vector, lower: Vector, upper: Vector, records: Any, index: pd.Index) -> Self:
+        """Round bounds to records, and widen them to contain the values."""
+        lower, upper = rounded_to_records(lower, upper, records)
+        ends = {"lower": np.minimum(lower, values), "upper": np.maximum(upper, values)}
+        return cls({"value": values, **ends}, index=index)
 
     def _repr_html_(self) -> str:
         scale = max(1.0, float(np.nanmax(self["upper"], initial=0.0)))

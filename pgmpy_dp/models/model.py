@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from pgmpy_dp import _late
+from pgmpy_dp import _names
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import (
@@ -24,7 +24,6 @@ from pgmpy_dp.models.fitted import (
     Uncertain,
     check_interval,
     check_target,
-    rounded_to_records,
     state_index,
 )
 from pgmpy_dp.models.questions import Question, Rows, listed_names, numbers_of_states, record_codes
@@ -128,10 +127,8 @@ class Model(ABC):
             answer = _bounded(fitted, question, target)
             lower, upper = answer.bounds(interval)
             upper = np.where(schema.possible(asked, question.given).ravel(), upper, 0.0)
-            lower, upper = rounded_to_records(lower.clip(0.0), upper.clip(None, 1.0), answer.records)
-            lower, upper = np.minimum(lower, answer.values), np.maximum(upper, answer.values)
-            values = {"value": answer.values, "lower": lower, "upper": upper}
-            frame = BoundedAnswer(values, index=state_index(schema, asked))
+            bounds = lower.clip(0.0), upper.clip(None, 1.0)
+            frame = BoundedAnswer.of(answer.values, *bounds, answer.records, state_index(schema, asked))
             return _noted(fitted, frame, fitted.is_informative(question))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
@@ -158,7 +155,7 @@ class Model(ABC):
         fitted.warn_of_misfit()
         with question.possible():
             states = fitted.distribution_of(question.names).given(question.places).most_probable(question.asked)
-        return {v: fitted.schema.states[v][position] for v, position in zip(question.asked, states, strict=True)}
+        return question.states(states, fitted.schema)
 
     def map_probability(
         self,
@@ -193,9 +190,7 @@ class Model(ABC):
         fitted.warn_of_misfit(bounds=True)
         with question.possible():
             states, probability = fitted.most_probable_states(question, target)
-        return {
-            v: fitted.schema.states[v][position] for v, position in zip(question.asked, states, strict=True)
-        }, probability
+        return question.states(states, fitted.schema), probability
 
     def expectation(
         self,
@@ -590,7 +585,7 @@ class Model(ABC):
 
     def explore(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> ExplorerPage | None:
         """Make an HTML page that answers queries about the model in a browser; see `pgmpy_dp.explore`."""
-        return _late.public("explore")(self, path, title=title)
+        return _names.public("explore")(self, path, title=title)
 
     @abstractmethod
     def save(self, filename: str | os.PathLike[str]) -> None:

@@ -75,11 +75,7 @@ class Shape:
         return np.where(self.tilted, MAX_TILT / np.maximum(self.centres[1], _MIN), 0.0)
 
     def tilts(self, chances: Vector, bins: Places) -> Vector:
-        """Compute the slope of the log-density within given bins, from the bins' probabilities given other variables.
-
-        The logarithm of these probabilities, relative to those without the other variables, is interpolated over the
-        bins; its slope about a bin's centre is the density's. A bin without probability or without an end has no slope.
-        """
+        """Compute the slope of the log-density within bins from the bins' probabilities given other variables."""
         knots = np.flatnonzero(~self.spikes)
         if knots.size < 2:
             return np.zeros(len(bins))

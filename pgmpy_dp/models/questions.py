@@ -166,6 +166,10 @@ class Question:
         """The variables asked for and given."""
         return [*self.asked, *self.given]
 
+    def states(self, positions: Sequence[int], schema: Schema) -> dict[str, State]:
+        """Name an answer in states of the variables asked for."""
+        return {v: schema.states[v][position] for v, position in zip(self.asked, positions, strict=True)}
+
     @contextmanager
     def possible(self) -> Iterator[None]:
         """Raise an error that names the evidence if its probability is zero."""
@@ -190,12 +194,7 @@ def listed_names(variables: Sequence[str]) -> Sequence[str]:
 def checked_evidence(
     schema: Schema, evidence: Mapping[str, Any] | None, declared: Sequence[Schema] = ()
 ) -> dict[str, Any]:
-    """Convert evidence to states.
-
-    A value that is not a state is read like a cell of the records: a number means the bin that contains it, and None,
-    NaN or one of the variable's `missing_values` means the state for missing values. The state for other values must
-    be given by its name; otherwise every misspelt state would mean it.
-    """
+    """Convert evidence to states, read like cells of records; the state for other values must be named."""
     if not isinstance(evidence, Mapping | None):
         raise TypeError(f'evidence must be a dict such as {{"smoke": "yes"}}, got {shown(evidence)}.')
     given = dict(evidence or {})

@@ -1,4 +1,4 @@
-"""Bayesian networks that keep their release."""
+"""Bayesian networks that keep their release, and mixtures as such: a latent root with every block below it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.estimators import AutoMLE, PrivateMLE
-from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
+from pgmpy_dp.estimators.base import chosen_estimator, require_informable
+from pgmpy_dp.estimators.from_tables import AutoMLE, PrivateMLE
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.models.fitted import bounds_frame, check_interval, check_target, state_index
+from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models.fitted import BoundedAnswer, bounds, check_interval, check_target, state_index
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.simulated import WithinBins, numbered
 from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import FIT_KEY, carry_learned
+
+_COMPONENT = "component"
+# Maximum number of cells of a joint table with the latent root, since pgmpy's inference multiplies these tables.
+_MAX_CELLS = 2**26
 
 
 class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
@@ -92,10 +98,7 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.
         """
-        refuse_options(options)
-        if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
-            estimator = AutoMLE()
-        require_estimator(estimator, "None, 'auto'")
+        estimator = chosen_estimator(estimator, AutoMLE, options)
         before = self._forget()
         try:
             if public is None:
@@ -118,14 +121,9 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         return False
 
     def add_cpds(self, *cpds: TabularCPD) -> None:
-        """Add or replace CPDs; the guarantee is removed if they differ from those of the fit.
+        """Add or replace CPDs; the guarantee is removed, with a warning, if they differ from those of the fit.
 
         Their states are then accessed by name: pgmpy's inference refuses positions.
-
-        Warns
-        -----
-        UserWarning
-            If the network loses its guarantee.
         """
         super().add_cpds(*(named(cpd) if isinstance(cpd, TabularCPD) else cpd for cpd in cpds))
         self._follow_parameters()
@@ -179,7 +177,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         mass = fitted.uncertainty.conditioning.marginals(draws, [scope]).mean(axis=0).reshape(layout.shapes[number])
         records = np.broadcast_to(posterior.totals.mean() * mass.sum(axis=0), mass.shape)
         rows = np.exp(own)
-        return bounds_frame(rows.mean(axis=0), rows, interval, state_index(schema, scope), records.ravel())
+        index = state_index(schema, scope)
+        return BoundedAnswer.of(rows.mean(axis=0), *bounds(rows, interval), records.ravel(), index)
 
     def simulate(self, n_samples: int | None = None, *, seed: int | None = None, **options: Any) -> Any:
         """Draw independent synthetic records; :meth:`.Model.simulate` describes `evidence`, `numbers` and `predicting`.
@@ -247,24 +246,14 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         )
 
     def fit_update(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise: pgmpy's method adds exact counts of records.
-
-        Raises
-        ------
-        TypeError
-        """
+        """Raise TypeError: pgmpy's method adds exact counts of records."""
         raise TypeError(
             "fit_update adds exact counts of records, which are not private. Measure the new records, and fit the "
             "release, or several of the same records together by estimator=PosteriorMean()."
         )
 
     def edge_strength(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise: pgmpy's edge strengths are exact statistics of records.
-
-        Raises
-        ------
-        TypeError
-        """
+        """Raise TypeError: pgmpy's edge strengths are exact statistics of records."""
         raise TypeError(
             "edge_strength computes exact statistics of records, which are not private. For public ones, or some "
             "simulated from this network, call it of DAG(network.edges())."
@@ -299,3 +288,45 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         elif getattr(network, "guarantee_", None) is not None:  # set on a plain network by the file's reader
             fresh.guarantee_ = network.guarantee_
         return fresh
+
+
+def latent_root_network(model: PrivateMixtureNetwork) -> PrivateBayesianNetwork:
+    """Convert a mixture to a Bayesian network; errors as in `PrivateMixtureNetwork.to_bayesian_network`."""
+    mixture, schema = model.mixture_, model.schema_
+    states, root = schema.state_names, _COMPONENT
+    while root in states:
+        root += "_"
+    count = mixture.weights.size
+    if count * max(schema.cells(block) for block in mixture.blocks) > _MAX_CELLS:
+        raise ValueError("A CPD would have more than 67 million cells: fit fewer components or members.")
+    names: dict[str, list[Any]] = {**states, root: list(range(count))}
+    cpds: list[TabularCPD] = []
+
+    def add(variable: str, values: Vector, *parents: str) -> None:
+        sizes = [len(names[parent]) for parent in parents]
+        kept = {name: names[name] for name in (variable, *parents)}
+        cpds.append(TabularCPD(variable, len(values), values, list(parents), sizes, state_names=kept))
+
+    add(root, mixture.weights[:, None])
+    for block, table in zip(mixture.blocks, mixture.tables, strict=True):
+        for position, variable in enumerate(block):
+            known = table.sum(axis=tuple(range(position + 2, table.ndim)))
+            whole = known.sum(axis=-1, keepdims=True)
+            rows = np.where(whole > 0, known / np.where(whole > 0, whole, 1.0), 1.0 / known.shape[-1])
+            add(variable, np.moveaxis(rows, -1, 0).reshape(rows.shape[-1], -1), root, *block[:position])
+    for variable, child in mixture.children.items():
+        if child.states * len(names[child.parent]) > _MAX_CELLS:
+            raise ValueError(
+                f"The CPD of {variable!r} given {child.parent!r} would have more than 67 million cells, as pgmpy's are "
+                "dense: ask the mixture itself, which holds no such table."
+            )
+        values = child.shares.toarray().T
+        values[:, ~values.any(axis=0)] = 1 / child.states  # of impossible states of the parent
+        add(variable, values, child.parent)
+    edges = [(parent, cpd.variable) for cpd in cpds for parent in cpd.variables[1:]]
+    network = PrivateBayesianNetwork(edges, latents={root})
+    network.add_cpds(*cpds)
+    network.check_model()
+    network._note_states(schema.found)
+    network._set(guarantee=model.guarantee_, declared=(schema,))
+    return network

@@ -18,7 +18,7 @@ from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
 
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.trees.conditioning import TreeDistribution
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.questions import Question, impossible
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
@@ -79,10 +79,8 @@ class VariableElimination(Elimination):
 
         Raises
         ------
-        SchemaError
-            If a variable or state is unknown; a position is not a state.
-        ValueError
-            If the evidence has probability zero, as in the network's own `query`.
+        SchemaError, ValueError
+            As `Model.query`; a position is not a state.
         """
         asked, given = self._checked(variables, evidence)
         if virtual_evidence is not None:

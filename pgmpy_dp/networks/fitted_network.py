@@ -110,20 +110,13 @@ class FittedNetwork(Fitted):
             vars(fresh).pop(name, None)
         return fresh
 
-    def drawn(self, draws: int, seed: int) -> Self:
-        """Replace the draws from which bounds are computed."""
-        return self.changed(("posterior", "uncertainty", "_parts"), draws=draws, seed=seed, estimated=None)
-
     @property
     def is_wide(self) -> bool:
         """Whether questions are answered by parts of the network."""
         return self.distribution.families and self.distribution.layout.size > WIDE and self.whole is None
 
     def part(self, names: Collection[str]) -> FittedNetwork:
-        """Return the fit of these variables and their ancestors, if the network is wide.
-
-        All other variables sum out to one. Tables of them with the part's variables are summed to the latter.
-        """
+        """Return the fit of these variables and their ancestors, if the network is wide."""
         if not self.is_wide:
             return self
         key = frozenset(self.distribution.ancestral(names).layout.cardinalities)
@@ -141,11 +134,6 @@ class FittedNetwork(Fitted):
     @cached_property
     def _parts(self) -> dict[frozenset[str], FittedNetwork]:
         return {}
-
-    @property
-    def was_tested(self) -> bool:
-        """Whether the test of fit was run, for the network or a part of it."""
-        return any(fitted.check is not None for fitted in (self, *self._parts.values()))
 
     @property
     def measured(self) -> list[Release]:
@@ -248,9 +236,9 @@ class FittedNetwork(Fitted):
             return answer
         states = self.correction.schema
         with suppress(TreeTooLargeError):  # raised if variables are far apart in the network
-            moved = _ordered(answer[None], asked, self.schema, states)
-            moved = self.correction.corrected(moved[0], asked, self._places_in(states, question.places))[None]
-            return np.asarray(_ordered(moved, asked, states, self.schema)[0])
+            moved = in_order(answer, asked, self.schema, states)
+            moved = self.correction.corrected(moved, asked, self._places_in(states, question.places))
+            return in_order(moved, asked, states, self.schema)
         return answer
 
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> DrawnAnswers:
@@ -278,7 +266,7 @@ class FittedNetwork(Fitted):
         if schema.rules:  # deviations ignore rules
             answers = answers * schema.possible(asked, question.given)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
-        answers = _ordered(answers, asked, schema, self.schema)
+        answers = in_order(answers, asked, schema, self.schema, first=1)
         return answers.reshape(len(answers), -1), counts, records
 
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
@@ -327,11 +315,7 @@ class Uncertainty:
 
     @classmethod
     def of(cls, posterior: PosteriorNetworks, releases: Sequence[Release], whole: Deviations | None) -> Self:
-        """Compare the releases that the networks were drawn from with the mean tables of some of them.
-
-        The population's networks are those of the records, up to sampling, unless parts borrowed strength from each
-        other.
-        """
+        """Compare the releases that the networks were drawn from with the mean tables of some of them."""
         conditioning, step = Conditioning(posterior.layout), max(1, len(posterior.totals) // _COMPARED)
         records = float(np.mean(posterior.totals))
 
@@ -361,13 +345,13 @@ def _require_tables_of(network: Network) -> None:
             raise ValueError(_CHANGED.format(f"a CPD of {node!r} given {given}, whose parents are {parents}"))
 
 
-def _ordered(answers: Vector, asked: Sequence[str], before: Schema, wanted: Schema) -> Vector:
-    """Reorder the states of several answers (the first axis) from one schema's order to another's."""
-    for axis, variable in enumerate(asked, 1):
+def in_order(table: Vector, scope: Sequence[str], before: Schema, wanted: Schema, first: int = 0) -> Vector:
+    """Reorder the states of a table, whose axes begin with the `first`, from one schema's order to another's."""
+    for axis, variable in enumerate(scope, first):
         states = before.states[variable]
         if states != wanted.states[variable]:
-            answers = np.take(answers, [states.index(state) for state in wanted.states[variable]], axis=axis)
-    return answers
+            table = np.take(table, [states.index(state) for state in wanted.states[variable]], axis=axis)
+    return table
 
 
 def slowly(mean: str, draws: int) -> str:

@@ -6,10 +6,10 @@ import os
 
 from pgmpy.models import DiscreteMarkovNetwork
 
+from pgmpy_dp.models.formats.file_kinds import HOUSEHOLDS, MIXTURE, format_of
 from pgmpy_dp.models.formats.formats import read_network
-from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, format_of
-from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.household_network import PrivateHouseholdNetwork
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.model import Model
 from pgmpy_dp.networks.bayesian_network import PrivateBayesianNetwork
 from pgmpy_dp.networks.markov_network import PrivateMarkovNetwork
@@ -54,12 +54,8 @@ def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | Priva
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
-    ReleaseFormatError
-        If the file does not have the format of its suffix.
-    ValueError
-        If the suffix is not that of a known format.
+    FileNotFoundError, ReleaseFormatError, ValueError
+        As `load`.
     """
     with read_network(path) as (network, releases):
         markov = isinstance(network, DiscreteMarkovNetwork)

@@ -10,8 +10,8 @@ import numpy as np
 from pgmpy.factors.discrete import DiscreteFactor
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.estimators import CollectiveEM
-from pgmpy_dp.estimators.base import refuse_options, require_estimator, require_informable
+from pgmpy_dp.estimators.base import chosen_estimator, require_informable
+from pgmpy_dp.estimators.from_tables import CollectiveEM
 from pgmpy_dp.inference import build_engine
 from pgmpy_dp.networks.network import NO_GUARANTEE, PrivateNetwork, named
 from pgmpy_dp.observed.factors import log_linear
@@ -102,10 +102,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
             privacy; see `InformedMarginals`.
         """
-        refuse_options(options)
-        if estimator is None or (isinstance(estimator, str) and estimator == "auto"):
-            estimator = CollectiveEM()
-        require_estimator(estimator, "None, 'auto'")
+        estimator = chosen_estimator(estimator, CollectiveEM, options)
         if public is None:
             estimator.fit(self, data)
         else:
@@ -115,13 +112,7 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         return self
 
     def set_factors(self, factors: Sequence[DiscreteFactor], guarantee: Guarantee | None = None) -> None:
-        """Replace the factors, which must cover all nodes; the guarantee is for the records behind them.
-
-        Warns
-        -----
-        UserWarning
-            If the network had a guarantee, and these factors have none.
-        """
+        """Replace the factors, which must cover all nodes; without a guarantee for them, the network's is removed."""
         if len({frozenset(factor.variables) for factor in factors}) < len(factors):
             raise ValueError("Two factors have the same variables: multiply them first.")
         if guarantee is not None:
@@ -133,14 +124,9 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
             self.guarantee_ = guarantee
 
     def add_factors(self, *factors: DiscreteFactor) -> None:
-        """Multiply by factors; the guarantee is removed if they differ from those of the fit.
+        """Multiply by factors; the guarantee is removed, with a warning, if they differ from those of the fit.
 
         Their states are then accessed by name: pgmpy's inference refuses positions.
-
-        Warns
-        -----
-        UserWarning
-            If the network loses its guarantee.
         """
         super().add_factors(*map(named, factors))
         self._follow_parameters()

@@ -33,8 +33,8 @@ from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Struc
 from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.readings.directed import read_joint, require_exact
 from pgmpy_dp.fitting.readings.undirected import Tying, maximise_likelihood, noise_regularization
+from pgmpy_dp.inference import NLBP as NLBP
 from pgmpy_dp.inference import (
-    NLBP,
     GaussianNoise,
     JunctionTree,
     LaplaceNoise,
@@ -51,8 +51,6 @@ from pgmpy_dp.observed.reading import MeanTables, law_of
 from pgmpy_dp.privacy.checks import Constraint, choice, exact_positive, number, optional, whole
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique
-
-__all__ = ["CGMEM", "NLBP", "NaiveMLE", "cgm_em", "entropy", "log_density", "log_weight", "tables_noise"]
 
 # Relative tolerance of an E-step's maximum, as a share of the loss or of one nat, whichever is larger.
 TOLERANCE = 1e-6
@@ -166,28 +164,16 @@ def cgm_em(
 
     Parameters
     ----------
-    engine : JunctionTree, TiedTree or FactorGraph
-        On a factor graph, marginals and log Z are loopy approximations.
-    start : ndarray of shape (engine.layout.size,)
-        Log-potentials theta.
-    noise : LaplaceNoise or GaussianNoise
-        Noisy counts of the layout's tables.
-    total : float
-        N, known or estimated.
-    iterations : int
-        Number of EM iterations.
+    engine, start, noise, total
+        A tree, or a factor graph for loopy approximations, log-potentials theta, noisy counts of its tables, and N.
+    iterations, max_inner : int
+        Number of EM iterations, and the largest number of iterations of an E-step.
     e_step : {"dual", "nlbp"}
-        The exact dual of problem 6, or non-linear belief propagation, which needs very many iterations if the noise is
+        The exact dual of problem 6, or non-linear belief propagation, which needs very many iterations if noise is
         small relative to the number of records.
-    max_inner : int
-        Largest number of iterations of an E-step. On a junction tree, Newton's method then completes the dual solution.
     m_step : callable, optional
-        Maps counts n to the log-potentials that maximise theta . n - N A(theta). By default the E-step's log-potentials
-        theta + l with multipliers l are used: n = N mu(theta + l), so they are a maximum if potentials are free.
-
-    Returns
-    -------
-    Path
+        Maps counts n to the log-potentials that maximise theta . n - N A(theta). By default they are those of the
+        E-step, theta + l with multipliers l: n = N mu(theta + l), so they are a maximum if potentials are free.
 
     Warns
     -----
@@ -345,13 +331,7 @@ class CGMEM(NaiveMLE):
 
 
 def tables_noise(layout: Layout, release: NoisyMarginals | MeanTables) -> LaplaceNoise | GaussianNoise:
-    """Return the noisy tables of the layout's cliques, with the law of their noise.
-
-    Raises
-    ------
-    ValueError
-        If a clique was not measured as a separate table.
-    """
+    """Return the noisy tables of the layout's cliques, with the law of their noise; raise if one was not measured."""
     own = {frozenset(clique): clique for clique in release.tables}
     observed, variances = [], []
     for scope in layout.scopes:

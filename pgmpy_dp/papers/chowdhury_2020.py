@@ -27,36 +27,25 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.allocation import (
     SENSITIVITIES,
-    DataDependentAllocation,
-    PlannedAllocation,
-    SizeAllocation,
-    UniformAllocation,
     constant_sensitivities,
     covarying_sensitivities,
     structure_features,
 )
+from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation as DataDependentAllocation
+from pgmpy_dp.fitting.plans.allocation import PlannedAllocation as PlannedAllocation
+from pgmpy_dp.fitting.plans.allocation import SizeAllocation as SizeAllocation
+from pgmpy_dp.fitting.plans.allocation import UniformAllocation as UniformAllocation
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import TreeDistribution
-from pgmpy_dp.observed.consistency import make_consistent, mutual_consistency
+from pgmpy_dp.observed.consistency import make_consistent
+from pgmpy_dp.observed.consistency import mutual_consistency as mutual_consistency
 from pgmpy_dp.observed.factors import bayesian_network, conditional, families, log_linear, tabular_cpd
 from pgmpy_dp.privacy import PrivacyBudget
 from pgmpy_dp.privacy.checks import choice
 from pgmpy_dp.privacy.noise import NoiseSource
 from pgmpy_dp.schema import Clique, Schema
-
-__all__ = [
-    "DataDependentAllocation",
-    "PlannedAllocation",
-    "SizeAllocation",
-    "UniformAllocation",
-    "compute_parameters",
-    "data_dependent",
-    "independent",
-    "laskey_sensitivities",
-    "mutual_consistency",
-]
 
 STAGE1_SHARE, SAMPLING_RATE = 0.1, 0.1  # shares of the budget and of the records; the paper's text does not state them
 # Fitted probabilities are raised to at least this in divergences, since many are zero.
@@ -68,30 +57,12 @@ Evidence = Mapping[str, Any]
 def compute_parameters(
     records: pd.DataFrame, schema: Schema, scopes: Sequence[Clique], epsilons: Sequence[float], noise: NoiseSource
 ) -> tuple[list[Vector], list[Vector]]:
-    """Run Algorithm 1, which costs the sum of the epsilons.
+    """Run Algorithm 1, which costs the sum of the epsilons; return all CPDs, and noisy counts of the parents.
 
-    Both tables of family i have Laplace noise of scale 2 / epsilon_i.
-
-    The table of a family, with negative counts set to zero, gives the rows of its CPD, and the table of its parents
-    gives the weights of the rows. The families' marginals are made consistent with weights proportional to the
-    epsilons, and determine the CPDs. For a node without parents the second table is the number of records, which
-    cancels, but still takes half of the family's budget.
-
-    Parameters
-    ----------
-    records, schema
-    scopes : sequence of tuples of str
-        Families, the node first.
-    epsilons : sequence of float
-        Budget of each family.
-    noise : SimulatedNoise
-
-    Returns
-    -------
-    rows : list of ndarray
-        CPD rows of all families.
-    parents : list of ndarray
-        Noisy counts of their parents' configurations.
+    Both tables of family i have Laplace noise of scale 2 / epsilon_i. The table of a family, with negative counts set
+    to zero, gives the rows of its CPD, and the table of its parents gives the weights of the rows. The families'
+    marginals are made consistent with weights proportional to the epsilons, and determine the CPDs. For a node without
+    parents the second table is the number of records, which cancels, but still takes half of the family's budget.
     """
     data = PrivateDataset(records, schema, PrivacyBudget(2 * sum(epsilons)), noise=noise)
     marginals: dict[Clique, Vector] = {}
@@ -329,10 +300,6 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
     paper : bool
         Whether to return the upper bound as printed: 2 eta d^kappa times the largest error, proved here only for
         d <= 2.
-
-    Returns
-    -------
-    ErrorBounds
 
     Raises
     ------

@@ -28,8 +28,6 @@ from pgmpy_dp.privacy.subsampling import (
 )
 from pgmpy_dp.release import Guarantee
 
-__all__ = ["calibrate", "price", "printed_epsilon", "printed_topics"]
-
 
 def price(
     noise_multiplier: float,
@@ -100,9 +98,9 @@ def calibrate(
 def printed_epsilon(guarantee: Guarantee, noise_multiplier: float, *, steps: int, sampling_rate: float) -> float | None:
     """Compute the epsilon that Foulds et al. (2020) would state for a topic model, NOT the valid one in `guarantee`.
 
-    They use the norm of one document as the sensitivity to its replacement, which is sqrt(2) times larger, and
-    Theorem 9 of Wang, Balle and Kasiviswanathan (2019) with its plain conversion. Under "add_remove" they do not state
-    an epsilon, and the result is None.
+    They use the norm of one document as the sensitivity to its replacement, which is sqrt(2) times larger, and Theorem
+    9 of Wang, Balle and Kasiviswanathan (2019). Under "add_remove" they do not state an epsilon, and the result is
+    None.
     """
     if guarantee.neighbours == "add_remove":
         return None
@@ -124,27 +122,11 @@ def printed_topics(
     forgetting: float = 0.7,
     **plan: Any,
 ) -> Vector:
-    """Learn topics, with the noisy counts of each step clamped at zero before averaging.
+    """Learn topics, with the noisy counts of each step clamped at zero before averaging, as Dirichlet parameters.
 
     lambda <- (1 - rho_t) lambda + rho_t (eta + max(S_t, 0)), where S_t is the noisy sum of step t divided by the
     sampling rate, and rho_t = (delay + t)^(-forgetting), t = 1, 2, ...; alpha and eta are one over the number of
-    topics.
-
-    Parameters
-    ----------
-    documents : PrivateDocuments
-    topics : int
-    clip : float
-        Bound on the norm of a document's expected counts.
-    delay, forgetting : float
-        tau and kappa; the paper uses the defaults.
-    **plan
-        As for `PrivateDocuments.plan`.
-
-    Returns
-    -------
-    ndarray of shape (topics, words)
-        lambda, the topics' Dirichlet parameters.
+    topics. `clip` bounds the norm of a document's expected counts, and `plan` is as for `PrivateDocuments.plan`.
     """
     words = len(documents.vocabulary)
     prior = 1.0 / topics
@@ -224,11 +206,7 @@ ACCOUNTANTS: dict[str, Accountant] = {
 
 
 def _amplified(epsilon: float, rate: float) -> float:
-    """Compute the epsilon of a step on a random sample; its delta becomes rate * delta.
-
-    It is the same for Poisson samples under "add_remove" and for samples of fixed size under "replace_one" (Balle,
-    Barthe and Gaboardi 2018, Theorems 8 and 9).
-    """
+    """Compute the epsilon of a step on a random sample (Balle, Barthe and Gaboardi 2018, Theorems 8 and 9)."""
     return amplified_epsilon(epsilon, rate) if epsilon > 0.0 else 0.0
 
 

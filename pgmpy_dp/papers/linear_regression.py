@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
 from pgmpy_dp.data.wall import require_public
-from pgmpy_dp.estimators.iterated import Learner, conjugate_learner, learning_rate
+from pgmpy_dp.estimators.iterated import Learner, conjugate_steps, learning_rate
 from pgmpy_dp.estimators.logistic_regression import Design, Gaussian, SupervisedEstimator, positive_part
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import Constraint, exact_positive, number, optional
@@ -61,8 +61,8 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
 
     Notes
     -----
-    An instance of :class:`~pgmpy_dp.estimators.iterated.ConjugateExponential` (Foulds, Park, Chaudhuri and Welling
-    2020) without latent variables, so that its expected statistics are the records' own. With scaled features x and
+    A conjugate-exponential model (Foulds, Park, Chaudhuri and Welling 2020) without latent variables, so that its
+    expected statistics are the records' own. With scaled features x and
     target y, and z = (x, 1, y), the sum S of z z' over the records holds everything: the prior on coefficients and
     residual precision is normal-Gamma, and its natural parameters plus S are those of the posterior. Without noise,
     the result is exact.
@@ -111,12 +111,15 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
         middle, half = (target[0] + target[1]) / 2.0, (target[1] - target[0]) / 2.0
         precision, shape = float(self.prior_precision), float(self.prior_shape)
         model = _NormalGamma(design, middle, half, precision, float(self.prior_rate))
-        learner = conjugate_learner(model, learning_rate(1.0, 1.0), lambda _: None)  # the plain mean of the sums
+        mean = learning_rate(1.0, 1.0)  # of the sums, which do not depend on what was learned
+        learned = conjugate_steps(
+            model.start, lambda _: model.products, model.bound, model.posterior, mean, non_negative=False
+        )
         names, sensitivity = public.names, 1.0 if public.neighbours == "add_remove" else 2.0
 
         def steps(sums: NoisySums) -> Iterator[tuple[Vector, float, float]]:
             deviation = sensitivity * model.bound * sums.noise_multiplier / sums.sampling_rate
-            for taken, natural in enumerate(learner.steps(sums), 1):
+            for taken, natural in enumerate(learned(sums), 1):
                 yield natural, deviation**2 / taken, (1.0 - sums.sampling_rate) / sums.sampling_rate / taken
 
         def finish(found: tuple[Vector, float, float]) -> None:
@@ -133,7 +136,7 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
             self.covariance_, self.residual_std_ = original.covariance[0], half * math.sqrt(variance)
             self._name_features(design.half.size, names)
 
-        return replace(learner, steps=steps, finish=finish)
+        return Learner(model.start.size, steps, finish)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict the targets of public records.
@@ -172,7 +175,6 @@ class _NormalGamma:
     half: float
     precision: float
     rate: float
-    non_negative: bool = False
 
     @property
     def bound(self) -> float:
@@ -187,10 +189,7 @@ class _NormalGamma:
         size = self.design.half.size + 1
         return np.diag(np.append(np.full(size, self.precision), 2.0 * self.rate))
 
-    def statistic(self, natural: Vector) -> Callable[[Vector], Vector]:
-        return self._products
-
-    def _products(self, rows: Vector) -> Vector:
+    def products(self, rows: Vector) -> Vector:
         z = np.column_stack([self.design.vectors(rows[:, :-1]), (rows[:, -1] - self.middle) / self.half])
         one, other = np.triu_indices(z.shape[1])
         return z[:, one] * z[:, other] * np.where(one == other, 1.0, math.sqrt(2.0))

@@ -53,10 +53,8 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     clip_norm : float, optional
         Bound on the square root of 1 plus the expected number of hidden variables that are 1. Beyond it a record's
         hidden variables are scaled down. The default sqrt(1 + n_components) is not exceeded by any record.
-    delay, forgetting : float
-        tau and kappa in the learning rate (tau + t)^(-kappa), t = 0, 1, ...
-    random_state : int
-        Seed of the public start, which distinguishes the hidden variables. Privacy does not depend on it.
+    delay, forgetting, random_state
+        See :class:`~pgmpy_dp.PrivateVB`.
 
     Attributes
     ----------
@@ -78,8 +76,6 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
     Polya-Gamma weight times the second moments of (h, 1), all under one noise multiplier. See
     :class:`~pgmpy_dp.data.mechanisms.integer_sums.MomentGrid` for their sensitivity, and
     :mod:`pgmpy_dp.estimators.logistic_regression` for the posterior of the weights given the sums.
-
-    Hidden variables are exchangeable: the public start determines their order.
 
     Examples
     --------
@@ -115,18 +111,10 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         y : None
             Not used.
 
-        Returns
-        -------
-        PrivateSigmoidBeliefNetwork
-
         Raises
         ------
-        SchemaError
-            If a variable does not have two states, or raw records contain values other than 0 and 1.
-        BudgetExceededError
-            If the fit costs more than the data set's ledger has left; nothing is charged.
-        ValueError
-            If an argument is out of range; nothing is charged.
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`; each variable has two states, and raw records are zeros and ones.
         """
         self._run(None, X)
         names = X.schema.variables if isinstance(X, PrivateDataset) else _names(X)
@@ -209,7 +197,9 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
                 raise SchemaError("Two features have the same name: give each one of its own.")
             states = Schema({name: [0, 1] for name in names})
             variables = states.variables
-            X = _zeros_and_ones(values)
+            X = values
+            if values.dtype.kind in "biuf":  # any number but 0 and 1 becomes 2, which the data set refuses
+                X = np.where(values == 0, 0, np.where(values == 1, 1, 2)).astype(np.uint8)
         dataset = self._dataset(X, variables, states)
         for variable in variables:
             if dataset.schema.cardinality(variable) != 2:
@@ -234,13 +224,6 @@ def _names(X: Any) -> tuple[str, ...] | None:
     """Return the names of a frame's columns, or None unless all are strings, as in scikit-learn."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _zeros_and_ones(values: NDArray[Any]) -> NDArray[Any]:
-    """Convert numbers and Booleans to 0 and 1; any other number becomes 2, which the data set refuses."""
-    if values.dtype.kind not in "biuf":
-        return values
-    return np.where(values == 0, 0, np.where(values == 1, 1, 2)).astype(np.uint8)
 
 
 class Layer:
@@ -276,12 +259,7 @@ class Layer:
 
 
 class _Horseshoe:
-    """Expected prior precisions of the weights under the horseshoe prior, a scale mixture of normal distributions.
-
-    W ~ N(0, z), z ~ Gamma(1/2, x), x ~ Gamma(1/2, f_k) for hidden variable k, f_k ~ Gamma(1/2, w) and
-    w ~ Gamma(1/2, 1), all with rate parameters. In the variational posterior z is generalised inverse Gaussian, and x,
-    f_k and w are Gamma distributed.
-    """
+    """Expected 1 / z if W ~ N(0, z), z ~ Gamma(1/2, x), x ~ Gamma(1/2, f_k), f_k ~ Gamma(1/2, w), w ~ Gamma(1/2, 1)."""
 
     def __init__(self, responses: int, hidden: int) -> None:
         self.precision = np.ones((responses, hidden + 1))  # the precision of the intercepts stays 1

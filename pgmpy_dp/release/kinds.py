@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp import _late
+from pgmpy_dp import _names
 from pgmpy_dp._files import path_of
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, callers_level
@@ -302,7 +302,7 @@ def _plain(value: Any) -> Any:
 def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     """Interpret a descriptor by the rules of its kind."""
     name = entry(contents, "kind", str)
-    kind: type[Release] | None = _late.public(_READINGS[name]) if name in _READINGS else KINDS.get(name)
+    kind: type[Release] | None = _names.public(_READINGS[name]) if name in _READINGS else KINDS.get(name)
     if kind is None:
         raise ValueError(f"unknown kind of release {name!r}.")
     expected = {"format_version", "kind", "schema", "guarantee"} | kind.stated(name)

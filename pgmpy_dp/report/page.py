@@ -22,7 +22,7 @@ from pgmpy_dp.fitting.checks.fit_checks import check_network
 from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.networks.network import PrivateNetwork

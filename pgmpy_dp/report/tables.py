@@ -12,7 +12,7 @@ import numpy as np
 from pgmpy_dp.evaluation import compare
 from pgmpy_dp.fitting.plans.outlook import LEVELS, Outlook, TableNoise, noise_level
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.observed.reading import first_containing, law_of
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import shortened

@@ -9,7 +9,7 @@ import pandas as pd
 from pgmpy.structure_score import BaseStructureScore
 
 from pgmpy_dp.estimators.base import together
-from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
+from pgmpy_dp.estimators.mixtures import PairwiseMixture
 from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
 from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
 from pgmpy_dp.privacy.checks import number, optional

@@ -20,8 +20,8 @@ from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import deviations
-from pgmpy_dp.estimators import AutoMLE
-from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules, require_fitted
+from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules
+from pgmpy_dp.estimators.from_tables import AutoMLE
 from pgmpy_dp.fitting.plans.outlook import Outlook
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Table
@@ -34,8 +34,7 @@ from pgmpy_dp.privacy.guarantee import GRAPH_KEY, carry_learned, learned_graph
 from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Schema
-from pgmpy_dp.structure.climbing import Knowledge
-from pgmpy_dp.structure.search import Round, Search, Steps, positions
+from pgmpy_dp.structure.search import Knowledge, Round, Search, Steps, positions
 
 # Share of the repeated searches that must find an edge for it to be called stable.
 _STABLE = 0.75
@@ -64,16 +63,14 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
+    neighbours, state_names
+        See :class:`~pgmpy_dp.AutoMLE`.
     epsilon : float
         Privacy loss of the whole search, including the network's tables.
     delta : float
         In (0, 1) for Gaussian noise and the exponential mechanism: all steps together are one (epsilon, delta) block at
         its exact price, which a ledger accepts before Gaussian measurements. 0 for pure epsilon, with Laplace noise and
         permute-and-flip, at a higher price for the many steps.
-    state_names : mapping of variable to states, or Schema
-        Declared states; required for raw records.
     max_indegree : int
         Largest number of parents of a variable.
     expert_knowledge : pgmpy.causal_discovery.ExpertKnowledge, optional
@@ -102,10 +99,8 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         - cost: cost of those tables, in rho, or in epsilon if delta is 0;
         - found, verdict: the share of repeated searches that find it, and "stable" or "doubtful"; missing and "not
           repeated" before `bootstrap`.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    release_ : NoisyMarginals
-        All measured tables.
+    guarantee_, release_
+        See :class:`~pgmpy_dp.AutoMLE`; all measured tables.
     releases_ : tuple of NoisyMarginals
         The same, step by step. Later tables depend on earlier answers, so each release has the guarantee of the whole;
         joined releases count it once.
@@ -173,14 +168,8 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
 
         Raises
         ------
-        SchemaError
-            If states are not declared, or the records do not match them.
-        BudgetExceededError
-            If the data set's ledger has less left; nothing is charged.
-        TypeError
-            For a release.
-        ValueError
-            If an argument is out of range.
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`; a release is refused.
         """
         return self._run(None, data)
 
@@ -243,7 +232,6 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             If the graph is not fitted, or units have several rows.
         """
         whole_number("refits", refits)
-        require_fitted(self, "network_")
         if self.guarantee_.max_rows != 1:
             raise ValueError("Searches are repeated for single records, and these units may have several rows.")
         schema, total = self.release_.schema, max(round(self.release_.total), 1)
@@ -290,7 +278,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         ValueError
             If the graph is not fitted, the metric is unknown, or not exactly one of `X` and `true_graph` is given.
         """
-        require_fitted(self, "causal_graph_")
+        graph = self.causal_graph_
         if (X is None) == (true_graph is None):
             raise ValueError("Give X, public records, or true_graph, and not both.")
         if metric is None or isinstance(metric, str):
@@ -299,7 +287,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
             if not known:
                 raise ValueError(f"pgmpy has no metric {metric!r}.")
             metric = known[0]()
-        return metric.evaluate(true_graph if X is None else X, self.causal_graph_)
+        return metric.evaluate(true_graph if X is None else X, graph)
 
     def plan(self) -> pd.DataFrame:
         """Show the cost of each step, before anything is charged.
@@ -323,10 +311,6 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         schema : Schema or PublicRecords
         records : float
             A public guess of the number of records.
-
-        Returns
-        -------
-        Outlook
         """
         self._check_parameters()
         number(above=0.0)("records", records)

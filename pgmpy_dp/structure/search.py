@@ -1,6 +1,7 @@
-"""Search of a graph in steps, each of which chooses what to measure by the answers before it.
+"""Search of a graph in steps, each of which measures what the answers before it suggest, and hill climbing.
 
-The steps and their shares of the privacy loss are public and fixed before the first.
+The steps and their shares of the privacy loss are public and fixed before the first. A climb adds, removes and reverses
+edges while a score rises, within what experts know.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -20,6 +24,7 @@ from tqdm.auto import tqdm
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step
+from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
 from pgmpy_dp.inference.tables.table import Table, Vector
@@ -30,7 +35,193 @@ from pgmpy_dp.records.memory import require_countable
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.schema.states import alike
-from pgmpy_dp.structure.climbing import Knowledge, Parents, climb, reachable
+
+Parents = tuple[int, ...]  # in ascending order
+Score = Callable[[int, Parents], float]
+
+_GAIN = 1e-6  # minimum gain of the score for which an edge is changed
+_MAX_STEPS = 10_000
+_SEED = 0
+_RESTARTS, _MAX_PERTURBED = 100, 5  # number of restarts, and maximum number of nodes that lose their edges in one
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Allowed and required edges between variables, by index."""
+
+    allowed: NDArray[np.bool_]  # from the row's variable to the column's
+    required: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, expert: Any, variables: Sequence[str], max_indegree: int) -> Knowledge:
+        """Read pgmpy's `ExpertKnowledge` without changing it, and refuse contradictions; None allows all edges."""
+        position = {variable: number for number, variable in enumerate(variables)}
+        allowed = ~np.eye(len(variables), dtype=bool)
+        if expert is None:
+            return cls(allowed, ())
+        from pgmpy.causal_discovery import ExpertKnowledge  # imports pgmpy, which takes seconds
+
+        if not isinstance(expert, ExpertKnowledge):
+            raise TypeError(f"expert_knowledge must be pgmpy's ExpertKnowledge, got {type(expert).__name__}.")
+
+        def numbers(edges: Any) -> list[tuple[int, int]]:
+            for edge in edges:
+                if unknown := [variable for variable in edge if variable not in position]:
+                    raise SchemaError(f"An edge names {unknown[0]!r}, which is not a variable of the records.")
+            return sorted((position[first], position[second]) for first, second in edges)
+
+        if expert.search_space:
+            within = np.zeros_like(allowed)
+            within[tuple(np.transpose(numbers(expert.search_space)))] = True
+            allowed &= within
+        forbidden = numbers(expert.forbidden_edges)
+        order = expert.temporal_ordering
+        numbers([(variable, variable) for variable in order])
+        forbidden += [(position[one], position[other]) for one in order for other in order if order[one] > order[other]]
+        for edge in forbidden:
+            allowed[edge] = False
+        required = numbers(expert.required_edges)
+        graph = nx.DiGraph(required)
+        if not nx.is_directed_acyclic_graph(graph):
+            raise ValueError("The required edges form a cycle.")
+        for edge in required:
+            named = " -> ".join(variables[number] for number in edge)
+            if edge in forbidden:
+                raise ValueError(f"The edge {named} is both required and forbidden.")
+            if graph.in_degree(edge[1]) > max_indegree:
+                raise ValueError(
+                    f"More parents of {variables[edge[1]]!r} are required than the indegree allows, {max_indegree}."
+                )
+            allowed[edge] = True
+        return cls(allowed, tuple(required))
+
+
+def climb(
+    score: Score,
+    allowed: NDArray[np.bool_],
+    required: Iterable[tuple[int, int]],
+    max_indegree: int,
+) -> list[Parents]:
+    """Find an acyclic directed graph with a high score, which no change of one edge increases.
+
+    The best change is made first, which often ends in a poor local maximum. So some nodes, drawn at random, lose their
+    edges, and a graph that is found from there is kept if it is better (Lourenço, Martin and Stützle 2003).
+    """
+    generator, known = np.random.default_rng(_SEED), dict[tuple[int, Parents], float]()
+
+    def of(node: int, parents: Iterable[int]) -> float:
+        key = node, tuple(sorted(parents))
+        if key not in known:
+            known[key] = score(*key)
+        return known[key]
+
+    best = _Graph(of, allowed, required, max_indegree)
+    best.ascend()
+    for _ in range(_RESTARTS):
+        perturbed = best.perturbed(generator)
+        perturbed.ascend()
+        if perturbed.score() > best.score() + _GAIN:
+            best = perturbed
+    return [tuple(sorted(own)) for own in best.parents]
+
+
+class _Graph:
+    """A graph under search. The gain of every change of an edge is stored, and updated for families that change."""
+
+    def __init__(
+        self,
+        of: Callable[[int, Iterable[int]], float],
+        allowed: NDArray[np.bool_],
+        required: Iterable[tuple[int, int]],
+        max_indegree: int,
+    ) -> None:
+        self._of, self._allowed, self._max_indegree = of, allowed, max_indegree
+        self.parents: list[set[int]] = [set() for _ in allowed]
+        self._fixed = np.zeros(allowed.shape, dtype=bool)
+        for first, second in required:
+            self.parents[second].add(first)
+            self._fixed[first, second] = True
+        self._adding, self._removing = np.full((2, *allowed.shape), -np.inf)
+        for node in range(len(allowed)):
+            self._renew(node)
+
+    def score(self) -> float:
+        return sum(self._of(node, own) for node, own in enumerate(self.parents))
+
+    def perturbed(self, generator: np.random.Generator) -> _Graph:
+        """Copy the graph without the edges of some nodes, drawn at random, except the required ones."""
+        perturbed, nodes = copy(self), len(self.parents)
+        perturbed._adding, perturbed._removing = self._adding.copy(), self._removing.copy()
+        some = min(int(generator.integers(1, _MAX_PERTURBED + 1)), nodes)
+        alone = set(generator.choice(nodes, some, replace=False).tolist())
+        perturbed.parents = [
+            {parent for parent in own if self._fixed[parent, node] or not alone & {parent, node}}
+            for node, own in enumerate(self.parents)
+        ]
+        for node, own in enumerate(perturbed.parents):
+            if own != self.parents[node]:
+                perturbed._renew(node)
+        return perturbed
+
+    def ascend(self) -> None:
+        """Change edges until no single change increases the score."""
+        for _ in range(_MAX_STEPS):
+            gain, changes = self._best()
+            if not gain > _GAIN:
+                return
+            for source, target in changes:
+                self.parents[target] ^= {source}
+                self._renew(target)
+
+    def _best(self) -> tuple[float, list[tuple[int, int]]]:
+        """Find the change of largest gain, as edges to add or remove (both, to reverse an edge)."""
+        parents, adding, removing = self.parents, self._adding, self._removing
+        reach = reachable(parents)
+        first, second = _largest(np.where(reach.T, -np.inf, adding))
+        best = adding[first, second] if not reach[second, first] else -np.inf
+        changes = [(first, second)]
+        removed = _largest(removing)
+        if removing[removed] > best:
+            best, changes = removing[removed], [removed]
+        for source, target in zip(*np.nonzero(np.isfinite(removing)), strict=True):
+            full = len(parents[source]) >= self._max_indegree or not self._allowed[target, source]
+            if full or any(reach[source, other] for other in parents[target] if other != source):
+                continue
+            turned = (
+                removing[source, target]
+                + self._of(source, parents[source] | {int(target)})
+                - self._of(source, parents[source])
+            )
+            if turned > best:
+                best, changes = turned, [(int(source), int(target)), (int(target), int(source))]
+        return float(best), changes
+
+    def _renew(self, node: int) -> None:
+        own = self.parents[node]
+        now = self._of(node, own)
+        self._adding[:, node] = self._removing[:, node] = -np.inf
+        for other in range(len(self.parents)):
+            if other in own:
+                if not self._fixed[other, node]:
+                    self._removing[other, node] = self._of(node, own - {other}) - now
+            elif self._allowed[other, node] and len(own) < self._max_indegree:
+                self._adding[other, node] = self._of(node, own | {other}) - now
+
+
+def reachable(parents: Sequence[Iterable[int]]) -> NDArray[np.bool_]:
+    """Return which nodes are reachable from each node, including itself."""
+    count = len(parents)
+    ancestors, size = [1 << node for node in range(count)], -(-count // 8)
+    for node in TopologicalSorter(dict(enumerate(parents))).static_order():
+        for parent in parents[node]:
+            ancestors[node] |= ancestors[parent]
+    packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in ancestors), dtype=np.uint8)
+    return np.unpackbits(packed.reshape(count, size), axis=1, count=count, bitorder="little").T > 0
+
+
+def _largest(gains: NDArray[np.float64]) -> tuple[int, int]:
+    row, column = np.unravel_index(int(gains.argmax()), gains.shape)
+    return int(row), int(column)
 
 
 @dataclass(frozen=True)
@@ -70,7 +261,6 @@ class Steps:
 
 Edge = tuple[int, int]
 
-_SEED = 0
 RECORDS = 40_000  # number of records drawn from a fit, for its marginals
 _CELLS = 200_000  # largest size of the junction tree, in cells
 _ROUGH = 25  # iterations of intermediate fits
@@ -202,7 +392,10 @@ class Search:
             yield from self.add_edges()
             if each.families:
                 self.climb(self.drawn())
-                yield from self.measure_families()
+                network = DiscreteBayesianNetwork()
+                network.add_nodes_from(self.variables)
+                network.add_edges_from(self.named_edges())
+                yield from self._measure(*plan_tables(network, self.schema, check=0))
         next(self._left, None)  # finish the bar
         self.drop_edges()
         return self
@@ -274,13 +467,6 @@ class Search:
 
         self.parents = climb(score, self.knowledge.allowed, self.knowledge.required, self.max_indegree)
         self._shrink(drawn)
-
-    def measure_families(self) -> Asking[None]:
-        """Measure the families of the graph, merged if that lowers the noise."""
-        network = DiscreteBayesianNetwork()
-        network.add_nodes_from(self.variables)
-        network.add_edges_from(self.named_edges())
-        yield from self._measure(*plan_tables(network, self.schema, check=0))
 
     def drop_edges(self) -> None:
         """Remove the edges that the tables do not support, one per node at a time."""
@@ -379,12 +565,7 @@ def _with_edge(parents: Sequence[Parents], edge: Edge) -> list[Parents]:
 def support(
     release: NoisyMarginals, drawn: DrawnRecords, variables: Sequence[str], node: int, parents: Parents, parent: int
 ) -> float:
-    """Compute by how much an edge lowers the squared residuals of a table that contains it, minus its parameters there.
-
-    Residuals are in units of the variance of noise and sampling. Without the edge, both ends are independent given
-    those of the node's other parents that are in the table. An uninformative edge has at most 0 on average. The result
-    is the maximum over tables, or minus infinity if no table contains both.
-    """
+    """Compute by how much an edge lowers the squared residuals of a table, minus its number of parameters there."""
     best = -np.inf
     for clique, values in release.tables.items():
         if variables[node] not in clique or variables[parent] not in clique:

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.exports import from_mbi, to_mbi
-from pgmpy_dp.models.formats import saved as provenance
+from pgmpy_dp.models.formats import formats as provenance
 from pgmpy_dp.privacy.guarantee import Guarantee, learned, learned_graph
 from pgmpy_dp.release import Release
 

@@ -17,12 +17,11 @@ import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.steps import Choose, Measure, Step, TablesInSteps
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.networks import farthest_pairs
+from pgmpy_dp.networks import network as networks
 from pgmpy_dp.privacy.cost import Pure
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.structure import search
-from pgmpy_dp.structure.climbing import Knowledge
-from pgmpy_dp.structure.search import Round, Steps
+from pgmpy_dp.structure.search import Knowledge, Round, Steps
 
 FALSE_ALARM = 1e-6
 EPSILON, DELTA = 1.0, 0.1
@@ -201,7 +200,7 @@ def test_what_is_farthest_keeps_its_claim(network):
 
 @pytest.mark.full
 def test_a_table_that_nobody_pays_is_no_release(network, monkeypatch):
-    monkeypatch.setattr(farthest_pairs, "TablesInSteps", LastStepIsFree)
+    monkeypatch.setattr(networks, "TablesInSteps", LastStepIsFree)
     with pytest.raises(ValueError, match=r"costs epsilon=20, more than the guarantee's 0.5"):
         probed(network, dp.PrivateDataset(SHORT, SCHEMA, Bottomless(0.5)))
 
@@ -209,11 +208,11 @@ def test_a_table_that_nobody_pays_is_no_release(network, monkeypatch):
 @pytest.mark.full
 def test_references_from_the_records_are_caught(network, monkeypatch):
     """The number of records that pairs are compared with is not that of the release: more than four make it large."""
-    real = farthest_pairs.measure_farthest
+    real = networks.measure_farthest
 
     def leaking(network, schema, releases, data, *others):
         large = 1e6 * (data._read_from.counts([("a",)])["a",].sum() > len(SHORT))
-        monkeypatch.setattr(farthest_pairs, "agreed_total", lambda _: (float(large), 0.0))
+        monkeypatch.setattr(networks, "agreed_total", lambda _: (float(large), 0.0))
         return real(network, schema, releases, data, *others)
 
     monkeypatch.setattr("pgmpy_dp.networks.network.measure_farthest", leaking)

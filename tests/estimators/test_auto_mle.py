@@ -11,8 +11,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
-from pgmpy_dp.fitting.readings.shrinking import shrunk_tables
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, shrunk_tables
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 
 pytestmark = pytest.mark.full

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pgmpy_dp as dp
 from experiments.protocol import third_order_chain
-from pgmpy_dp import estimators, papers
+from pgmpy_dp import papers
 from pgmpy_dp.errors import NoiseWarning
 from pgmpy_dp.estimators.base import Estimator
 from pgmpy_dp.evaluation import random_markov_network
@@ -413,7 +413,7 @@ def test_pgmpys_own_estimators_are_told_apart():
 
 ESTIMATORS = [
     kind
-    for room in (dp, estimators, papers)
+    for room in (dp, papers)
     for kind in (getattr(room, name) for name in room.__all__)
     if inspect.isclass(kind) and issubclass(kind, Estimator)
 ]

@@ -381,7 +381,7 @@ def test_of_many_joint_states_the_most_probable_one_comes_with_the_share_of_draw
     if not case.bounded:
         return
     monkeypatch.setattr("pgmpy_dp.networks.fitted_network.FEW_STATES", 3)
-    monkeypatch.setattr("pgmpy_dp.models.mixtures.mixture_network.FEW_STATES", 3)
+    monkeypatch.setattr("pgmpy_dp.models.mixture_network.FEW_STATES", 3)
     asked = [case.asked, case.known]
     state, sure = case.model.map_probability(asked)
     assert state == case.model.map_query(asked)

@@ -61,7 +61,7 @@ def test_no_record_has_a_longer_statistic_than_is_paid_for(clip):
     model = _NormalGamma(Design.of((LOW, HIGH), clip), 5.0, 10.0, 1.0, 0.01)
     corners = np.array(np.meshgrid(*zip(LOW, HIGH, strict=True), TARGET)).reshape(4, -1).T
     inner = np.random.default_rng(0).uniform([*LOW, TARGET[0]], [*HIGH, TARGET[1]], (2000, 4))
-    norms = np.linalg.norm(model.statistic(model.start)(np.vstack([corners, inner])), axis=1)
+    norms = np.linalg.norm(model.products(np.vstack([corners, inner])), axis=1)
     assert norms.max() == pytest.approx(model.bound, rel=1e-12)  # attained, so that a smaller bound would be wrong
     assert norms.max() <= model.bound * (1 + 1e-15)
 

@@ -21,7 +21,7 @@ from pgmpy_dp.papers import (
     posterior_divergence,
     stochastic_lipschitz_bound,
 )
-from pgmpy_dp.papers.posterior_bounds import _KAPPA, _W
+from pgmpy_dp.papers.zhang_2016 import _KAPPA, _W
 
 
 def test_divergence_is_the_integral():

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pgmpy.causal_discovery import ExpertKnowledge
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.structure.climbing import Knowledge, climb, reachable
-from pgmpy_dp.structure.search import DrawnRecords
+from pgmpy_dp.structure.search import DrawnRecords, Knowledge, climb, reachable
 
 NODES = 4
 PAIRS = list(itertools.permutations(range(NODES), 2))
@@ -76,7 +75,7 @@ def test_a_graph_that_is_perturbed_ends_higher(monkeypatch):
             return 300 * drawn.log_likelihood(node, own) - np.log(300) / 2 * drawn.parameters(node, own)
 
         for restarts in (0, 100):
-            monkeypatch.setattr("pgmpy_dp.structure.climbing._RESTARTS", restarts)
+            monkeypatch.setattr("pgmpy_dp.structure.search._RESTARTS", restarts)
             scores.append(sum(map(score, range(10), climb(score, ~np.eye(10, dtype=bool), [(8, 9)], 3))))
         assert scores[1] >= scores[0]
         higher += scores[1] > scores[0] + 0.1

@@ -6,8 +6,7 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
-from pgmpy_dp.structure.climbing import Knowledge
-from pgmpy_dp.structure.search import DrawnRecords, Search, support
+from pgmpy_dp.structure.search import DrawnRecords, Knowledge, Search, support
 
 ASIA = bnlearn_network("asia")
 SCHEMA = dp.Schema.from_model(ASIA)

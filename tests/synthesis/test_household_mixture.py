@@ -11,7 +11,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
 from pgmpy_dp.inference.mixtures.household_records import draw_persons
 from pgmpy_dp.inference.mixtures.mixture import Mixture
-from pgmpy_dp.models.mixtures.household_network import PrivateHouseholdNetwork
+from pgmpy_dp.models.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.release import Guarantee
 
 RULES = [dp.Dependency("town", "county", {"Ulm": "south", "Kiel": "north", "Bonn": "north"})]

@@ -1,11 +1,12 @@
-"""`pgmpy-dp fit`, `check`, `query` and `sample` work from a release, without the records."""
+"""`pgmpy-dp fit`, `check`, `query`, `sample` and `explore` work from a release, without the records."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from shlex import quote
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp._kinds import kind_of
+from pgmpy_dp._files import require_page
 from pgmpy_dp.cli.shared.common import (
     Command,
     Result,
@@ -30,6 +31,7 @@ from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, ou
 from pgmpy_dp.cli.shared.options import numbers_option, seed_option, spreadsheet_option
 from pgmpy_dp.cli.shared.wording import METHODS
 from pgmpy_dp.cli.shared.written import RECORDS, columns_of_files, to_csv, write_records
+from pgmpy_dp.models.formats.file_kinds import kind_of
 
 if TYPE_CHECKING:
     from pgmpy_dp.fitting.checks.misfit import FitCheck
@@ -194,7 +196,7 @@ def findings(check: FitCheck) -> dict[str, Any]:
 
 def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool, out: Path) -> Result:
     """Fit a mixture, and write it as synthesize does."""
-    from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
+    from pgmpy_dp.estimators.mixtures import PairwiseMixture
 
     if model is not None:
         raise click.UsageError("A mixture needs no network: leave --model out, or choose another --estimator.")
@@ -265,22 +267,24 @@ def query(
       pgmpy-dp query fitted.bif --target lung --interval 0.9 --release release.zip
     """
     from pgmpy_dp.models.questions import checked_evidence
-    from pgmpy_dp.release import Release
 
     if interval is None and (releases or about is not None or draws is not None):
         given_alone = "--release" if releases else "--of" if about is not None else "--draws"
         raise click.UsageError(f"{given_alone} is for bounds: add --interval 0.9.")
-    loaded = loaded_network(network)
-    if interval is not None and not releases and not carried(loaded):
+    loaded = loaded_network(network, *releases)
+    if interval is not None and not carried(loaded):
         raise click.UsageError(
             f"{network} carries no release, from which bounds are drawn: name the one it was fitted to by --release."
         )
-    if releases:
-        loaded.attach_release(*map(Release.load, releases))
     schema = loaded.schema_
     if bool(targets) == bool(means):
         raise click.UsageError("Name variables by --target for a distribution, or numbers by --mean for their means.")
-    _require_targets(schema, targets or means)
+    for target in targets or means:
+        parts = [part.strip() for part in target.split(",")]
+        if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
+            options = " ".join(f"--target {quote(part)}" for part in parts)
+            raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
+    schema.require([targets or means])
     declared = [release.schema for release in carried(loaded)]
     given = checked_evidence(schema, assignments(schema, evidence, "--evidence"), declared)
     condition = f" | {', '.join(f'{name} = {state}' for name, state in given.items())}" if given else ""
@@ -290,7 +294,9 @@ def query(
     if draws is not None:
         loaded.sample_draws(draws)
     if interval is None and targets:
-        rows = _answer(loaded, schema, targets, given)
+        cells = product(*(schema.states[variable] for variable in targets))
+        chances = loaded.query(list(targets), given).values.ravel().tolist()
+        rows: list[tuple[Any, ...]] = list(zip(cells, chances, strict=True))
     else:
         asked = loaded.query if targets else loaded.expectation
         frame = asked(list(targets or means), given, interval=interval, target=about or "population")
@@ -361,21 +367,15 @@ def check(release: Path, model: Path | None) -> Result:
     return {**findings(result), "cautions": noise}, [*repr(result).splitlines(), *noise]
 
 
-def _require_targets(schema: Schema, targets: Sequence[str]) -> None:
-    """Refuse unknown variables, and several in one option."""
-    for target in targets:
-        parts = [part.strip() for part in target.split(",")]
-        if target not in schema.states and len(parts) > 1 and all(part in schema.states for part in parts):
-            options = " ".join(f"--target {quote(part)}" for part in parts)
-            raise click.ClickException(f"Unknown variable {target!r}: name each by an option of its own: {options}.")
-    schema.require([targets])
-
-
-def loaded_network(path: Path) -> Any:
-    """Load the network of a file, or the mixture."""
+def loaded_network(path: Path, *releases: Path | None) -> Any:
+    """Load the network of a file, or the mixture, and attach releases."""
     from pgmpy_dp.networks import load
+    from pgmpy_dp.release import Release
 
-    return load(path)
+    network: Any = load(path)
+    if parts := [Release.load(part) for part in releases if part is not None]:
+        network.attach_release(*parts)
+    return network
 
 
 def released_and_fitted(command: str, release: Path, model: Path | None) -> tuple[tuple[Any, ...], Any]:
@@ -410,19 +410,6 @@ def _unchecked(loaded: Any, network: Path) -> list[str]:
     ]
 
 
-def _declared(network: Any) -> Schema:
-    """Find the declared schemas of the records, from the releases that a model carries."""
-    schemas: list[Schema] = [release.schema for release in carried(network)] or [network.schema_]
-    return reduce(lambda schema, other: schema.join(other), schemas)
-
-
-def _answer(network: Any, schema: Any, targets: Sequence[str], given: dict[str, Any]) -> list[tuple[Any, ...]]:
-    from itertools import product
-
-    cells = product(*(schema.states[variable] for variable in targets))
-    return list(zip(cells, network.query(list(targets), given).values.ravel().tolist(), strict=True))
-
-
 @click.command(cls=Command, stages=2)
 @file_argument("network", "a network")
 @click.option(
@@ -454,18 +441,16 @@ def sample(
       pgmpy-dp sample fitted.zip --rows 10000 --out synthetic.csv
       pgmpy-dp sample fitted.bif --release release.zip --rows 10000 --out synthetic.csv
     """
-    from pgmpy_dp.release import Release
-
     if out is not None and out.suffix.lower() not in RECORDS:
         raise click.ClickException(f"{out}: records are written to .csv and .parquet files.")
     stage("Reading the network")
-    loaded = loaded_network(network)
-    if release is not None:
-        loaded.attach_release(Release.load(release))
+    loaded = loaded_network(network, release)
     if numbers is None:
         numbers = "drawn" if carried(loaded) or loaded.schema_.bins else "states"
     stage("Drawing records")
-    declared = _declared(loaded)
+    # A model that carries its releases has what was declared of the records from them.
+    schemas: list[Schema] = [release.schema for release in carried(loaded)] or [loaded.schema_]
+    declared = reduce(lambda schema, other: schema.join(other), schemas)
     records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
     notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
     records = records[[variable for variable in declared.variables if variable in records]]
@@ -482,4 +467,32 @@ def sample(
     cautions = write_records(records, out, declared, spreadsheet)
     result = {"file": str(out), "rows": len(records), "cautions": cautions, "notes": notes}
     lines = [f"{len(records)} synthetic records written to {out}.", *cautions, *map(marked, notes)]
+    return result, lines
+
+
+@click.command(cls=Command, stages=2)
+@file_argument("network", "a network")
+@file_option("--release", kinds=("a release",), help="Release of a network that does not carry it, for bounds.")
+@out_option("--out", kind=None, required=True, help="Page to write, .html.")
+@click.option("--title", help="Heading of the page.")
+def explore(network: Path, release: Path | None, out: Path, title: str | None) -> Result:
+    """Write an HTML page that answers queries about NETWORK in a browser. This costs no privacy.
+
+    The page works offline and fetches nothing. A click on a state shows all other variables given it, with bounds
+    if the network carries its release. It depends only on the release and may be published with it.
+
+    \b
+      pgmpy-dp explore fitted.zip --out explore.html
+      pgmpy-dp explore fitted.bif --release release.zip --out explore.html
+    """
+    require_page(out)
+    stage("Reading the network")
+    loaded = loaded_network(network, release)
+    stage("Drawing bounds, writing the page")
+    loaded.explore(out, title=title)
+    if not carried(loaded):
+        note("The network carries no release, from which bounds are drawn: the page has none.")
+    notes = noted()
+    result = {"file": str(out), "bytes": out.stat().st_size, "bounds": bool(carried(loaded)), "notes": notes}
+    lines = [f"Written to {out} ({out.stat().st_size / 1e6:.1f} MB).", *map(marked, notes)]
     return result, lines

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgmpy_dp._kinds import endings_of
 from pgmpy_dp.cli.owner.spending import with_format
 from pgmpy_dp.cli.shared.common import Command, Result
 from pgmpy_dp.cli.shared.files import file_argument, file_option, out_option
 from pgmpy_dp.cli.shared.options import csv_options
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.models.formats.file_kinds import endings_of
 
 if TYPE_CHECKING:
     from pgmpy_dp.schema.variable import Variable

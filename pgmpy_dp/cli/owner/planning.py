@@ -68,7 +68,7 @@ def plan(
     from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
     from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
     from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
-    from pgmpy_dp.fitting import plan_pairs
+    from pgmpy_dp.fitting.plans.pairs import plan_pairs
     from pgmpy_dp.privacy.guarantee import learned
     from pgmpy_dp.schema import Schema
 

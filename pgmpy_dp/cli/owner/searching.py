@@ -256,7 +256,7 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
           --out probed.zip
       pgmpy-dp query probed.zip --target lung --evidence smoke=yes --interval 0.9
     """
-    from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 
     stage("Reading the network")
     schema, network = spending.schema(), loaded_network(model)

@@ -110,7 +110,7 @@ def synthesize(
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
     from pgmpy_dp.data.mechanisms.contrasts import Residuals
-    from pgmpy_dp.estimators.for_records.pairwise_mixture import PairwiseMixture
+    from pgmpy_dp.estimators.mixtures import PairwiseMixture
 
     numbers = numbers or "drawn"
     epsilon, delta = spending.epsilon, spending.delta
@@ -213,7 +213,7 @@ def households(
           --ledger ledger.json --out synthetic_homes.csv --persons-out synthetic_people.csv
     """
     from pgmpy_dp.data import PrivateHouseholds
-    from pgmpy_dp.estimators.for_records.household_mixture import HouseholdMixture
+    from pgmpy_dp.estimators.mixtures import HouseholdMixture
     from pgmpy_dp.schema import HouseholdSchema
 
     spending, numbers = replace(spending, unit=key), numbers or "drawn"

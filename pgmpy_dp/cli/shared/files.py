@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from pgmpy_dp._kinds import endings_of, kind_of
 from pgmpy_dp._names import printable
+from pgmpy_dp.models.formats.file_kinds import endings_of, kind_of
 
 # Which options take files of a kind, for refusals.
 _BELONGS = {

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgmpy_dp._files import parse_json
-from pgmpy_dp._kinds import endings_of
 from pgmpy_dp.cli.shared.common import as_json_text
+from pgmpy_dp.models.formats.file_kinds import endings_of
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned_graph
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _meant(text: str, variables: Collection[str]) -> str:
 
 def planned(schema: Schema, model: Path, check: float | None, mechanism: str) -> tuple[Any, list[float]]:
     """Plan the tables of a network and their shares of the budget, by default with the library's own `check`."""
-    from pgmpy_dp.fitting import plan_measurements
+    from pgmpy_dp.fitting.plans.planning import plan_measurements
 
     structure = read_structure(model, schema.variables)
     schema.require([list(structure.nodes())])

@@ -47,25 +47,7 @@ QUICK = 2**25
 
 
 def check_network(network: Network, releases: Sequence[Release], seed: int = 0, max_work: float = math.inf) -> FitCheck:
-    """Test whether releases contradict a network: post-processing, at no cost to privacy.
-
-    If a Bayesian network is too wide for memory, a part is tested: some variables with all their ancestors, whose
-    tables do not depend on the other CPDs. `FitCheck.left_out` is the number of tables that are not tested.
-
-    Parameters
-    ----------
-    network : DiscreteBayesianNetwork or DiscreteMarkovNetwork
-        With parameters that were fitted to the releases, by any estimator.
-    releases : sequence of NoisyMarginals or NoisyCoefficients
-        One or several releases of the same records.
-    seed : int
-    max_work : float
-        Limit on cells times derivatives and draws, such as `QUICK`.
-
-    Raises SchemaError if the releases disagree on the states of a variable, or lack one; TreeTooLargeError if the
-    junction tree, or the derivatives of all tables of a Markov network, do not fit in memory, or need more work than
-    allowed.
-    """
+    """Test whether releases contradict a network; if it is too wide for memory, a part of it is tested."""
     releases = [release.as_measured for release in releases]
     shown = tuple(node for node in network.nodes() if node not in network.latents)
     try:
@@ -212,11 +194,7 @@ class _Calibrated:
         return np.sort(order[:-1][np.diff(self.rows.numbers[order]) == 0])
 
     def tangents(self, tables: Sequence[Clique]) -> Vector:
-        """Compute derivatives of tables in the tree by the parameters, with the rows of CPDs kept normalised.
-
-        The derivatives are covariances of cells, computed for each cell of the tables or for each parameter, whichever
-        is less work.
-        """
+        """Compute derivatives of tables in the tree by the parameters, with the rows of CPDs kept normalised."""
         positions, own = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
         direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
         tangents = np.empty((positions.size, self.free.size))
@@ -276,11 +254,7 @@ def _drawn_records(
     shares: Vector,
     draws: int,
 ) -> Vector:
-    """Simulate deviations of any tables by drawing records.
-
-    Fewer records are drawn if noise hides the difference, or if there are very many: each then stands for several. If a
-    draw still has many records, fewer draws are made, and several draws of the noise share each.
-    """
+    """Simulate deviations of any tables by drawing records, of which each stands for several if there are many."""
     records, minimum = max(1, round(seen.total)), float(seen.noise.variance.min())
     enough = max(_FEWEST_RECORDS, math.ceil(records / max(1.0, _JUMP**2 * minimum)))
     count = min(records, enough, _MAX_RECORDS // _DISTINCT)

@@ -149,7 +149,7 @@ class FitCheck:
         Infinite if noise hides every dependence in every pair: passing such a check means nothing. NaN if no pair was
         tested.
         """
-        return min((effect for effect in self._effects), default=math.nan)
+        return min(self._effects, default=math.nan)
 
     @property
     def measured(self) -> str:
@@ -215,21 +215,11 @@ def _frame(misfits: Sequence[Misfit]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """Standardised residuals, a row each, in one large array that is changed in place.
+    """Standardised residuals, a row each, in one large array that is changed in place."""
 
-    Attributes
-    ----------
-    rows : ndarray
-        Residuals of the release, of simulated releases, and of some deviations without noise, with the fitted
-        parameters projected out; then these deviations again, before the projection.
-    draws : int
-    weights : ndarray
-        One over the standard deviation of each observation.
-    """
-
-    rows: Vector
+    rows: Vector  # of the release, simulated releases, and some deviations without noise, which come again unprojected
     draws: int
-    weights: Vector
+    weights: Vector  # one over the standard deviation of each observation
 
     @classmethod
     def of(cls, seen: Observed, shares: Vector, deviations: Vector, seed: int) -> _Residuals:
@@ -264,22 +254,10 @@ def fit_test(
     informative: Collection[Clique] | None = None,
     seed: int = 0,
 ) -> FitCheck:
-    """Test observations against a model.
+    """Test observations against a model with these shares of the cells, by some hundred deviations of drawn records.
 
-    Parameters
-    ----------
-    seen : Observed
-    shares : ndarray of shape (cells,)
-        The model's probabilities of the cells of `seen.cliques`.
-    deviations : ndarray of shape (draws, cells)
-        Deviations of counts of records drawn from the model from their expectation, for some hundred draws.
-    tangents : callable, optional
-        Function of some of the cliques that returns derivatives of their shares by the fitted parameters, of shape
-        (cells, parameters). Without it the model is treated as not fitted to the release, which is conservative.
-    informative : collection of tuples of str, optional
-        The tables that inform the parameters; all by default.
-    seed : int
-        Seed of the simulated noise; privacy does not depend on it.
+    `tangents` returns derivatives of some cliques' shares by the fitted parameters, and `informative` are the tables
+    that inform these; without tangents the model is treated as not fitted to the release, which is conservative.
     """
     residuals = _Residuals.of(seen, shares, deviations, seed)
     with one_thread():
@@ -358,11 +336,7 @@ def _columns(
 
 
 def _project_out(columns: Iterator[tuple[NDArray[np.int64], Vector]], residuals: Vector) -> None:
-    """Subtract from the residuals their fit by the columns H, which the informative tables alone determine.
-
-    Near-collinear columns are slightly regularised. The form of (H'H + r)^-1 H' = H' (HH' + r)^-1 with the smaller
-    matrix is applied, twice, since the remainder is a difference. Each other table depends on few of the columns.
-    """
+    """Subtract from the residuals their fit by the columns H, which the informative tables alone determine."""
     informing, first = next(columns)
     lengths = np.sqrt(np.einsum("ij,ij->j", first, first))
     moved = lengths > 1e-10
@@ -404,15 +378,9 @@ def _pairs(cliques: Sequence[Clique]) -> dict[Clique, list[int]]:
 
 
 def _pair_misfit(seen: Observed, pairs: dict[Clique, list[int]], residuals: _Residuals) -> tuple[Vector, Vector]:
-    """Sum residuals to pairs, from all tables that contain them; return sums of squares relative to their means.
-
-    A missing edge does not change the shares of single variables: the part of a pair's residuals that the residuals of
-    its two variables explain is removed, with its noise.
-
-    The second result, of shape (2, draws, pairs), has c and e such that s + 2 c t + e t^2 is a draw's sum of squares
-    after adding t times a deviation of total variation 1. NaN for pairs with parameters, which absorb most of any
-    deviation.
-    """
+    """Sum squared residuals of each pair of variables, and find what a deviation of total variation t adds to them."""
+    # A missing edge does not change the shares of single variables: what these explain is removed, with its noise. With
+    # the effects c and e, s + 2 c t + e t^2 is a draw's sum; NaN where parameters absorb most of any deviation.
     layout, draws, weights = seen.layout, residuals.draws, residuals.weights
     result = np.empty((1 + draws, len(pairs)))
     effects = np.full((2, draws, len(pairs)), math.nan)
@@ -454,12 +422,9 @@ def _detected_from(squares: Vector, crossed: Vector, effects: Vector, bar: float
 
 
 def _detected_despite_fit(squares: Vector, effects: Vector, bar: float) -> float:
-    """Find the smallest t that is detected however much of the noise a fit has absorbed.
-
-    If a share a of the noise is left, the sum is about a^2 E + 2 a c t + e t^2: E is the mean of the noise's own sum,
-    and c has variance e. In 80 % of the draws that is at least e t^2 (1 - z^2 / E), whatever a is, where z is the
-    normal distribution's 80 % quantile.
-    """
+    """Find the t from which on a deviation is found, whatever share of the noise a fit has absorbed."""
+    # If a share a of the noise is left, the sum is about a^2 E + 2 a c t + e t^2, where E is the mean of the noise's
+    # own sum and c has variance e: in 80 % of the draws at least e t^2 (1 - z^2 / E), whatever a is.
     kept = max(1.0 - _POWER_QUANTILE**2 / float(squares.mean()), 0.25)
     return float(np.quantile(np.sqrt(bar / (kept * np.maximum(effects, 1e-300))), _POWER))
 

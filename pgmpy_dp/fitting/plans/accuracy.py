@@ -99,10 +99,6 @@ def plan_accuracy(
     delta : float
     neighbours : {"add_remove", "replace_one"}
 
-    Returns
-    -------
-    AccuracyPlan
-
     Raises
     ------
     SchemaError
@@ -213,11 +209,7 @@ def _ratios(weights: Vector, precisions: sparse.csr_array, errors: sparse.csr_ar
 
 
 def _lowest_cost(costs: Vector, precisions: sparse.csr_array, errors: sparse.csr_array, limits: Vector) -> Vector:
-    """Find the weights of least cost that keep all errors within their limits.
-
-    Cost times largest error is invariant to the scale of the weights, so its logarithm is minimised without
-    constraints; it is convex in the logarithms of the weights.
-    """
+    """Find the weights of least cost within all limits: cost times largest error is convex in their logarithms."""
 
     def value(logs: Vector, sharpness: float) -> tuple[float, Vector]:
         weights = np.exp(logs)

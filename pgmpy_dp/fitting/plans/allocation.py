@@ -178,11 +178,7 @@ def _measured(scopes: Sequence[Clique], tables: str) -> Sequence[Clique]:
 
 
 def _tables(wanted: Mapping[Clique, float], tables: str) -> Plan:
-    """List the tables of families with given shares.
-
-    For "paper", half of a share goes to the parents' table. A node without parents has none (it would be the number of
-    records, which cancels), and a table needed by several families is measured once, with the sum of their shares.
-    """
+    """List the tables of families with given shares, of which "paper" gives half to the parents' table."""
     if tables == "joint":
         return list(wanted), list(wanted.values())
     cliques: dict[frozenset[str], Clique] = {}
@@ -205,11 +201,7 @@ def second_plan(schema: Schema, scopes: Sequence[Clique], features: pd.DataFrame
 def _shares(
     schema: Schema, scopes: Sequence[Clique], costs: Mapping[Clique, float], tables: str
 ) -> dict[Clique, float]:
-    """Return the square roots of the costs c_i = W_i dbar_i of the families, as in equation (10).
-
-    A family without a table of its own adds its cost to the smallest that contains it, times the factor by which
-    summing over the other variables increases the noise of a count.
-    """
+    """Return the roots of the costs of tables, as in equation (10), with those of the families that they contain."""
     served = dict.fromkeys(_measured(scopes, tables), 0.0)
     for scope in scopes:
         table = min((table for table in served if set(scope) <= set(table)), key=schema.cells)
@@ -288,14 +280,7 @@ def constant_sensitivities(cardinalities: Mapping[str, int], scopes: Sequence[Cl
 def covarying_sensitivities(
     cardinalities: Mapping[str, int], scopes: Sequence[Clique], tables: Sequence[Vector]
 ) -> dict[str, float]:
-    """Average the absolute derivatives with rows kept normalised; see `pgmpy_dp.papers.laskey_sensitivities`.
-
-    With c[x, u] the covariance of the indicators of (x, u) and of y, and c[u] its sum over x, the derivative is
-    (c[x, u] / theta[x | u] - c[u]) / (1 - theta[x | u]). A junction tree of the families gives the covariances of one y
-    with the cells of all families at once.
-
-    `scopes` are families, the node first; `tables` are P(node | parents), with axes in the order of the family.
-    """
+    """Average |c[x, u] / theta[x | u] - c[u]| / (1 - theta[x | u]), where c are covariances with the indicator of y."""
     rows = [np.maximum(table, _MIN) for table in tables]
     rows = [row / row.sum(axis=0) for row in rows]
     tree = JunctionTree.build(cardinalities, scopes)

@@ -103,11 +103,7 @@ class Outlook:
 
     @property
     def ratio(self) -> float:
-        """Return the mean noise-to-signal ratio of pairs or, unless all are measured, of tables, each at most 1.
-
-        For pairs, it is the ratio that the same price would give with the shares of `plan_pairs`, since most of the
-        price is spent on single variables where noise drowns pairs.
-        """
+        """Return the mean noise-to-signal ratio of pairs or, unless all are measured, of tables, each at most 1."""
         if self.states is None:
             return float(np.mean([min(table.ratio, 1.0) for table in self.tables if not table.detail]))
         power = 2.0 if self.guarantee.mechanism == "gaussian" else 1.0

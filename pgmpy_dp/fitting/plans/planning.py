@@ -132,11 +132,7 @@ def shares(schema: Schema, cliques: Sequence[Clique], power: float = 0.5) -> lis
 
 
 def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], room: float) -> tuple[Clique, ...]:
-    """Combine pairs that no table contains and no edge joins into tables: unconnected pairs, then near and small ones.
-
-    Greedily, tables are added that stand for most such pairs per root of their cells, until the sum of these roots
-    exceeds `room`. No table contains two variables that the network joins, so none informs a family.
-    """
+    """Combine pairs that no table contains and no edge joins into tables, those that stand for most pairs first."""
     neighbours: nx.Graph = nx.Graph()
     neighbours.add_nodes_from(network.nodes())
     scopes = markov_scopes(network) if isinstance(network, DiscreteMarkovNetwork) else families(network)
@@ -181,12 +177,7 @@ def _grown(pair: Clique, left: nx.Graph, neighbours: nx.Graph, schema: Schema) -
 
 
 def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ...]:
-    """Choose tables with a small S that cover all families.
-
-    Greedily from the maximal families: among all pairs of overlapping tables, the one whose union, with all tables
-    inside it removed, lowers S most is replaced by it, until none lowers S. If this more than doubles the cells of the
-    junction tree, unions are confined to cliques of the families' own junction tree.
-    """
+    """Choose tables with a small S that cover all families, by greedy unions that keep the junction tree small."""
     start = maximal(scopes)
     used = {variable for table in start for variable in table}
     cards = {variable: schema.cardinality(variable) for variable in schema.variables if variable in used}
@@ -281,10 +272,6 @@ def merge_rare_states(
         Its state for all rare ones.
     deviations : float
         A state is rare if its noisy count is below this number of standard deviations of the noise.
-
-    Returns
-    -------
-    Schema
 
     Raises
     ------

@@ -107,26 +107,23 @@ class PosteriorNetworks:
 def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
     """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
 
-    The records' own distribution is assumed to be in the network's family, up to the deviations that sampling N records
-    causes: every measured table that the family does not fit exactly has a factor exp(d / sqrt(n)) per cell, where d is
-    standard normal and n the cell's count (for a Bayesian family, the parents' table has these factors). Given this
-    distribution the observations have the noise of the mechanism, with Laplace densities smoothed within their scale.
-    Conditional rows have Dirichlet priors with a concentration per state of the node, log-potentials a Student t prior,
-    and the concentrations (the scale) are learned from the release with the rest: where the noise leaves rows of rare
-    parents open, they look like the other rows of their CPD. Hamiltonian trajectories on the junction tree draw all of
-    it; see `pgmpy_dp.inference.posterior.hamiltonian`.
-
-    Given the records, the population's parameters of a Bayesian network are drawn exactly, from Dirichlet
-    distributions. A Markov network is fitted to the counts of a simulated sample.
-
-    If all families have the variable of a partially pooled union, the population's networks are drawn part by part,
-    with as many records as a part borrows strength from, and the records' networks as if nothing were borrowed.
+    The records' own distribution is in the network's family, up to deviations exp(d / sqrt(n)) by sampling, d standard
+    normal, in each measured cell of n records that the family does not fit exactly. Observations have the mechanism's
+    noise about it. Rows have Dirichlet priors with a concentration per state, log-potentials a Student t prior, whose
+    scales are learned from the release too. Given the records, the population's rows are drawn exactly, and a Markov
+    network is fitted to a simulated sample. Parts of a partially pooled union are drawn one by one, with as many
+    records as each borrows strength from.
     """
-    return _drawn(network, releases, draws, seed, 2, mean=False)[0]
+    return draw_mean(network, releases, draws, seed, 2, mean=False)[0]
 
 
-def _drawn(
-    network: Network, releases: Sequence[Release], draws: int, seed: int, longest: int, mean: bool
+def draw_mean(
+    network: Network,
+    releases: Sequence[Release],
+    draws: int = 200,
+    seed: int = 0,
+    longest: int = _LONGEST,
+    mean: bool = True,
 ) -> tuple[PosteriorNetworks, Vector]:
     """Draw networks from a chain of up to `longest` times as many; with `mean`, return the population's tables too."""
     generator = np.random.default_rng(seed)
@@ -134,7 +131,7 @@ def _drawn(
     def drawn(network: Network, releases: Sequence[Release]) -> tuple[PosteriorNetworks, Vector]:
         chain = run_chain(network, releases, draws, generator, longest)
         posterior = networks_of(chain, draws, generator)
-        return posterior, _mean(chain, posterior) if mean else np.zeros(posterior.layout.size)
+        return posterior, _mean_tables(chain, posterior) if mean else np.zeros(posterior.layout.size)
 
     scopes = () if isinstance(network, DiscreteMarkovNetwork) else families(network)
     union = united(releases, scopes)
@@ -181,10 +178,7 @@ class Chain:
 def run_chain(
     network: Network, releases: Sequence[Release], draws: int, generator: np.random.Generator, longest: int = 2
 ) -> Chain:
-    """Run a chain of at least this number of draws, and up to `longest` times as many while means are uncertain.
-
-    A large junction tree shortens the chain, but never below the number of draws.
-    """
+    """Run a chain of at least this number of draws, and, unless the tree is large, up to `longest` times as many."""
     if not releases:
         raise ValueError("Give at least one release.")
     refuse_repeated(releases)
@@ -284,7 +278,10 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
 
     seen = Observed.of(releases, nodes, lambda cliques: informative_tables(cliques, scopes_of(cliques)))
     schema, scopes, cliques = seen.schema, scopes_of(seen.cliques), list(dict.fromkeys(seen.cliques))
-    deviating = maximal(_deviating(cliques, scopes) if directed else outside(cliques, scopes))
+    # Sampled records may deviate from a network that fits its families in larger tables, and in those of parents.
+    parents_of = {frozenset(scope): scope[1:] for scope in scopes if directed and len(scope) > 2}
+    parents = [parents_of[frozenset(clique)] for clique in cliques if frozenset(clique) in parents_of]
+    deviating = maximal([*parents, *outside(cliques, scopes)])
     cards = schema.cardinalities()
     tables = dict.fromkeys([*scopes, *cliques, *deviating])
     tree = build_engine(cards, tables, "junction_tree")
@@ -308,16 +305,6 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
         # From a distant start, deviations of the sample would explain tables larger than the network's.
         else naive_start(tree, scopes, releases)[tree.layout.places(scopes)],
     )
-
-
-def _deviating(cliques: Sequence[Clique], scopes: Sequence[Clique]) -> list[Clique]:
-    """List the tables in which sampled records may deviate from a Bayesian network that fits its families.
-
-    A measured family may deviate in the table of its parents, if it has several; any other table, in all its cells.
-    """
-    parents_of = {frozenset(scope): scope[1:] for scope in scopes}
-    parents = [parents_of[frozenset(clique)] for clique in cliques if frozenset(clique) in parents_of]
-    return [table for table in parents if len(table) > 1] + outside(cliques, scopes)
 
 
 def _start(releases: Sequence[Release], scopes: Sequence[Clique], schema: Schema) -> Vector:
@@ -387,27 +374,12 @@ def _fitted(problem: Problem, logs: Vector, counts: Vector, precision: Vector, t
     return point
 
 
-def draw_mean(
-    network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0
-) -> tuple[PosteriorNetworks, Vector]:
-    """Draw networks as `draw_networks` does, from a longer chain, and return the mean tables of the population too."""
-    return _drawn(network, releases, draws, seed, _LONGEST, mean=True)
-
-
-def _mean(chain: Chain, posterior: PosteriorNetworks) -> Vector:
-    problem = chain.problem
-    if problem.rows is not None:
-        return _mean_tables(chain, problem.rows)
-    each = [calibrated(problem, logs).marginals[problem.cells] for logs in posterior.population]
-    return np.asarray(np.mean(each, axis=0))
-
-
-def _mean_tables(chain: Chain, rows: Rows) -> Vector:
-    """Average tables, using control variates: differences of mean zero that remove most of a row's variance.
-
-    They do not change the mean: see `LogPosterior.row_differences`. Cells that rules forbid stay empty.
-    """
-    problem, density = chain.problem, chain.density
+def _mean_tables(chain: Chain, posterior: PosteriorNetworks) -> Vector:
+    """Average tables with control variates, differences of mean zero (see `LogPosterior.row_differences`)."""
+    problem, density, rows = chain.problem, chain.density, chain.problem.rows
+    if rows is None:
+        each = [calibrated(problem, logs).marginals[problem.cells] for logs in posterior.population]
+        return np.asarray(np.mean(each, axis=0))
     tables, differences = np.empty((2, len(chain.points), problem.cells.size))
     for number, (point, own) in enumerate(zip(chain.points, chain.priors, strict=True)):
         density.terms = density.terms._replace(prior=own)

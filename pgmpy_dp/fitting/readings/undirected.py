@@ -156,23 +156,18 @@ def fit_undirected(
 ) -> UndirectedFit:
     """Find the network that best explains all observations, with potentials on the scopes.
 
-    On a junction tree, the fit uses a mean-field variational posterior N(m, diag v) of the log-potentials. It minimises
-    over (m, v)
+    On a junction tree, a mean-field posterior N(m, diag v) of the log-potentials minimises
 
         sum_j E rho_j(y_j - N sum_c A_jc mu_c(a) exp(sqrt(v_c) t_c - v_c / 2))
             + sum_c precision_c (m_c^2 + v_c) / 2 - log(v_c) / 2,
 
-    where rho is minus the log density of the noise, t is standard normal, and A is the identity for measured tables and
-    the contrasts for coefficients. a = m + v / 2 are the log-potentials of the posterior mean of the unnormalised
-    distribution, E exp(theta . phi(x)) = exp(a . phi(x)), and these are the fit. The prior is a Student t with three
-    degrees of freedom, whose scale, unless given, is learned by MacKay's fixed point from the number of potentials that
-    the noise leaves determined. If noise drowns all signal, the scale shrinks and the fit is uniform; as noise
-    vanishes, the fit becomes that of maximum likelihood. Tables larger than the network's own may deviate from it as
-    far as a sample does. `forbidden` is minus infinity for cells of the scopes that rules forbid, zero for others.
+    where rho is minus the log density of the noise, t is standard normal, and a = m + v / 2, the log-potentials of the
+    posterior mean, are the fit. The prior is a Student t with three degrees of freedom, whose scale, unless given, is
+    learned by MacKay's fixed point: if noise drowns all signal the fit is uniform, and without noise it is that of
+    maximum likelihood. Tables larger than the network's own may deviate from it as far as a sample does.
 
-    For loopy propagation, a few rounds of EM in the collective graphical model are run (Bernstein et al. 2017,
-    Algorithm 2), with the E-step by its dual and a normal prior of the given scale (1 if None) in the M-step, since
-    loopy marginals have no exact derivative.
+    By loopy propagation, whose marginals have no exact derivative, a few rounds of EM in the collective graphical model
+    are run (Bernstein et al. 2017, Algorithm 2), with a normal prior of the given scale (1 if None) in the M-step.
     """
     if isinstance(engine, FactorGraph):
         return _fit_loopy(engine, scopes, seen, max_iter, prior_scale)
@@ -230,18 +225,13 @@ def _interactions(layout: Layout, scopes: Sequence[Clique]) -> int:
 def maximise_likelihood(
     engine: Engine,
     marginals: Vector,
-    regularization: float,
+    regularization: float,  # per record; positive if a marginal has zeros, or there is no maximum
     max_iter: int,
     tolerance: float,
     gain: float = 1e-15,
     places: NDArray[np.int64] | None = None,
 ) -> tuple[Vector, bool]:
-    """Maximise theta . marginals - A(theta) - regularization |theta|^2 over log-potentials theta; say if it converged.
-
-    If k cliques share a table, the mean of their marginals counts k times. The regularization, per record, is positive
-    if a marginal has zeros, else there is no maximum. Iterations stop at the tolerance, the largest component of the
-    (scaled) gradient, or at the relative gain of one. Potentials outside `places`, those of the marginals, stay zero.
-    """
+    """Maximise theta . marginals - A(theta) - regularization |theta|^2 by log-potentials; say if it converged."""
     size = engine.layout.size
     places = np.arange(size) if places is None else places
     # The Hessian is the covariance of the cell indicators: scaling by its diagonal makes equal steps suit rare and
@@ -292,10 +282,7 @@ Groups = dict[Clique, tuple[Clique, ...]]
 
 @dataclass(frozen=True)
 class Tying:
-    """Groups of cliques of a network that share parameters, by the names under which their tables are measured.
-
-    Every clique with log-potentials is in exactly one group; a group of one usually has its own name.
-    """
+    """Groups of cliques of a network that share parameters, by the names under which their tables are measured."""
 
     groups: Groups
     pooled: bool  # whether each group is measured by name, as one table of all its cliques; else the cliques are
@@ -359,12 +346,7 @@ class Tying:
         return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
-        """Return one table per group, as `NoisyMarginals` or `MeanTables`.
-
-        If each clique was measured, this is their mean, which is all that a fit with tied potentials depends on. Its
-        noise is treated as noise of the release's kind with the variance of the mean, and the noise of different tables
-        as independent.
-        """
+        """Return one table per group, as `NoisyMarginals` or `MeanTables`."""
         refusal = "A network with tied parameters is fitted from tables: measure them with `measure`."
         release = require_tables(release, refusal)
         if self.pooled:
@@ -380,15 +362,6 @@ class Tying:
         )
 
 
-@dataclass(frozen=True)
-class MarkovFit:
-    """A fitted Markov network in the layout of its engine; all tables carry potentials unless scopes are listed."""
-
-    engine: JunctionTree | TiedTree | FactorGraph
-    scopes: Sequence[Clique] | None
-    fit: UndirectedFit
-
-
 def fit_markov(
     structure: DiscreteMarkovNetwork | Tying,
     releases: Sequence[Release],
@@ -396,13 +369,16 @@ def fit_markov(
     max_iter: int = ITERATIONS,
     prior_scale: float | None = None,
     inference: str = "auto",
-) -> MarkovFit:
-    """Find the Markov network, or that with tied parameters, behind all observations in releases."""
+) -> tuple[UndirectedFit, Any, Sequence[Clique] | None]:
+    """Find the Markov network behind all observations in releases, its engine, and which of its tables have potentials.
+
+    With tied parameters these are all tables, and None.
+    """
     if isinstance(structure, Tying):
         tables = [structure.tables(part) for part in releases]
         names = list(dict.fromkeys(v for name in structure.groups for v in name))
         tree, observed = structure.engine(schema, tables[0].schema.select(names)), Observed.of(tables, names)
-        return MarkovFit(tree, None, fit_undirected(tree, tree.layout.scopes, observed, max_iter, prior_scale))
+        return fit_undirected(tree, tree.layout.scopes, observed, max_iter, prior_scale), tree, None
 
     def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:
         return markov_scopes(structure, dict.fromkeys([*cliques, *(rule.variables for rule in schema.rules)]))
@@ -411,4 +387,4 @@ def fit_markov(
     scopes = scopes_of(observed.cliques)
     engine = build_engine(schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), inference)
     forbidden = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
-    return MarkovFit(engine, scopes, fit_undirected(engine, scopes, observed, max_iter, prior_scale, forbidden))
+    return fit_undirected(engine, scopes, observed, max_iter, prior_scale, forbidden), engine, scopes

@@ -1,13 +1,17 @@
 """Networks are written and read in the format given by the file's suffix.
 
-JSON is this package's own: it stores networks of both kinds with the types of their states and their ties.
+JSON is this package's own: it stores networks of both kinds with the types of their states and their ties, and the
+costs behind them as properties. UAI has these in the file of its names, and the other formats as a remark of one line,
+which other programs skip: a sentence, and the costs as JSON.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,48 +19,97 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp._files import parse_json, path_of, replacing, require_known
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.models.formats.assembling import assembled_bayesian, assembled_markov
-from pgmpy_dp.models.formats.saved import (
-    BAYESIAN,
-    MARKOV,
-    SIDECAR_PROPERTY,
-    from_remark,
-    remark,
-    require_format,
-    restore,
-    stated,
+from pgmpy_dp.models.formats.file_kinds import BAYESIAN, MARKOV, require_format
+from pgmpy_dp.models.formats.other_formats import (
+    from_bif,
+    from_net,
+    from_uai,
+    from_xdsl,
+    from_xmlbif,
+    to_bif,
+    to_net,
+    to_uai,
+    to_xdsl,
+    to_xmlbif,
 )
-from pgmpy_dp.models.formats.text_formats import from_bif, from_net, from_uai, to_bif, to_net, to_uai
-from pgmpy_dp.models.formats.xml_formats import from_xdsl, from_xmlbif, to_xdsl, to_xmlbif
 from pgmpy_dp.observed.factors import Network, log_linear, ordered_table
+from pgmpy_dp.privacy.guarantee import GRAPH_KEY, learned_graph
 from pgmpy_dp.release import Guarantee, Release
 from pgmpy_dp.release.carrying import SUFFIX, read_carrying, write_carrying
 from pgmpy_dp.schema import Schema
 
 _VERSION = 1
+SIDECAR_PROPERTY = "pgmpy_dp:network"
+_MARK = "pgmpy_dp guarantee: "
+_REMARK = re.compile(_MARK.encode() + rb"(.*)")
+
+
+def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
+    """Return a network's guarantee as written in files, and the names of the costs of its graph and states."""
+    if guarantee is None:
+        return {}
+    results = {node: _names(data[GRAPH_KEY]) for node, data in network.nodes(data=True) if GRAPH_KEY in data}
+    graph = _names(learned_graph(network))
+    own = {"graph": graph} if graph else {}
+    return {"guarantee": guarantee.to_dict(), **own, **({"states": results} if results else {})}
+
+
+def restore(network: Network, content: Mapping[str, Any]) -> None:
+    """Restore in a network that was read what `stated` wrote."""
+    if content.get("guarantee") is None:
+        return
+    network.guarantee_ = Guarantee.from_dict(content["guarantee"])
+    costs = {cost.id: cost for cost in network.guarantee_.every}
+    if graph := content.get("graph"):
+        network.graph[GRAPH_KEY] = Guarantee(earlier=frozenset(costs[name] for name in graph))
+    for node, names in content.get("states", {}).items():
+        network.nodes[node][GRAPH_KEY] = Guarantee(earlier=frozenset(costs[name] for name in names))
+
+
+def remark(network: Network, guarantee: Guarantee | None) -> str:
+    """Write what `stated` says as one line; empty if there is no guarantee."""
+    content = stated(network, guarantee)
+    return f"{guarantee}. {_MARK}{json.dumps(content, separators=(',', ':'))}" if content else ""
+
+
+def from_remark(content: bytes) -> Mapping[str, Any]:
+    """Read the remark of a file; empty if there is none."""
+    result = _REMARK.search(content)
+    if result is None:
+        return {}
+    return json.JSONDecoder().raw_decode(html.unescape(result[1].decode()))[0]
+
+
+def _names(guarantee: Guarantee) -> list[str]:
+    return sorted(cost.id for cost in guarantee.every)
 
 
 def to_json(network: Network, schema: Schema, guarantee: Guarantee | None) -> bytes:
     """Write the network as JSON."""
-    markov, tied = isinstance(network, DiscreteMarkovNetwork), getattr(network, "tied", ())
-    content = {
-        "format": MARKOV if markov else BAYESIAN,
-        "version": _VERSION,
-        "schema": schema.to_dict(),
-        "guarantee": None,
-        **stated(network, guarantee),
-        **({} if guarantee is None or guarantee.private else {"promise": str(guarantee)}),
-        **(
-            {"tied": [*tied.items()] if isinstance(tied, Mapping) else [[None, group] for group in tied]}
-            if tied
-            else {}
-        ),
-        **(_markov_out if markov else _bayesian_out)(network, schema),
-    }
+    content: dict[str, Any] = {"format": BAYESIAN, "version": _VERSION, "schema": schema.to_dict(), "guarantee": None}
+    content |= stated(network, guarantee)
+    if guarantee is not None and not guarantee.private:
+        content["promise"] = str(guarantee)
+    if tied := getattr(network, "tied", ()):
+        content["tied"] = [*tied.items()] if isinstance(tied, Mapping) else [[None, group] for group in tied]
+    if isinstance(network, DiscreteMarkovNetwork):
+        layout, potentials, _ = log_linear(network, schema.states)
+        if len(set(map(frozenset, layout.scopes))) < len(layout.scopes):
+            raise ValueError("Two factors have the same variables: multiply them first.")
+        logs = [log if log > -math.inf else None for log in potentials.tolist()]  # JSON has no infinity
+        tables = [logs[start:stop] for start, stop in pairwise(layout.offsets)]
+        factors = [{"variables": s, "log_potentials": table} for s, table in zip(layout.scopes, tables, strict=True)]
+        content["format"] = MARKOV
+        content |= {"edges": sorted(sorted(edge) for edge in network.edges()), "factors": factors}
+    else:
+        cpds = [network.get_cpds(variable) for variable in schema.variables]
+        rows = [ordered_table(cpd, schema.states).ravel().tolist() for cpd in cpds]
+        content["cpds"] = [{"variables": cpd.variables, "values": own} for cpd, own in zip(cpds, rows, strict=True)]
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
 
 
@@ -66,41 +119,23 @@ def from_json(content: bytes) -> Network:
     if stored["format"] not in (BAYESIAN, MARKOV):
         raise ValueError("it is not a network")
     require_known(stored["version"], _VERSION)
-    network = (_markov_in if stored["format"] == MARKOV else _bayesian_in)(stored, Schema.from_dict(stored["schema"]))
+    schema = Schema.from_dict(stored["schema"])
+    if stored["format"] == MARKOV:
+        cliques = [tuple(factor["variables"]) for factor in stored["factors"]]
+        logs = [np.array(factor["log_potentials"], dtype=np.float64) for factor in stored["factors"]]
+        with np.errstate(over="ignore"):  # refused when the network is assembled
+            tables = [np.exp(np.where(np.isnan(table), -math.inf, table)) for table in logs]
+        edges = [(first, second) for first, second in stored["edges"]]
+        network: Network = assembled_markov(schema, edges, cliques, tables)
+    else:
+        cliques = [tuple(cpd["variables"]) for cpd in stored["cpds"]]
+        tables = [np.array(cpd["values"], dtype=np.float64) for cpd in stored["cpds"]]
+        network = assembled_bayesian(schema, cliques, tables)
     restore(network, stored)
     ties = stored.get("tied", [])  # pairs of a name (or null) and cliques, since keys in JSON cannot be tuples
     named = bool(ties) and ties[0][0] is not None
     network.tied = {tuple(name): group for name, group in ties} if named else [group for _, group in ties]
     return network
-
-
-def _bayesian_out(network: DiscreteBayesianNetwork, schema: Schema) -> dict[str, Any]:
-    cpds = [network.get_cpds(variable) for variable in schema.variables]
-    tables = [ordered_table(cpd, schema.states).ravel().tolist() for cpd in cpds]
-    return {"cpds": [{"variables": c.variables, "values": table} for c, table in zip(cpds, tables, strict=True)]}
-
-
-def _bayesian_in(stored: Mapping[str, Any], schema: Schema) -> DiscreteBayesianNetwork:
-    cliques = [tuple(cpd["variables"]) for cpd in stored["cpds"]]
-    return assembled_bayesian(schema, cliques, [np.array(cpd["values"], dtype=np.float64) for cpd in stored["cpds"]])
-
-
-def _markov_out(network: DiscreteMarkovNetwork, schema: Schema) -> dict[str, Any]:
-    layout, potentials, _ = log_linear(network, schema.states)
-    if len(set(map(frozenset, layout.scopes))) < len(layout.scopes):
-        raise ValueError("Two factors have the same variables: multiply them first.")
-    logs = [log if log > -math.inf else None for log in potentials.tolist()]  # JSON has no infinity
-    tables = [logs[start:stop] for start, stop in pairwise(layout.offsets)]
-    factors = [{"variables": s, "log_potentials": table} for s, table in zip(layout.scopes, tables, strict=True)]
-    return {"edges": sorted(sorted(edge) for edge in network.edges()), "factors": factors}
-
-
-def _markov_in(stored: Mapping[str, Any], schema: Schema) -> DiscreteMarkovNetwork:
-    cliques = [tuple(factor["variables"]) for factor in stored["factors"]]
-    logs = [np.array(factor["log_potentials"], dtype=np.float64) for factor in stored["factors"]]
-    with np.errstate(over="ignore"):  # refused when the network is assembled
-        tables = [np.exp(np.where(np.isnan(table), -math.inf, table)) for table in logs]
-    return assembled_markov(schema, [(first, second) for first, second in stored["edges"]], cliques, tables)
 
 
 SUFFIXES = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json", SUFFIX)

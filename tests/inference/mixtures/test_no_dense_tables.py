@@ -84,7 +84,7 @@ def test_fits_and_bounds_make_none():
 
 @pytest.mark.parametrize("kind", [dp.Dependency, dp.Hierarchy])
 def test_what_needs_a_dense_table_refuses_large_ones_with_a_way_out(kind, monkeypatch):
-    monkeypatch.setattr("pgmpy_dp.networks.from_mixture._MAX_CELLS", FINE * COARSE - 1)
+    monkeypatch.setattr("pgmpy_dp.networks.bayesian_network._MAX_CELLS", FINE * COARSE - 1)
     with pytest.raises(ValueError, match=r"would have more than 67 million cells.*ask the mixture itself"):
         network_of(kind).to_bayesian_network()
     schema = schema_of(kind, 50_000)

@@ -12,7 +12,7 @@ from pgmpy.readwrite import BIFReader, NETReader, NETWriter, UAIReader, UAIWrite
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.models.formats import text_formats, xml_formats
+from pgmpy_dp.models.formats import other_formats as formats
 from pgmpy_dp.models.formats.assembling import identifier
 from pgmpy_dp.models.formats.formats import save_network
 from pgmpy_dp.networks import load_network
@@ -21,7 +21,12 @@ from pgmpy_dp.release import Guarantee
 
 BAYESIAN = (".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".json")
 READERS = {".bif": BIFReader, ".xmlbif": XMLBIFReader, ".xdsl": XDSLReader, ".net": NETReader}
-ESCAPES = {".bif": text_formats.escape, ".xmlbif": xml_formats.escape, ".xdsl": identifier, ".net": identifier}
+ESCAPES = {
+    ".bif": formats.escape_bif,
+    ".xmlbif": formats.escape_xml,
+    ".xdsl": identifier,
+    ".net": identifier,
+}
 HOSTILE = {
     "größe, cm": ["<18, child", "18+", "a (b) | c"],
     "table": ["default", "table", "variable { x }"],
@@ -241,10 +246,10 @@ def test_any_name_comes_back():
     network = random_network(states, [(names[i], names[i + 1]) for i in range(0, len(names) - 1, 2)])
     schema = dp.Schema.from_model(network)
     for write, read in (
-        (text_formats.to_bif, text_formats.from_bif),
-        (xml_formats.to_xmlbif, xml_formats.from_xmlbif),
-        (xml_formats.to_xdsl, xml_formats.from_xdsl),
-        (text_formats.to_net, text_formats.from_net),
+        (formats.to_bif, formats.from_bif),
+        (formats.to_xmlbif, formats.from_xmlbif),
+        (formats.to_xdsl, formats.from_xdsl),
+        (formats.to_net, formats.from_net),
     ):
         assert probabilities(read(write(network, schema))) == probabilities(network)
 

@@ -9,7 +9,7 @@ import pgmpy
 import pytest
 from pgmpy.readwrite import BIFReader
 
-from pgmpy_dp.models.formats.text_formats import from_bif
+from pgmpy_dp.models.formats.other_formats import from_bif
 
 SHIPPED = Path(pgmpy.__file__).parent / "utils" / "example_models"
 

@@ -1,4 +1,4 @@
-"""Mixtures fitted to noisy tables of all pairs of variables: a model of records without a network."""
+"""Mixtures fitted to noisy tables of all pairs of variables, of records or of households and their persons."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
+from pgmpy_dp.data import PrivateHouseholds
 from pgmpy_dp.data.mechanisms.contrasts import Residuals
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.data.mechanisms.steps import Asked, Measure, StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator
-from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
+from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
 from pgmpy_dp.fitting.plans.pairs import (
     RESIDUAL_SINGLES,
     SINGLES,
     clear_triples,
     drowned,
     favouring,
+    numbers_of_groups,
     pair_noise,
+    plan_households,
     plan_prediction,
     plan_residuals,
     plan_triples,
     residuals_pay,
+    with_groups,
 )
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
@@ -39,12 +43,14 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     warn_of_unmeasured,
 )
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, disagreement
-from pgmpy_dp.models.mixtures.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.models.household_network import PrivateHouseholdNetwork
+from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
+from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.privacy.blocks import table_deviation
 from pgmpy_dp.privacy.checks import Constraint, choice, number, optional, whole
 from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
-from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Shares of the privacy loss of the first stage, for single variables, and of the second, for pairs unless noise drowns
 # them. Measuring a table again loses nothing with Gaussian noise, whose precisions add up as shares do, but does with
@@ -66,8 +72,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     members : int
         Number of fits from different starts, whose mean is the model. This averages out the variance between starts.
     stages : {1, 2}
-        With 2, pairs are measured first with three tenths of the privacy loss, and then with the rest, with less noise
-        for pairs on which the members disagree. Requires Gaussian noise.
+        With 2, pairs are measured again with less noise where the members disagree. Requires Gaussian noise.
     target : str, optional
         A variable to be predicted from the others: pairs with it get less noise, and tables of it with two others are
         measured too if they have few states.
@@ -79,11 +84,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
     measure : {"tables", "residuals", "auto"}
-        What to measure of each pair: its table, or its residuals, the part of the table that is not determined by those
-        of its variables. Residuals cost less for the same noise, a quarter of the table's price if both variables have
-        two states, and are fitted with their own covariance. "auto" measures them where states are so few that this
-        pays, and nothing else that was asked for requires tables. Of the estimators of networks, `CollectiveEM` and
-        `PosteriorMean` read a release of residuals.
+        What to measure of each pair: its table, or its residuals, which are what the table says beyond those of its
+        variables, and cost less for the same noise: a quarter if both variables have two states. "auto" measures these
+        where that pays, and nothing else that was asked for requires tables. Of the estimators of networks,
+        `CollectiveEM` and `PosteriorMean` read a release of residuals.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
         this number of tables. Either is charged once.
@@ -93,10 +97,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     network_ : PrivateMixtureNetwork
     penalty_ : float
         Penalty on dependence within a component, chosen by thinning the release.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    release_ : NoisyMarginals
-        The release that was measured or given.
+    guarantee_, release_
+        See :class:`~pgmpy_dp.AutoMLE`.
 
     Notes
     -----
@@ -105,28 +107,25 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     pairs unless it would drown them; if it might, a sixth of it measures pairs, and unless some are seen to depend on
     each other, single variables have the others. All has one price, which is charged before the first answer.
 
-    The release contains a table for each variable and each pair, and with a target some tables of three variables. It
-    is thinned into two releases with independent noise, of which one is fitted and the other predicted. This selects
-    the penalty that shrinks components towards independence, the smoothing between neighbouring states of ordered
-    variables, and the numbers of components and steps of a member; it is post-processing and costs nothing. Binned
-    variables and those whose states are ascending numbers or dates are ordered. With twelve members or more, if the
-    release supports it, states of other variables that are similar in the first third of the members share parameters
-    too. If there are several cores, members are fitted in parallel, with the same result.
+    The release is thinned into two with independent noise, of which one is fitted and the other predicted. This selects
+    the penalty that shrinks components towards independence, the smoothing between neighbouring states of binned and
+    other ordered variables, and the numbers of components and steps of a member; it is post-processing and costs
+    nothing. With twelve members or more, states that are similar in the first third of them share parameters too.
+    Members are fitted in parallel, with the same result on any number of cores.
 
     A variable of more than 100 states, about which there is no rule, is measured alone with all of them. If noise would
-    drown its pairs, or they are too large to fit, pairs are measured over groups of its states, as if a `Hierarchy`
-    declared them: frequent states alone, and others together with those beside them. The single tables that were paid
-    for decide on the groups, which are variables of the schema under names such as "place in groups", and
-    `network_.groups_` says how many there are. Within its group a state is assumed independent of all else, and has its
-    own noisy share: evidence on it counts as evidence on its group. Declare a `Hierarchy` where states have public
-    groups; to measure pairs over all states, measure `plan_pairs(schema)` and fit the release.
+    drown its pairs, or they are too large to fit, pairs are measured over groups of its states: frequent states alone,
+    others together with those beside them, as the paid single tables show. The groups are variables of the schema under
+    names such as "place in groups", and `network_.groups_` says how many there are. Within its group a state is assumed
+    independent of all else: evidence on it counts as evidence on its group. Declare a `Hierarchy` where states have
+    public groups; to measure pairs over all states, measure `plan_pairs(schema)` and fit the release.
 
-    Rules of the schema always hold. A variable that is a function of another is derived from it, and its tables are
-    tables of the other's states in groups; forbidden combinations have probability zero in every component. Evidence on
-    three or more variables may be refused as impossible although the rules allow it.
+    Rules of the schema always hold: a variable that is a function of another is derived from it, and forbidden
+    combinations have probability zero in every component. Evidence on three or more variables may be refused as
+    impossible although the rules allow it.
 
     If noise hides all dependence, the model is a product of independent variables, shrunk towards the uniform
-    distribution by what noise explains of their distance from it.
+    distribution.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
@@ -179,18 +178,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         public : mapping of clique to table, optional
             Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
-        Returns
-        -------
-        PairwiseMixture
-
         Raises
         ------
-        SchemaError
-            If states are not declared, or the records do not agree with them.
-        BudgetExceededError
-            If the data set's ledger has less than epsilon left; nothing is charged.
-        ValueError
-            If an argument is out of range.
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`.
 
         Warns
         -----
@@ -200,18 +191,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return self._run(None, data, public)
 
     def plan(self, schema: Schema | PublicRecords | None = None, records: float | None = None) -> Plan:
-        """Return what `fit` would measure, and its noise; this needs no records and charges nothing.
+        """Return what `fit` would measure, and its noise, as `PrivateMLE.plan` does.
 
         Parameters
         ----------
-        schema : Schema or PublicRecords, optional
-            The schema of the records, or all that is public of them; by default the estimator's `state_names`.
-        records : float, optional
-            A public guess of the number of records, for `Plan.outlook`; by default the estimator's.
-
-        Returns
-        -------
-        Plan
+        schema, records
+            See `PrivateMLE.plan`; by default the estimator's own.
         """
         return self._planned(None, schema, self.records if records is None else records)
 
@@ -348,3 +333,157 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 def _in_pairs(schema: Schema, variable: str) -> str:
     """Return the variable that represents another in pairs: its coarser variable, or else itself."""
     return schema.structure.refined.get(variable, (variable,))[0]
+
+
+@dataclass(eq=False, repr=False)
+class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
+    """A joint mixture for households and their persons, fitted to noisy tables of pairs.
+
+    The unit of privacy is a household with all of its persons.
+
+    Parameters
+    ----------
+    epsilon, neighbours, delta
+        See :class:`~pgmpy_dp.AutoMLE`.
+    schema : HouseholdSchema, optional
+        Required for tables and for a release; `PrivateHouseholds` have their own.
+    components, members : int
+        See :class:`~pgmpy_dp.PairwiseMixture`.
+    mechanism : {"auto", "laplace", "gaussian"}
+        Kind of noise. "auto" is Gaussian if and only if delta > 0, charged by zCDP; Laplace noise, for pure epsilon, is
+        much larger for this number of tables.
+
+    Attributes
+    ----------
+    network_ : PrivateHouseholdNetwork
+    penalty_ : float
+        See :class:`~pgmpy_dp.PairwiseMixture`.
+    guarantee_, release_
+        See :class:`~pgmpy_dp.AutoMLE`.
+
+    Notes
+    -----
+    The release contains the tables of :func:`~pgmpy_dp.plan_households`. A household has a total weight of 1 in each
+    table, whatever its number of persons. The alternative, counting persons, requires noise that is larger by a factor
+    of `max_persons`, and is more accurate only if nearly all households have that many. The weights hide that large
+    households have more persons; the size, a variable that is paired with every other, restores this.
+
+    One mixture is fitted to the pairs of households, sizes and persons, as by :class:`~pgmpy_dp.PairwiseMixture`, so
+    that both levels agree. Persons are drawn independently given the household, and then exchanged between households
+    until pairs of two persons match the release (see `PrivateHouseholdNetwork.simulate` for what is preserved).
+
+    Examples
+    --------
+    >>> import pandas as pd, pgmpy_dp as dp
+    >>> homes = pd.DataFrame({"id": range(400), "tenure": ["owned", "rented"] * 200})
+    >>> people = pd.DataFrame({"id": [*range(400), *range(0, 400, 2)], "age": ["adult"] * 400 + ["child"] * 200})
+    >>> tenure, age = dp.Schema({"tenure": ["owned", "rented"]}), dp.Schema({"age": ["child", "adult"]})
+    >>> schema = dp.HouseholdSchema(tenure, age, key="id", max_persons=2)
+    >>> data = dp.PrivateHouseholds(homes, people, schema, dp.PrivacyBudget(4.0, 1e-6))
+    >>> estimator = dp.HouseholdMixture(epsilon=4.0, delta=1e-6, members=2).fit(data)
+    >>> print(estimator.guarantee_)  # doctest: +NORMALIZE_WHITESPACE
+    differentially private with epsilon = 4.0 and delta = 1e-06, for one id (all rows, of weight 1 together) added or
+    removed (discrete Gaussian noise)
+    >>> homes, people = estimator.network_.simulate(400, seed=0)
+    >>> owned = people.merge(homes, on="id").query("tenure == 'owned'")
+    >>> bool(owned["age"].value_counts()["child"] > 180)
+    True
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {
+        "components": whole(1),
+        "members": whole(1),
+        "mechanism": NOISE,
+    }
+
+    _steps: ClassVar[int] = 400  # number of steps of the optimiser
+    state_names: ClassVar[None] = None  # type: ignore[misc]  # the schema has them
+
+    schema: HouseholdSchema | None = None
+    components: int = 100
+    members: int = 12
+
+    def fit(self, data: Any, persons: Any = None) -> Self:
+        """Measure the tables, unless a release is given, and fit the mixture.
+
+        Parameters
+        ----------
+        data : table of households, PrivateHouseholds, NoisyMarginals or list of NoisyMarginals
+            A release of the tables of `plan_households` costs nothing. `PrivateHouseholds` are charged.
+        persons : table of persons, optional
+            Required with a table of households; see :class:`~pgmpy_dp.PrivateHouseholds` for supported types.
+
+        Raises
+        ------
+        SchemaError, BudgetExceededError, TypeError, ValueError
+            As `PrivateMLE.fit`.
+        """
+        own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
+        return self._run(own, data if persons is None else (data, persons))
+
+    def plan(self, schema: HouseholdSchema | None = None, records: float | None = None) -> Plan:
+        """Return what `fit` would measure, and its noise, as `PrivateMLE.plan` does.
+
+        Parameters
+        ----------
+        schema : HouseholdSchema, optional
+            By default the estimator's own.
+        records : float, optional
+            A public guess of the number of households.
+        """
+        own = self._structure(self.schema if schema is None else schema)
+        self._require_same_schema(own)
+        relation = self.neighbours or "add_remove"
+        return self._planned(own, PublicRecords.of(own.measured, self.delta, relation, own.key), records)
+
+    def _require_same_schema(self, schema: HouseholdSchema) -> None:
+        if self.schema not in (None, schema):
+            raise SchemaError("The estimator's schema differs from that of the households: leave it out.")
+
+    def _structure(self, model: Any) -> HouseholdSchema:
+        if not isinstance(model, HouseholdSchema):
+            raise SchemaError("Which variables are whose must be declared: give a HouseholdSchema as schema.")
+        return model
+
+    def _source(self, structure: HouseholdSchema, data: Any, public: Any) -> Any:
+        if isinstance(data, tuple) and isinstance(data[0], (Release, PrivateHouseholds)):
+            raise ValueError("Persons go with a table of households only: leave them out.")
+        counted = together(data)
+        if isinstance(counted, Release):
+            self._check_release(counted, structure.joined.variables)
+            tables = require_tables(
+                counted, "HouseholdMixture is fitted to noisy tables: measure those that plan_households lists."
+            )
+            for variable, states in structure.measured.states.items():
+                if tables.schema.states.get(variable, states) != states:
+                    raise SchemaError(f"Variable {variable!r} has other states in the release than in the schema.")
+            unmeasured = set(structure.joined.variables).difference(*tables.tables)
+            if unmeasured:
+                raise SchemaError(
+                    f"The release has no table with {', '.join(map(repr, sorted(unmeasured)))}: measure those that "
+                    "plan_households lists."
+                )
+            return counted
+        self._price()
+        if isinstance(data, PrivateHouseholds):
+            require_same("neighbours", self.neighbours, data.neighbours)
+            self._require_same_schema(structure)
+            return data
+        if not isinstance(data, tuple):
+            raise ValueError("Two tables are fitted: give households and persons, or a PrivateHouseholds.")
+        homes, persons = data
+        return PrivateHouseholds(homes, persons, structure, self._budget(), self.neighbours or "add_remove")
+
+    def _plan(self, structure: HouseholdSchema, public: Any) -> CountedTables:
+        return self._noisy_tables(*plan_households(structure))
+
+    def _read(self, structure: HouseholdSchema, release: Any) -> None:
+        options = {"components": self.components, "members": self.members, "steps": self._steps}
+        fit = fit_of_release(release, structure.joined, **options)
+        self.penalty_ = fit.penalty
+        pairs = {
+            clique: (table[:, :-1], deviation)
+            for clique, table, deviation in release.tables_of(release.variables)
+            if clique in structure.together
+        }
+        self.network_ = PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)

@@ -16,8 +16,8 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.mixtures.household_records import draw_persons
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.formats.saved import HOUSEHOLDS
-from pgmpy_dp.models.mixtures.mixture_network import (
+from pgmpy_dp.models.formats.file_kinds import HOUSEHOLDS
+from pgmpy_dp.models.mixture_network import (
     FittedMixture,
     MixtureDistribution,
     PrivateMixtureNetwork,
@@ -47,10 +47,6 @@ class FittedHouseholds(FittedMixture):
     _: KW_ONLY
     households: FittedMixture
     persons: FittedMixture
-
-    @property
-    def distribution(self) -> MixtureDistribution:  # type: ignore[override]
-        return self.persons.distribution
 
     def distribution_of(self, names: Collection[str]) -> MixtureDistribution:
         of_households = set(names) <= set(self.households.schema.variables)
@@ -133,23 +129,13 @@ class PrivateHouseholdNetwork(Model):
 
     @cached_property
     def _fitted(self) -> FittedHouseholds:
-        return FittedHouseholds(
-            self.schema_.joined,
-            self.mixture_,
-            self.total_,
-            self.guarantee_,
-            households=self.households._fitted,
-            persons=self.persons._fitted,
-        )
+        households, persons = self.households._fitted, self.persons._fitted
+        given = self.schema_.joined, persons.mixture, self.total_, self.guarantee_
+        return FittedHouseholds(*given, households=households, persons=persons)
 
     @property
     def draws_(self) -> NoReturn:
-        """Raise: bounds are not available for households.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Raise ValueError: bounds are not available for households."""
         raise ValueError(_NO_BOUNDS)
 
     def sample_draws(self, draws: int = 0, seed: int = 0) -> NoReturn:

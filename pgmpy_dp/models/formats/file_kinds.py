@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
+
+from pgmpy_dp._files import path_of
+from pgmpy_dp.errors import ReleaseFormatError
+
+BAYESIAN, MARKOV = "pgmpy_dp Bayesian network", "pgmpy_dp Markov network"
+MIXTURE, HOUSEHOLDS = "pgmpy_dp mixture network", "pgmpy_dp household network"
 
 _ENDINGS = {
     ".csv": "records", ".parquet": "records", ".pq": "records", ".bif": "a network", ".xmlbif": "a network",
@@ -12,11 +20,13 @@ _ENDINGS = {
 }  # fmt: skip
 _FORMATS = {
     "pgmpy_dp ledger": "a ledger",
-    "pgmpy_dp Bayesian network": "a network",
-    "pgmpy_dp Markov network": "a network",
-    "pgmpy_dp mixture network": "a network",
-    "pgmpy_dp household network": "a model of households",
+    BAYESIAN: "a network",
+    MARKOV: "a network",
+    MIXTURE: "a network",
+    HOUSEHOLDS: "a model of households",
 }
+_READ_BY = {"a schema": "Schema.load", "a ledger": "PrivacyBudget.open", "a release": "release.Release.load"}
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"(pgmpy_dp \w+ network)"')
 
 
 def endings_of(kind: str) -> tuple[str, ...]:
@@ -75,3 +85,24 @@ def _kind_of_json(path: Path) -> str | None:
     if isinstance(content.get("residuals"), list):
         return "a plan for an accuracy"
     return "a data dictionary" if all(isinstance(entry, list | dict) for entry in content.values()) else None
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the format that a JSON file, or a zip file with releases, declares, or None."""
+    from pgmpy_dp.release.carrying import MODEL_AT, carries
+
+    with path_of(path).open("rb") as file:
+        file.seek(MODEL_AT if carries(path) else 0)
+        result = _BEGINNING.match(file.read(200))
+    return result[1].decode() if result else None
+
+
+def require_format(path: str | os.PathLike[str], *forms: str) -> None:
+    """Raise if a file declares the format of another kind of model, or is recognised as no model."""
+    result = format_of(path)
+    kind = kind_of(path_of(path)) if result is None else None
+    if kind in _READ_BY:
+        raise ReleaseFormatError(f"{path} holds {kind} and no model: pgmpy_dp.{_READ_BY[kind]} reads it.")
+    if result is not None and result not in forms:
+        kind = result.removeprefix("pgmpy_dp ")
+        raise ReleaseFormatError(f"{path} holds a {kind}: pgmpy_dp.load reads models of every kind.")

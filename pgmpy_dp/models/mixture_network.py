@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp import _late
+from pgmpy_dp import _names
 from pgmpy_dp._files import parse_json, path_of, replacing, require_known
 from pgmpy_dp.errors import ReleaseFormatError, SchemaError
 from pgmpy_dp.fitting.readings.mixture_fits import (
@@ -34,7 +34,7 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import FEW_STATES, Fitted
-from pgmpy_dp.models.formats.saved import HOUSEHOLDS, MIXTURE, require_format
+from pgmpy_dp.models.formats.file_kinds import HOUSEHOLDS, MIXTURE, require_format
 from pgmpy_dp.models.model import Model
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
@@ -131,22 +131,14 @@ class MixtureDistribution:
 
 @dataclass(frozen=True, eq=False)
 class FittedMixture(Fitted):
-    """A mixture's fit.
-
-    Attributes
-    ----------
-    settings : MixtureFit or None
-        Settings with which the mixture was fitted to the release.
-    draws, seed : int
-        Number of refits to simulated releases, from which bounds are computed, and their seed.
-    """
+    """A mixture's fit."""
 
     schema: Schema
     mixture: Mixture
     total: float
     guarantee: Guarantee
     releases: tuple[MixtureRelease, ...] = ()
-    settings: MixtureFit | None = None
+    settings: MixtureFit | None = None  # with which it was fitted to the release
     draws: int = 8
     seed: int = 0
 
@@ -195,13 +187,7 @@ class FittedMixture(Fitted):
         return refits.predict(question.asked, question.places, of_records=target == "records", numbers=numbers)
 
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state, and how often it is still the most probable one if the answer's error is
-        drawn.
-
-        Errors have the same standard deviations as in the bounds, and sum to about zero: if two states dominate, their
-        difference has twice the error of one of them. For many joint states, the result is the mixture's most probable
-        state, and the share of refits that agree.
-        """
+        """Find the most probable joint state, and how often it stays so when the answer's error is drawn."""
         shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) > FEW_STATES:
             states = self.distribution.given(question.places).most_probable(question.asked)
@@ -357,12 +343,8 @@ class PrivateMixtureNetwork(Model):
 
         Raises
         ------
-        TypeError
-            If a mixture cannot be fitted to it.
-        SchemaError
-            If its variables or states differ from the network's.
-        ValueError
-            If its guarantee differs from the network's.
+        TypeError, SchemaError, ValueError
+            If a mixture cannot be fitted to it, or its variables, states or guarantee differ from the network's.
         """
         if not isinstance(release, MixtureRelease):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
@@ -399,7 +381,7 @@ class PrivateMixtureNetwork(Model):
         >>> sorted(network.edges()), network.latents
         ([('component', 'bronc'), ('component', 'lung')], {'component'})
         """
-        network: PrivateBayesianNetwork = _late.public("networks").latent_root_network(self)
+        network: PrivateBayesianNetwork = _names.public("networks").latent_root_network(self)
         return network
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -415,7 +397,7 @@ class PrivateMixtureNetwork(Model):
             formats hold networks: save that of `to_bayesian_network`.
         """
         fit, releases = self._fit.settings, self._fit.releases
-        settings = None if fit is None else settings_content(fit)
+        settings = None if fit is None else {name: getattr(fit, name) for name in _SETTINGS}
         write_model(path, MIXTURE, self, {"fit": settings}, releases[0] if releases else None)
 
     @classmethod
@@ -528,13 +510,8 @@ def total_of(stored: Any) -> float:
     return total
 
 
-def settings_content(fit: MixtureFit) -> dict[str, Any]:
-    """Return the JSON content of the settings with which a mixture was fitted."""
-    return {name: getattr(fit, name) for name in _SETTINGS}
-
-
 def fit_of(mixture: Mixture, rules: Rules, total: float, stored: Any) -> MixtureFit:
-    """Build a fit from its `settings_content`."""
+    """Build a fit from its stored settings."""
     stored = {"covering": 1, "alike": False} | stored  # files of earlier versions lack these settings
     size, steps, covering = (whole_number(name, stored[name], 1) for name in ("size", "steps", "covering"))
     penalty, width = (checked_number(name, stored[name]) for name in ("penalty", "width"))

@@ -1,10 +1,12 @@
-"""Bayesian networks as BIF, the Bayesian Interchange Format, and NET of Hugin; networks of both kinds as UAI.
+"""Formats of other programs: BIF, XMLBIF, XDSL of GeNIe and NET of Hugin for Bayesian networks, and UAI for both kinds.
 
-pgmpy's writers of BIF and NET do not escape names with commas, brackets, quotes, blanks or comment signs, which readers
-lose or confuse, and NET keeps eight decimals. Names are therefore escaped first, and a comment in the first line notes
-the original ones; Hugin sees one after a percent sign, pgmpy after slashes. The running time of pgmpy's reader of BIF
-is quadratic or cubic in the size of a malicious file (2,000 blanks in a header: ten seconds), and it allocates every
-table that the file declares; here time and memory are linear.
+Names that a format cannot hold are escaped first, and a note has the original ones: in BIF and NET a comment in the
+first line (Hugin sees one after a percent sign, pgmpy after slashes), in XMLBIF a property of the network, in XDSL an
+extension, which other programs skip. pgmpy's writers do not escape commas, brackets, quotes, blanks and comment signs,
+which readers lose or confuse; that of XMLBIF makes "<5" and ">5" equal, that of NET keeps eight decimals, and that of
+XDSL 16, and names that neither its reader nor GeNIe accepts. The time of its reader of BIF is quadratic or cubic in the
+size of a malicious file (2,000 blanks in a header: ten seconds), and it allocates every table that the file declares;
+here time and memory are linear. Its reader of XDSL skips nodes without a table and fails on their children.
 
 UAI, the format of the inference competitions, has no names: these are in a Table Schema file beside it. As the format
 requires, the child is last in the scope of a Bayesian network's table, and the last variable varies fastest. pgmpy
@@ -12,8 +14,9 @@ requires, the child is last in the scope of a Bayesian network's table, and the 
 parents in no fixed order, and so returns wrong CPDs. It reads Markov networks without isolated variables and without
 exponents in numbers, which are therefore not used here.
 
-Sources: Cozman, "The Interchange Format for Bayesian Networks" (1998), version 0.15; Hugin Expert, "The Hugin NET
-language", https://download.hugin.com/webdocs/manuals/Htmlhelp/;
+Sources: Cozman, "The Interchange Format for Bayesian Networks" (1998), versions 0.15 and XMLBIF 0.3, in whose tables
+the variable's own states vary fastest, then the last parent's; https://support.bayesfusion.com/docs/, "XDSL file
+format"; Hugin Expert, "The Hugin NET language", https://download.hugin.com/webdocs/manuals/Htmlhelp/;
 https://uaicompetition.github.io/uci-2022/file-formats/model-format/
 """
 
@@ -24,7 +27,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
+from xml.etree import ElementTree
 
+import networkx as nx
 import numpy as np
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
@@ -54,7 +59,7 @@ _TYPE = re.compile(r"\s*type\s+\w+\s*\[\s*(\d+)\s*\]\s*")
 _MAX_BY_DEFAULT = 2**24  # cells filled by default rows; all other cells are in the file
 
 
-def escape(text: str) -> str:
+def escape_bif(text: str) -> str:
     """Escape a name for BIF."""
     safe = escaped(text, lambda character: character.isalnum() or character in "_-.<>=+:&@!?'#$^~/")
     return safe.replace("//", "/%2F")  # two slashes begin a comment
@@ -64,7 +69,7 @@ def to_bif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -
     """Write the network as BIF, with a remark; raise SchemaError if two names become equal."""
     from pgmpy.readwrite import BIFWriter
 
-    safe = renamed(network, schema, escaped_schema(schema, escape, str.lower))
+    safe = renamed(network, schema, escaped_schema(schema, escape_bif, str.lower))
     remark = f"{_START}{remark}\n" if remark else ""
     return f"{_START}{note_on(schema)}\n{remark}{BIFWriter(safe)}".encode()
 
@@ -73,7 +78,7 @@ def from_bif(content: bytes) -> DiscreteBayesianNetwork:
     """Read a BIF file of `to_bif` or another program; skip properties, and raise ValueError if it is malformed."""
     text = content.decode("utf-8-sig")
     network = _network(_without_comments(text).replace('"', " "))
-    return unescaped(network, text.partition("\n")[0].removeprefix(_START), escape, str.lower)
+    return unescaped(network, text.partition("\n")[0].removeprefix(_START), escape_bif, str.lower)
 
 
 def _without_comments(text: str) -> str:
@@ -339,3 +344,95 @@ def _table(words: Iterator[str], shape: Sequence[int]) -> Vector:
     if _count(words) != math.prod(shape):
         raise ValueError("a table has another number of values than its variables have states.")
     return np.array([float(next(words, "the file ends early")) for _ in range(math.prod(shape))]).reshape(shape)
+
+
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>")
+
+
+def escape_xml(text: str) -> str:
+    """Escape control characters, which XML cannot hold."""
+    return escaped(text, str.isprintable)
+
+
+def to_xmlbif(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
+    """Write the network as XMLBIF, with a remark."""
+    safe = escaped_schema(schema, escape_xml)
+    names = dict(zip(schema.variables, safe.variables, strict=True))
+    root = ElementTree.Element("BIF", VERSION="0.3")
+    body = ElementTree.SubElement(root, "NETWORK")
+    _add(body, "NAME", "unknown")
+    _add(body, "PROPERTY", note_on(schema))
+    if remark:
+        _add(body, "PROPERTY", remark)
+    for variable in safe.variables:
+        element = ElementTree.SubElement(body, "VARIABLE", TYPE="nature")
+        _add(element, "NAME", variable)
+        for state in safe.states[variable]:
+            _add(element, "OUTCOME", str(state))
+    for variable, parents, numbers in family_rows(network, schema):
+        element = ElementTree.SubElement(body, "DEFINITION")
+        _add(element, "FOR", names[variable])
+        for parent in parents:
+            _add(element, "GIVEN", names[parent])
+        _add(element, "TABLE", " ".join(map(repr, numbers)))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def from_xmlbif(content: bytes) -> DiscreteBayesianNetwork:
+    """Read an XMLBIF file; files of other programs are read as by pgmpy."""
+    from pgmpy.readwrite import XMLBIFReader
+
+    text = harmless_xml(content)
+    note = ElementTree.fromstring(text).findtext("NETWORK/PROPERTY") or ""
+    return unescaped(XMLBIFReader(string=text).get_model(), note, escape_xml)
+
+
+def harmless_xml(content: bytes) -> str:
+    """Decode XML, as UTF-8 whatever it declares, and refuse entities, which may expand to any size."""
+    text = _DECLARATION.sub("", content.decode("utf-8-sig"), count=1)
+    if "<!ENTITY" in text:
+        raise ValueError("it declares XML entities, which no network needs: write what they stand for instead")
+    return text
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str) -> None:
+    ElementTree.SubElement(parent, tag).text = text
+
+
+def to_xdsl(network: DiscreteBayesianNetwork, schema: Schema, remark: str = "") -> bytes:
+    """Write the network as XDSL, with a remark; raise SchemaError if two names become equal."""
+    safe = escaped_schema(schema, identifier)
+    names = dict(zip(schema.variables, safe.variables, strict=True))
+    root = ElementTree.Element("smile", version="1.0", id="network", numsamples="1000", discsamples="10000")
+    nodes = ElementTree.SubElement(root, "nodes")
+    rows = {variable: (parents, numbers) for variable, parents, numbers in family_rows(network, schema)}
+    ordered = {v: rows[v] for v in nx.topological_sort(network)}  # SMILE needs parents first
+    for variable, (parents, numbers) in ordered.items():
+        element = ElementTree.SubElement(nodes, "cpt", id=names[variable])
+        for state in safe.states[names[variable]]:
+            ElementTree.SubElement(element, "state", id=str(state))
+        if parents:
+            ElementTree.SubElement(element, "parents").text = " ".join(names[parent] for parent in parents)
+        ElementTree.SubElement(element, "probabilities").text = " ".join(map(repr, numbers))
+    extensions = ElementTree.SubElement(root, "extensions")
+    ElementTree.SubElement(extensions, "pgmpy_dp", remark=remark).text = note_on(schema)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def from_xdsl(content: bytes) -> DiscreteBayesianNetwork:
+    """Read an XDSL file of `to_xdsl` or another program; raise ValueError if it is not a network of tables."""
+    root = ElementTree.fromstring(harmless_xml(content))
+    states, rows = dict[str, list[str]](), []
+    for node in root.iterfind("nodes/*"):
+        name = node.attrib["id"]
+        if node.tag != "cpt":
+            raise ValueError(f"node {name!r} is a <{node.tag}>: only tables of probabilities, <cpt>, are read")
+        if name in states:
+            raise ValueError(f"node {name!r} is declared twice")
+        states[name] = [state.attrib["id"] for state in node.iterfind("state")]
+        numbers = [float(number) for number in (node.findtext("probabilities") or "").split()]
+        rows.append((name, (node.findtext("parents") or "").split(), numbers))
+    note = root.findtext("extensions/pgmpy_dp") or ""
+    return unescaped(assembled_families(states, rows), note, identifier)

@@ -1,1 +1,0 @@
-"""Estimators of models without a network."""

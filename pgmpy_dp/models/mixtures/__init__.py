@@ -1,1 +1,0 @@
-"""Queries, bounds and files of mixture and household models."""
