@@ -274,7 +274,6 @@ def visits(tmp_path):
 def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     call = ["release", "visits.parquet", "--schema", "schema.json", "--model", "edges.txt", "--epsilon", 1]
     call += ["--unit", "person, id", "--out", "r.zip", "--force", "--no-ledger"]
-
     assert "'smoke' twice" in refused(*call, "--missing", "smoke=no", "--missing", "smoke=yes")
     call += ["--missing", "smoke=no", "--other", "smoke=other"]
     shown = run(*call)
@@ -288,7 +287,6 @@ def test_all_rows_of_a_person_and_values_outside_the_schema(visits):
     shown = run("inspect", "r.zip")
     assert "(at most 2 rows) replaced by another" in shown
     assert "in each cell, in rows" in shown
-
     (visits / "none").mkdir()
     assert "no .parquet file" in refused("release", "none", *call[2:])
     (visits / "edges.txt").write_bytes(b"\xff -> smoke")
@@ -644,7 +642,6 @@ def test_synthetic_records_without_a_network(asia):
     assert answer[0]["probability"] == pytest.approx(0.8, abs=0.1)
     run("sample", "model.json", "--rows", 50, "--seed", 1, "--out", "more.parquet", "--target", "dysp")
     assert pd.read_parquet("more.parquet").shape == (50, 8)
-
     assert "budget" in refused(*call, "--epsilon", 5, "--force")
     assert remaining() == 1.0
 
@@ -717,7 +714,6 @@ def test_a_fitted_network_is_probed(asia):
     call = ["probe", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
     assert "at most 3 pairs" in run(*call, "--model", "fitted.zip", "--dry-run")
     assert "carries no release" in refused(*call, "--model", "fitted.bif", "--out", "probed.zip")
-
     assert remaining() == 2.0
     outputs = as_json(*call, "--model", "fitted.zip", "--out", "probed.zip", "--pairs", 1)
     assert set(outputs["measured"][0]) == {"either", "xray"}
@@ -873,7 +869,6 @@ def test_bounds_and_the_test_of_fit_need_a_release_and_no_python(tmp_path, monke
     call = ["plan", "--schema", "schema.json", "--epsilon", 1]
     planned = as_json(*call, "--model", "edges.txt", "--check", 0.3, "--out", "tables.json")
     assert sum(table["cells"] for table in planned["tables"]) > 6
-
     call = ["release", "records.csv", "--schema", "schema.json", "--epsilon", 1, "--ledger", "ledger.json"]
     assert "epsilon 2 remains." in run(*call, "--cliques", "tables.json", "--out", "release.zip", "--dry-run")
     run(*call, "--cliques", "tables.json", "--out", "release.zip")

@@ -150,7 +150,6 @@ def test_nothing_of_the_records_shows():
     data = dataset()
     budget = "PrivacyBudget(epsilon=1.0, delta=0.0, spent epsilon=0)"
     assert repr(data) == f"PrivateDataset(3 variables, neighbours='add_remove', budget={budget})"
-
     with pytest.raises(TypeError):
         len(data)
     with pytest.raises(TypeError):

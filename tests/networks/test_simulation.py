@@ -80,7 +80,6 @@ def test_evidence_that_cannot_be_is_refused(network):
             one.simulate(5, evidence={"c": 3})
         with pytest.raises(dp.SchemaError, match="'d'"):
             one.simulate(5, evidence={"d": 3})
-
     for unfitted in (dp.PrivateBayesianNetwork([("a", "b")]), dp.PrivateMarkovNetwork([("a", "b")])):
         with pytest.raises(ValueError, match="not fitted"):
             unfitted.simulate(5)
@@ -158,7 +157,6 @@ def test_bins_become_numbers_on_request(kind):
     assert set(network.simulate(500, seed=1, numbers="midpoint")["age"].dropna()) == {8, 18, 41}
     first, second = network.simulate(500, seed=1, numbers="drawn", data_sets=2)
     assert {str(frame["age"].dtype) for frame in (first, second)} == {"Int64"}
-
     if kind is dp.PrivateBayesianNetwork:  # pgmpy's own method draws
         done = network.simulate(300, seed=1, numbers="midpoint", do={"smoke": "no"}, show_progress=False)
         assert set(done["age"].dropna()) == {8, 18, 41}

@@ -209,7 +209,6 @@ def test_bad_input_is_refused_before_the_charge(monkeypatch):
         data.measure_coefficients(CLIQUES, 1e-14)
     with pytest.raises(dp.SchemaError, match="Unknown variable"):
         data.measure_coefficients([("a", "e")], 0.5)
-
     monkeypatch.setattr(contrasts, "MAX_COEFFICIENTS", 17)
     with pytest.raises(dp.SchemaError, match="the 7 subsets of the cliques have 18 coefficients"):
         data.measure_coefficients([("b", "c"), ("a", "b"), ("a", "c")], 0.5)
