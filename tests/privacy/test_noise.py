@@ -107,17 +107,12 @@ def test_seed_repeats_simulated_noise_only():
     neighbours=st.sampled_from(["add_remove", "replace_one"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_scales_cost_at_most_the_share_and_are_the_smallest(share, neighbours):
+def test_opendp_says_that_scales_cost_at_most_the_share_and_are_the_smallest(share, neighbours):
+    """Its own price; tests/privacy/test_rounding.py has that of exact fractions, of all kinds of noise."""
     one = table_sensitivity(neighbours, "l1")
     b = laplace_scale(share, one)
-    assert Fraction(one) / Fraction(b) <= share
     assert Fraction(_measurement("laplace", b).map(one)) <= share
     assert Fraction(_measurement("laplace", np.nextafter(b, 0)).map(one)) > share * (1 - Fraction(1, 10**15))
-    assert b == pytest.approx(one / float(share), rel=1e-14)
-    squared = table_sensitivity(neighbours, "squared_l2")
-    sigma = gaussian_scale(share, squared)
-    assert Fraction(squared) / (2 * Fraction(sigma) ** 2) <= share
-    assert sigma == pytest.approx((squared / 2 / float(share)) ** 0.5, rel=1e-14)
 
 
 def test_extreme_scales_draw_without_warnings():
@@ -215,12 +210,6 @@ def test_the_price_is_reached_and_half_of_it_is_too_little():
         worst = renyi_over_order(log_odds([0, 0], scale), log_odds([1, -1], scale))
         assert (worst <= rho) == paid
         assert worst > 0.999 * rho
-
-
-@given(st.fractions(Fraction(1, 1000), 10), st.integers(1, 4096))
-@settings(max_examples=50, deadline=None)
-def test_scales_are_the_smallest(rho, sensitivity):
-    assert exponential_scale(rho, sensitivity) == pytest.approx(sensitivity / math.sqrt(2 * rho), rel=1e-12)
 
 
 def test_pure_epsilon_would_cost_four_times_as_much():
