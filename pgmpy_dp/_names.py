@@ -60,6 +60,6 @@ FORMER = {
 
 
 def instead(room: str, name: str) -> str:
-    """Say behind an error what takes the place of a name of version 0.3."""
+    """Hint at the replacement of a name of version 0.3, as the end of an error."""
     now = FORMER[room].get(name)
     return f"; it is gone since 1.0: use {now}" if now else ""

@@ -250,8 +250,8 @@ def test_monthly_releases_are_periods_in_their_order(asia):
     assert Release.load("year.zip").parts["2023-12"] == Release.load("2023-12.zip")
     run(*union, "12.zip", "11.zip", "10.zip")
     assert "by month, in this order:\n  10: " in run("inspect", "year.zip")
-    assert "2024-2.zip is not called by a period" in refused(*union, "2024-01.zip", "2024-2.zip", "2023-12.zip")
-    assert "12.zip is not called" in refused(*union, "2024-01.zip", "12.zip", "2023-12.zip")
+    assert "2024-2.zip is not named after a period" in refused(*union, "2024-01.zip", "2024-2.zip", "2023-12.zip")
+    assert "12.zip is not named" in refused(*union, "2024-01.zip", "12.zip", "2023-12.zip")
     assert "called 10" in refused(*union, "12.zip", "10.zip", "./10.zip")
 
 

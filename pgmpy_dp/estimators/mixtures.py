@@ -84,9 +84,9 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
     measure : {"tables", "residuals", "auto"}
-        What to measure of each pair: its table, or its residuals, which are what the table says beyond those of its
-        variables, and cost less for the same noise: a quarter if both variables have two states. "auto" measures these
-        where that pays, and nothing else that was asked for requires tables. Of the estimators of networks,
+        What to measure of each pair: its table, or its residuals, the part of the table that is not determined by those
+        of its variables, and cost less for the same noise: a quarter if both variables have two states. "auto" measures
+        these where that pays, and nothing else that was asked for requires tables. Of the estimators of networks,
         `CollectiveEM` and `PosteriorMean` read a release of residuals.
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for

@@ -172,7 +172,7 @@ def explore(
     promise, notices = _promised(model, content["bounded"])
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
-    # In one pass: names and titles may hold what looks like a placeholder.
+    # In one pass, since names and titles may contain text that looks like a placeholder.
     page = re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html"))
     if path is None:
         return ExplorerPage(page)

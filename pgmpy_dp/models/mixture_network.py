@@ -187,7 +187,7 @@ class FittedMixture(Fitted):
         return refits.predict(question.asked, question.places, of_records=target == "records", numbers=numbers)
 
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
-        """Find the most probable joint state, and how often it stays so when the answer's error is drawn."""
+        """Find the most probable joint state, and how often it remains so if the answer's error is drawn."""
         shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) > FEW_STATES:
             states = self.distribution.given(question.places).most_probable(question.asked)

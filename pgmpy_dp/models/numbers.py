@@ -229,7 +229,7 @@ class Drawing:
         return self.shape.numbers(cells, generator.random(len(bins)))
 
     def between(self, records: Places, low: Vector, high: Vector, generator: np.random.Generator) -> Vector:
-        """Draw a number for some records between two numbers, both included; the nearest one beyond an open bin."""
+        """Draw a number between two ends, both included, for some records; if both are beyond the bin, the nearer."""
         shape, density, step = self.shape, self.shape.density, self.shape.step
         bins, levels = self.bins[records], self.levels[records]
         cells, along = np.empty(len(bins), dtype=np.intp), generator.random(len(bins))

@@ -88,8 +88,8 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
     results = [clique for clique in public if frozenset(clique) & nodes in lost]
     if results:
         warnings.warn(
-            f"The fit leaves out the public {', '.join(map(str, results))}: the network does not join its variables, "
-            f"and a tree that does is too large: add edges there, or {MIXTURE}.",
+            f"The fit leaves out the public {', '.join(map(str, results))}: the network does not join their variables, "
+            f"and a junction tree that does is too large: add edges between them, or {MIXTURE}.",
             stacklevel=callers_level(),
         )
 

@@ -105,7 +105,7 @@ class PartiallyPooledMarginals(
 
     @property
     def law(self) -> str:
-        """Posterior distributions are treated as Gaussian noise."""
+        """Distribution of the noise: Gaussian, as which posterior distributions are treated."""
         return "gaussian"
 
     def _whole(self, clique: Clique) -> bool:

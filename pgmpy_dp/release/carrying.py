@@ -53,8 +53,8 @@ def write_carrying(path: str | os.PathLike[str], model: bytes, carried: Release 
 def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
     """Return the guarantee of a model that carries releases; raise if it promises less than they cost.
 
-    It may state more, such as what finding its graph cost. Where files of earlier versions state the sums alone, they
-    are those of the releases.
+    The guarantee may include more costs, such as that of finding the graph. If a file of an earlier version states only
+    sums, they must be those of the releases.
     """
     carried = joint_guarantee(releases)
     if not promise.covers(carried):

@@ -19,8 +19,8 @@ from pgmpy_dp.schema.states import listed
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _MIN, _MAX = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
-_DRAWN = 106_650  # days from 1970 to 2261, which nanoseconds in 64 bits hold, as they do those back to 1678
-_CENTURY = 36_524  # the least number of days of a hundred years
+_DRAWN = 106_650  # days from 1970 to 2261, the range of 64-bit nanoseconds, which also reach back to 1678
+_CENTURY = 36_524  # minimum number of days in a hundred years
 _CYCLE = date(401, 1, 1).toordinal() - 1  # days in 400 years, after which the calendar repeats
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _SECONDS = {"day": DAY, "hour": 3600}

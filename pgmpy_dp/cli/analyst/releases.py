@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @click.option(
     "--periods",
     is_flag=True,
-    help="The releases are of periods, and their files are called by numbers, such as 202401.zip, or by dates written "
-    "alike, such as 2024-01.zip. They are put in order, and --partial fits borrow strength between adjacent ones.",
+    help="The releases are of periods, and their files are named by numbers, such as 202401.zip, or by dates in one "
+    "form, such as 2024-01.zip. They are put in order, and --partial fits borrow strength between adjacent ones.",
 )
 @out_option("--out", kind="a release", endings=(".zip",), required=True, help="Release file to write, .zip.")
 def union(releases: tuple[Path, ...], variable: str, overlap: int, periods: bool, out: Path) -> Result:
@@ -74,8 +74,9 @@ def _periods(releases: tuple[Path, ...]) -> list[State]:
     for path, kind in zip(releases, kinds, strict=True):
         if kind is None or kind != common:
             raise click.ClickException(
-                f"{path.name} is not called by a period, or not as the others are. Call all files by numbers, such as "
-                "202401.zip, or by dates, such as 2024-01.zip; or leave out --periods if they are not of periods."
+                f"{path.name} is not named after a period, or not in the form of the others. Name all files by "
+                "numbers, such as 202401.zip, or by dates, such as 2024-01.zip; or leave out --periods if there are "
+                "no periods."
             )
     return names
 

@@ -1,6 +1,6 @@
 """Fits of one Bayesian network to all noisy tables, most likely or at posterior means, and of each family to its own.
 
-The most likely network leaves a share of the noise in every cell that noise does not tell from zero. With
+The most likely network keeps a share of the noise in every cell that noise makes indistinguishable from zero. With
 `shrunk_tables` rows are at their posterior means, for Dirichlet concentrations learned from the release: such cells are
 shrunk as far as the other rows of their CPD are sparse; see `pgmpy_dp.inference.posterior.noisy_rows` for a row.
 """
@@ -432,7 +432,7 @@ class _Shrinking:
         cells = self.total * calibration.marginals[self.problem.tree.layout.places(self.problem.observed.cliques)]
         share = np.minimum((cells[seen] + _MIN_SHARE) / (counts[families] + _MIN_SHARE), 1.0)
         precision = share**2 / self.variance_of_cells[seen]
-        # A family that no table holds is taken from the fit, as uncertain as it can be.
+        # A family that no table contains is taken from the fit, with the squared total as its variance.
         known = np.bincount(families, precision, counts.size) + self.total**-2
         weighted = np.bincount(families, share * noise.observed[seen] / self.variance_of_cells[seen], counts.size)
         own, variance = (

@@ -60,7 +60,7 @@ def stated(network: Network, guarantee: Guarantee | None) -> dict[str, Any]:
 
 
 def restore(network: Network, content: Mapping[str, Any]) -> None:
-    """Restore in a network that was read what `stated` wrote."""
+    """Restore the guarantees that `stated` wrote in a network that was read."""
     if content.get("guarantee") is None:
         return
     network.guarantee_ = Guarantee.from_dict(content["guarantee"])
