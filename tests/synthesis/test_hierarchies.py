@@ -1,6 +1,5 @@
 """Columns of many states: a public hierarchy, or rare states merged; answers and records have the fine states again."""
 
-import itertools
 import pickle
 
 import numpy as np
@@ -10,11 +9,8 @@ from pgmpy.inference import VariableElimination
 from writers import every_form
 
 import pgmpy_dp as dp
-from pgmpy_dp.inference.mixtures.balanced_records import draw_records
-from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import children_within, coarse_table, fine_counts
-from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.records import open_records
 from pgmpy_dp.release.kinds import Release
 
@@ -36,101 +32,6 @@ def records(count=6000):
 def estimator():
     data = dp.PrivateDataset(records(), SCHEMA, dp.PrivacyBudget(4.0, 1e-6), noise=dp.SimulatedNoise(0))
     return dp.PairwiseMixture(4.0, 1e-6, components=10, members=2).fit(data)
-
-
-@pytest.fixture(scope="module")
-def mixture():
-    """Two finer variables, of a variable in a block and of one that follows from another, in a mixture of two."""
-    draw = np.random.default_rng(0)
-    tables = [draw.dirichlet(np.ones(6), 2).reshape(2, 2, 3), draw.dirichlet(np.ones(2), 2)]
-    coarse = Mixture.of(
-        {"a": 2, "b": 3, "c": 2, "d": 2},
-        [("a", "b"), ("c",)],
-        [0.3, 0.7],
-        tables,
-        {"d": Child.function("b", np.array([1, 0, 1]), 2)},
-    )
-    finer = {
-        "f": Child.within("b", np.array([0, 2, 2, 1]), np.array([1.0, 0.25, 0.75, 1.0]), 3),
-        "g": Child.within("d", np.array([1, 0, 1]), np.array([0.4, 1.0, 0.6]), 2),
-    }
-    return coarse.extended({"f": 4, "a": 2, "b": 3, "g": 3, "c": 2, "d": 2}, finer)
-
-
-@pytest.fixture(scope="module")
-def joint(mixture):
-    """The probability of every record, from those of the coarser variables."""
-    whole = mixture.only("abcd").marginal(("a", "b", "c", "d"))
-    table = np.zeros((4, 2, 3, 3, 2, 2))
-    for f, a, b, g, c, d in np.ndindex(table.shape):
-        own = {"f": (f, b), "g": (g, d)}
-        table[f, a, b, g, c, d] = whole[a, b, c, d]
-        for variable, (fine, coarse) in own.items():
-            table[f, a, b, g, c, d] *= mixture.children[variable].shares[coarse, fine]
-    return table
-
-
-def test_answers_are_sums_over_all_records(mixture, joint):
-    names = mixture.variables
-    for size in (1, 2, 3, 6):
-        for asked in itertools.permutations(names, size) if size < 3 else itertools.combinations(names, size):
-            others = tuple(axis for axis, name in enumerate(names) if name not in asked)
-            kept = [name for name in names if name in asked]
-            expected = joint.sum(axis=others).transpose([kept.index(name) for name in asked])
-            np.testing.assert_allclose(mixture.marginal(asked), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("evidence", [{"f": 2}, {"g": [1.0, 0.5, 0.2]}, {"f": [0, 1, 1, 1], "b": 2, "g": 0, "a": 1}])
-def test_evidence_on_finer_variables(mixture, joint, evidence):
-    weighed = joint
-    for variable, given in evidence.items():
-        axis = mixture.variables.index(variable)
-        own = np.arange(joint.shape[axis]) == given if np.ndim(given) == 0 else np.array(given)
-        weighed = weighed * own.reshape([-1 if place == axis else 1 for place in range(6)])
-    assert np.exp(mixture.log_evidence(evidence)) == pytest.approx(weighed.sum())
-    given = mixture.given(evidence)
-    for asked in (("f", "a"), ("g", "b"), ("c", "g", "f"), ("b", "f")):
-        others = tuple(axis for axis, name in enumerate(mixture.variables) if name not in asked)
-        kept = [name for name in mixture.variables if name in asked]
-        expected = weighed.sum(axis=others).transpose([kept.index(name) for name in asked]) / weighed.sum()
-        np.testing.assert_allclose(given.marginal(asked), expected, atol=1e-12)
-
-
-def test_likelihoods_of_records(mixture, joint):
-    every = np.array(list(np.ndindex(joint.shape)))
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(mixture.log_probability(every), np.log(joint.ravel()))
-    for known in itertools.product([True, False], repeat=6):
-        others = tuple(axis for axis in range(6) if not known[axis])
-        expected = joint.sum(axis=others)[tuple(every[:, np.array(known)].T)]
-        np.testing.assert_allclose(np.exp(mixture.log_probability(np.where(known, every, -1))), expected, atol=1e-12)
-
-
-def test_records_in_bulk_know_finer_and_coarser_variables(mixture):
-    names, draw = mixture.variables, np.random.default_rng(0)
-    records = mixture.sample(20, draw).astype(int)
-    for lacking in [asked for size in (1, 2, 3) for asked in itertools.combinations(names, size)]:
-        kept = [variable for variable in names if variable not in lacking]
-        known = {variable: records[:, names.index(variable)] for variable in kept}
-        found = mixture.in_records([lacking], known)[0]
-        for record, table in zip(records, found, strict=True):
-            evidence = {variable: int(record[names.index(variable)]) for variable in kept}
-            np.testing.assert_allclose(table, mixture.given(evidence).marginal(lacking).ravel(), atol=1e-12)
-
-
-@pytest.mark.parametrize("draw", [draw_records, Mixture.sample])
-def test_drawn_records_have_the_shares(mixture, joint, draw):
-    count = 40_000
-    codes = draw(mixture, count, np.random.default_rng(0)).astype(int)
-    for pair in ((0, 1), (0, 2), (3, 5), (0, 3)):
-        found = np.zeros([joint.shape[axis] for axis in pair])
-        np.add.at(found, tuple(codes[:, axis] for axis in pair), 1 / count)
-        expected = joint.sum(axis=tuple(axis for axis in range(6) if axis not in pair))
-        assert abs(found - expected).max() < 0.01
-        assert (found[expected == 0] == 0).all()
-    if draw is draw_records:  # every finer state has its expected number within its group, rounded
-        f, b = np.bincount(codes[:, 0], minlength=4), np.bincount(codes[:, 2], minlength=3)
-        assert abs(f - b[[0, 2, 2, 1]] * mixture.children["f"].shares.sum(axis=0)).max() <= 1
 
 
 def test_shares_are_those_of_counts_without_negative_ones():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.inference.mixtures.balanced_records import draw_records
+from pgmpy_dp.inference.mixtures.children import Child
 from pgmpy_dp.inference.mixtures.mixture import AnswerTooLargeError, Mixture
 from pgmpy_dp.inference.mixtures.record_kernel import swap_within_components
 
@@ -33,48 +34,79 @@ def joint(mixture: Mixture) -> np.ndarray:
     return np.einsum(f"k,{','.join(terms)}->wxyz", mixture.weights, *mixture.tables)
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 10**6), st.permutations(list(CARDS)), st.integers(0, 4))
-def test_marginals_are_sums_of_the_joint_table(seed, order, count):
-    mixture, asked = random_mixture(seed), order[:count]
-    whole = joint(mixture)
-    summed = whole.sum(axis=tuple(axis for axis, variable in enumerate(CARDS) if variable not in asked))
-    kept = [variable for variable in CARDS if variable in asked]
-    np.testing.assert_allclose(
-        mixture.marginal(asked).reshape([CARDS[variable] for variable in asked]),
-        summed.transpose([kept.index(variable) for variable in asked]), atol=1e-12,
-    )  # fmt: skip
+def plain(seed: int) -> tuple[Mixture, np.ndarray]:
+    mixture = random_mixture(seed)
+    return mixture, joint(mixture)
+
+
+def refined(seed: int) -> tuple[Mixture, np.ndarray]:
+    """Two finer variables, of a variable in a block and of one that follows from another, in a mixture of two."""
+    draw = np.random.default_rng(seed)
+    pair, own, first = draw.dirichlet(np.ones(6), 2).reshape(2, 2, 3), draw.dirichlet(np.ones(2), 2), draw.random(3)
+    follows = {"d": Child.function("b", np.array([1, 0, 1]), 2)}
+    coarse = Mixture.of({"a": 2, "b": 3, "c": 2, "d": 2}, [("a", "b"), ("c",)], [0.3, 0.7], [pair, own], follows)
+    f = Child.within("b", np.array([0, 2, 2, 1]), np.array([1.0, first[0], 1 - first[0], 1.0]), 3)
+    g = Child.within("d", np.array([1, 0, 1]), np.array([first[1], 1.0, 1 - first[1]]), 2)
+    table = np.zeros((4, 2, 3, 3, 2, 2))
+    for place in np.ndindex(table.shape):
+        fine, a, b, other, c, d = place
+        known = sum(w * pair[k, a, b] * own[k, c] for k, w in enumerate((0.3, 0.7))) * (d == (1, 0, 1)[b])
+        table[place] = known * f.shares[b, fine] * g.shares[d, other]
+    return coarse.extended({"f": 4, "a": 2, "b": 3, "g": 3, "c": 2, "d": 2}, {"f": f, "g": g}), table
+
+
+def summed(whole: np.ndarray, names, asked) -> np.ndarray:
+    """The table of some variables, in their order."""
+    kept = [name for name in names if name in asked]
+    table = whole.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in asked))
+    return table.transpose([kept.index(name) for name in asked])
+
+
+MAKE = st.sampled_from([plain, refined])
+
+
+@settings(deadline=None, max_examples=60)
+@given(MAKE, st.integers(0, 10**6), st.data())
+def test_marginals_are_sums_of_the_joint_table(make, seed, data):
+    mixture, whole = make(seed)
+    asked = data.draw(st.permutations(mixture.variables))[: data.draw(st.integers(0, whole.ndim))]
+    table = summed(whole, mixture.variables, asked)
+    np.testing.assert_allclose(np.reshape(mixture.marginal(asked), table.shape), table, atol=1e-12)
     if asked:
-        best = dict(zip(asked, mixture.most_probable(asked), strict=True))
-        assert summed[tuple(best[variable] for variable in kept)] == pytest.approx(summed.max())
+        assert table[tuple(mixture.most_probable(asked))] == pytest.approx(table.max())
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 10**6), st.sets(st.sampled_from(list(CARDS)), min_size=1))
-def test_evidence_multiplies_the_joint_table(seed, observed):
-    mixture, generator = random_mixture(seed), np.random.default_rng(seed + 1)
-    evidence, likelihood = {}, np.ones(tuple(CARDS.values()))
-    for variable in sorted(observed):
-        states = CARDS[variable]
+@settings(deadline=None, max_examples=60)
+@given(MAKE, st.integers(0, 10**6), st.data())
+def test_evidence_multiplies_the_joint_table(make, seed, data):
+    """States or likelihoods of them, on variables of blocks and on finer ones."""
+    mixture, expected = make(seed)
+    names, generator, evidence = mixture.variables, np.random.default_rng(seed + 1), {}
+    for variable in data.draw(st.sets(st.sampled_from(names), min_size=1)):
+        axis = names.index(variable)
+        states = expected.shape[axis]
         if generator.random() < 0.5:
             evidence[variable] = int(generator.integers(states))
             factor = np.eye(states)[evidence[variable]]
         else:
             evidence[variable] = factor = generator.random(states)
-        likelihood = likelihood * factor.reshape([-1 if other == variable else 1 for other in CARDS])
-    expected = joint(mixture) * likelihood
+        expected = expected * factor.reshape([-1 if other == axis else 1 for other in range(expected.ndim)])
     if expected.sum() < 1e-12:
         with pytest.raises(ValueError, match="probability zero"):
             mixture.given(evidence)
         return
-    np.testing.assert_allclose(joint(mixture.given(evidence)), expected / expected.sum(), atol=1e-12)
+    given = mixture.given(evidence)
+    asked = data.draw(st.permutations(names))
+    for part in (asked, asked[:3], asked[:2], asked[:1]):
+        found = np.reshape(given.marginal(part), summed(expected, names, part).shape)
+        np.testing.assert_allclose(found, summed(expected, names, part) / expected.sum(), atol=1e-12)
     assert mixture.log_evidence(evidence) == pytest.approx(np.log(expected.sum()))
 
 
-def test_log_likelihoods_of_all_records_complete_or_not():
-    mixture = random_mixture(5)
-    whole = joint(mixture)
-    codes = np.array(list(itertools.product(*(range(-1, states) for states in CARDS.values()))))
+@pytest.mark.parametrize("make", [plain, refined])
+def test_log_likelihoods_of_all_records_complete_or_not(make):
+    mixture, whole = make(5)
+    codes = np.array(list(itertools.product(*(range(-1, states) for states in whole.shape))))
     expected = [whole[tuple(slice(None) if code < 0 else code for code in row)].sum() for row in codes]
     np.testing.assert_allclose(np.exp(mixture.log_probability(codes)), expected, atol=1e-12)
 
@@ -225,15 +257,19 @@ def test_pairs_of_records_are_far_closer_than_those_of_independent_records():
     assert distance(mixture, even, 2) < distance(mixture, independent, 2) / 5
 
 
-@settings(deadline=None, max_examples=20)
-@given(st.integers(0, 10**6), st.permutations(list(CARDS)), st.integers(0, 3), st.sampled_from([2, 2_000]))
-def test_records_in_bulk_are_answered_as_one_by_one(seed, order, count, together):
+@settings(deadline=None, max_examples=40)
+@given(MAKE, st.integers(0, 10**6), st.data(), st.integers(0, 3), st.sampled_from([2, 2_000]))
+def test_records_in_bulk_are_answered_as_one_by_one(make, seed, data, count, together):
     """Whether they know nothing, something or all, all the same or not; what is impossible has no probability."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pgmpy_dp.inference.mixtures.mixture._RECORDS", together)
         patch.setattr("pgmpy_dp.inference.mixtures.mixture._MAX_PRODUCTS", 10 * together)
-        mixture, generator = random_mixture(seed), np.random.default_rng(seed)
-        known = {variable: generator.integers(-1, CARDS[variable], 7) for variable in order[:count]}
+        (mixture, whole), generator = make(seed), np.random.default_rng(seed)
+        order, sizes = (
+            data.draw(st.permutations(mixture.variables)),
+            dict(zip(mixture.variables, whole.shape, strict=True)),
+        )
+        known = {variable: generator.integers(-1, sizes[variable], 7) for variable in order[:count]}
         scopes = [tuple(order[count:]), *((variable,) for variable in order[count:])]
         found = mixture.in_records(scopes, known)
         for record in range(7 if known else 1):
@@ -254,3 +290,18 @@ def test_a_share_of_the_exchanges_is_tried_where_there_would_be_too_many(monkeyp
         monkeypatch.setattr("pgmpy_dp.inference.mixtures.balanced_records._MAX_WORK", maximum)
         found.append(distance(mixture, draw_records(mixture, 4000, np.random.default_rng(2)), 2))
     assert found[0] < found[1] < found[2]
+
+
+@pytest.mark.parametrize("draw", [draw_records, Mixture.sample])
+def test_drawn_records_of_finer_variables_have_the_shares(draw):
+    (mixture, whole), count = refined(0), 40_000
+    codes = draw(mixture, count, np.random.default_rng(0)).astype(int)
+    for pair in ((0, 1), (0, 2), (3, 5), (0, 3)):
+        found = np.zeros([whole.shape[axis] for axis in pair])
+        np.add.at(found, tuple(codes[:, axis] for axis in pair), 1 / count)
+        expected = whole.sum(axis=tuple(axis for axis in range(6) if axis not in pair))
+        assert abs(found - expected).max() < 0.01
+        assert (found[expected == 0] == 0).all()
+    if draw is draw_records:  # every finer state has its expected number within its group, rounded
+        f, b = np.bincount(codes[:, 0], minlength=4), np.bincount(codes[:, 2], minlength=3)
+        assert abs(f - b[[0, 2, 2, 1]] * mixture.children["f"].shares.sum(axis=0)).max() <= 1
