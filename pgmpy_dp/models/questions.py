@@ -293,7 +293,7 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
         position, _ = reader.stand_ins
         if position is None:
             raise SchemaError(
-                f"Variable {variable!r} has no state for missing values, as {value!r} is: it has "
+                f"Variable {variable!r} has no state for missing values, such as {value!r}: it has "
                 f"{', '.join(map(repr, reader.states))}."
             )
     if position is None or position < 0:

@@ -346,7 +346,7 @@ def _require_tables_of(network: Network) -> None:
 
 
 def in_order(table: Vector, scope: Sequence[str], before: Schema, wanted: Schema, first: int = 0) -> Vector:
-    """Reorder the states of a table, whose axes begin with the `first`, from one schema's order to another's."""
+    """Reorder the states of a table, whose variables begin at axis `first`, from one schema's order to another's."""
     for axis, variable in enumerate(scope, first):
         states = before.states[variable]
         if states != wanted.states[variable]:

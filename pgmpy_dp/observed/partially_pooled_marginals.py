@@ -267,7 +267,7 @@ class PartiallyPooledMarginals(
 
     @property
     def drawn_releases(self) -> Sequence[Any]:
-        """The same tables with all their errors, from which models of each part are drawn for bounds."""
+        """The tables of `apart_releases` with all their errors, from which models of each part are drawn for bounds."""
         return self._apart(self._with_all_errors, repeated=True)
 
     def _apart(self, found: Mapping[Clique, Borrowed], repeated: bool = False) -> Sequence[Any]:

@@ -402,7 +402,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
     def _residuals_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
         """List tables for residuals, as `MeasuredCoefficients.tables_of` does; with the new variable, by parts too.
 
-        Of the new variable's residuals beside others, the noise is taken to be alike in all parts.
+        The noise of residuals of the new variable with others is assumed to be the same in all parts.
         """
         others = [variable for variable in variables if variable != self.variable]
         if self.variable not in variables:
@@ -478,7 +478,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     @classmethod
     def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """Invert `contents`; what the file states of all parts must follow from them."""
+        """Invert `contents`; the file's statements about the union must follow from its parts."""
         variable, overlap = entry(contents, "variable", str), entry(contents, "overlap", int)
         read: dict[Any, Contents[Any]] = {}
         for each in entry(contents, "parts", list):

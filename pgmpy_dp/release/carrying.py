@@ -59,8 +59,8 @@ def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
     carried = joint_guarantee(releases)
     if not promise.covers(carried):
         raise ReleaseFormatError(
-            f"{MODEL} promises something else than the releases that it carries, or less: it is {promise}, and they "
-            f"are {carried}. Fit the model to them again."
+            f"{MODEL} promises something else than the releases that it carries, or less: it is {promise}, and the "
+            f"releases are {carried}. Fit the model to them again."
         )
     return carried if carried.states(promise) else promise
 

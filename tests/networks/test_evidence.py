@@ -25,7 +25,7 @@ def test_evidence_is_one_state_each_and_missing_where_that_is_declared():
         with pytest.raises(dp.SchemaError, match="'smoke' several"):
             checked_evidence(SCHEMA, {"smoke": several})
     for missing in (None, float("nan"), np.datetime64("NaT"), pd.NA, ""):
-        with pytest.raises(dp.SchemaError, match=r"'smoke' has no state for missing values, as .* 'yes', 'no'"):
+        with pytest.raises(dp.SchemaError, match=r"'smoke' has no state for missing values, such as .* 'yes', 'no'"):
             checked_evidence(SCHEMA, {"smoke": missing})
         assert checked_evidence(SCHEMA, {"age": missing, "job": missing}) == {"age": "unknown", "job": "unstated"}
 

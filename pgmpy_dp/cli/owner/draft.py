@@ -110,9 +110,9 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
         if len(states) == 1 and isinstance(states[0], str) and any(sign in states[0] for sign in ",;/")
     ]
     lines += [
-        f"Caution: {' and '.join(rule.variables)} are drawn within bins so that {rule.comparison} holds: how far apart "
-        "they are is known no closer than the bins are wide. If it matters, as a length of stay does, declare it as a "
-        "column of its own in place of one of them."
+        f"Caution: {' and '.join(rule.variables)} are drawn within bins so that {rule.comparison} holds: their "
+        "difference is only as accurate as the bins are wide. If the difference matters, such as a length of stay, "
+        "declare it as a column in place of one of them."
         for rule in drafted.rules
         if isinstance(rule, Allowed) and rule.comparison and drafted.bins.keys() >= {*rule.variables}
     ]

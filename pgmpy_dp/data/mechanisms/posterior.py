@@ -69,7 +69,7 @@ _Terms = tuple[Mapping[Clique, float], float, int]
 
 
 class _DrawnRows:
-    """What the mechanisms below have in common: how a draw costs is their own."""
+    """Base class of the mechanisms below, which differ in the price of a draw."""
 
     families: Iterable[Iterable[str]]
     prior: Mapping[Clique, Any]

@@ -325,7 +325,7 @@ def calibrated(problem: Problem, logs: Vector) -> Calibration:
 
 
 def _sampled_counts(problem: Problem, logs: Vector, total: float, generator: np.random.Generator) -> Vector:
-    """Simulate tables of `total` records; if that is large, of fewer, with deviations scaled to the number."""
+    """Simulate tables of `total` records; if there are many, simulate fewer and scale their deviations."""
     size = max(1, min(round(total), _SIMULATED))
     calibration = calibrated(problem, logs)
     codes = sample(problem.tree, calibration, size, generator)
