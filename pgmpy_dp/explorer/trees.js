@@ -284,6 +284,6 @@ class TreeEngine {
 
 /** A value with bounds that hold all of some draws, and the value. */
 function held(value, draws) {
-  const found = draws.map(summary), ends = (key) => found.map((own) => own[key]);
+  const found = draws.map(bounded), ends = (key) => found.map((own) => own[key]);
   return { value, lower: Math.min(value, ...ends('lower')), upper: Math.max(value, ...ends('upper')) };
 }

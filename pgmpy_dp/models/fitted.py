@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from pgmpy_dp._notebooks import bar, table
 from pgmpy_dp.errors import SchemaError
@@ -169,9 +170,14 @@ class Fitted(ABC):
 
 
 def bounds(draws: Vector, interval: float) -> tuple[Vector, Vector]:
-    """Compute lower and upper bounds of each column of draws."""
+    """Compute lower and upper bounds of each column of draws.
+
+    Small counts that noise hides are positive in all draws, which pulls shares up from zero and skews them. So bounds
+    reach at least as far as those of normal draws with the same mean and variance, from which noise could have come.
+    """
     lower, upper = np.quantile(draws, [(1 - interval) / 2, (1 + interval) / 2], axis=0, method="weibull")
-    return lower, upper
+    mean, reach = draws.mean(axis=0), float(ndtri((1 + interval) / 2)) * draws.std(axis=0)
+    return np.minimum(lower, mean - reach), np.maximum(upper, mean + reach)
 
 
 def rounded_to_records(lower: Vector, upper: Vector, records: Any) -> tuple[Vector, Vector]:

@@ -80,7 +80,7 @@ class DrawnAnswers:
 
     @property
     def minimum(self) -> float:
-        return float(bounds(self.counts, 0.9)[0])
+        return float(np.quantile(self.counts, 0.05, method="weibull"))
 
     def bounds(self, interval: float) -> tuple[Vector, Vector]:
         lower, upper = zip(*(bounds(drawn, interval) for drawn in (self.drawn, *self.contained)), strict=True)

@@ -231,12 +231,13 @@ class PrivateNetwork(Model):
         Bounds of a Bayesian network with more than 4,096 parameters are computed from draws of the part that a question
         depends on, the variables of the question and their ancestors, and the test of fit is that of this part.
 
-        Bounds are equal-tailed quantiles of the networks' answers, shifted and widened by the deviation of the release
-        from the network; see `pgmpy_dp.models.deviations`. For variables that were measured together this deviation is
-        known. Otherwise it is estimated from pairs of variables that were measured outside the network's families, if
-        the release has at least three, such as those of `plan_measurements` with ``check=0.15``. Without such pairs,
-        bounds assume that the structure is correct unless the families' own tables contradict it, and ``attrs["note"]``
-        says so. If the noise hides the evidence, bounds are only as good as the prior.
+        Bounds are equal-tailed quantiles of the networks' answers, or those of normal answers of the same mean and
+        variance where these reach further, shifted and widened by the deviation of the release from the network; see
+        `pgmpy_dp.models.deviations`. For variables that were measured together this deviation is known. Otherwise it is
+        estimated from pairs of variables that were measured outside the network's families, if the release has at least
+        three, such as those of `plan_measurements` with ``check=0.15``. Without such pairs, bounds assume that the
+        structure is correct unless the families' own tables contradict it, and ``attrs["note"]`` says so. If the noise
+        hides the evidence, bounds are only as good as the prior.
         """
         return self._fitted.posterior
 
