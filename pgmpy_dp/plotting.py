@@ -47,11 +47,6 @@ def plot_marginals(marginals: Mapping[str, Mapping[str, ArrayLike]], schema: Sch
     schema : Schema
     title : str
 
-    Raises
-    ------
-    TypeError, SchemaError, ValueError
-        If `schema` is not a Schema, or `marginals` do not have this form or its variables and states.
-
     Examples
     --------
     >>> schema = Schema({"smoke": ["yes", "no"]})
@@ -133,11 +128,6 @@ def plot_bounds(
     truth : array_like of shape (states,), optional
         Known answers, such as those of public records, drawn as black marks.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `bounds` is not such a frame, or the frames have different states.
-
     Examples
     --------
     >>> index = pd.Index(["yes", "no"], name="smoke")
@@ -196,11 +186,6 @@ def plot_edges(edges: pd.DataFrame, variables: Sequence[str] = (), title: str = 
         Variables to draw even without an edge.
     title : str
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `edges` is not such a frame.
-
     Examples
     --------
     >>> import pandas as pd
@@ -250,11 +235,6 @@ def plot_pairs(comparison: pd.DataFrame, column: str | None = None, title: str =
         By default `excess` if the reference is noisy, else `error`. The colour scale reaches at least 0.05, or 10 for
         `excess`, so that small values do not look large.
     title : str
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `comparison` is not such a frame, or has no table of one or two variables.
 
     Examples
     --------

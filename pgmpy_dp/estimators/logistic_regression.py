@@ -56,11 +56,6 @@ class SupervisedEstimator(ArrayEstimator):
             A data set with its classes or target (charged), or features (with declared bounds).
         y : array of shape (n,)
             Classes or targets; None with a `PrivateFeatures`.
-
-        Raises
-        ------
-        SchemaError, BudgetExceededError, TypeError, ValueError
-            As `PrivateMLE.fit`.
         """
         return self._run(None, (X, y))
 

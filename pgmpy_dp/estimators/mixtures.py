@@ -178,11 +178,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         public : mapping of clique to table, optional
             Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
 
-        Raises
-        ------
-        SchemaError, BudgetExceededError, TypeError, ValueError
-            As `PrivateMLE.fit`.
-
         Warns
         -----
         UserWarning
@@ -412,11 +407,6 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             A release of the tables of `plan_households` costs nothing. `PrivateHouseholds` are charged.
         persons : table of persons, optional
             Required with a table of households; see :class:`~pgmpy_dp.PrivateHouseholds` for supported types.
-
-        Raises
-        ------
-        SchemaError, BudgetExceededError, TypeError, ValueError
-            As `PrivateMLE.fit`.
         """
         own = data.household_schema if isinstance(data, PrivateHouseholds) else self.schema
         return self._run(own, data if persons is None else (data, persons))

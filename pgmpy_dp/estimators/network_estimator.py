@@ -165,13 +165,6 @@ class PrivateNetworkEstimator(NetworkEstimator):
         records : float, optional
             A public guess of the number of records, for `Plan.outlook`.
 
-        Raises
-        ------
-        SchemaError
-            If states are not declared, or the model does not agree with them.
-        TypeError, ValueError
-            If `fit` would refuse the model or a parameter.
-
         Examples
         --------
         >>> import pgmpy_dp as dp

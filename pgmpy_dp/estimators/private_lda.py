@@ -180,11 +180,6 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         ----------
         counts : scipy sparse array or ndarray, shape (documents, words)
             Not resampled. The shares of a private document are private and not covered by the guarantee.
-
-        Raises
-        ------
-        SchemaError, TypeError
-            If counts are of the wrong kind.
         """
         gamma = self._topics().infer(self._public(counts))
         return gamma / gamma.sum(axis=1, keepdims=True)
@@ -205,11 +200,6 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
         -------
         float
             1 at best; the number of words for a uniform distribution.
-
-        Raises
-        ------
-        SchemaError, TypeError, ValueError
-            If an argument is of the wrong kind, or no document has a word.
         """
         documents = self._public(counts)
         words = float(documents.sum())

@@ -216,11 +216,6 @@ def combine(
         One row per quantity, with the columns `estimate`, `standard_error`, `degrees_of_freedom`, `lower`, `upper`
         and `p_value` (two-sided, by Student's t).
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two data sets, or an estimate or a variance is missing or not finite.
-
     Notes
     -----
     With the mean q and the variance b of m estimates, and the mean u of their variances, the variance of q is

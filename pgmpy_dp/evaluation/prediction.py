@@ -109,11 +109,6 @@ def compare_prediction(train: Any, synthetic: Any, test: Any, target: str, schem
 
         `attrs["guarantee"]` states that this is not private.
 
-    Raises
-    ------
-    SchemaError
-        If records do not agree with the schema, or `target` is not in it.
-
     Notes
     -----
     The classifiers are scikit-learn's logistic regression and gradient boosting with default settings, and the most

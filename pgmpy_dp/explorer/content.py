@@ -212,7 +212,15 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
         each = dict.fromkeys(fitted.uncertainty.deviations.values())  # one for both targets, or one for each
         content["deviations"] = [_deviations(own, schema, packed) for own in each]
     fitted.warn_of_misfit(bounds=True)
-    content["corrections"] = [] if fitted.correction is None else _corrections(fitted.correction, schema, packed)
+    content["corrections"] = []
+    if allowed := fitted.correction:
+        content["corrections"] = [
+            {
+                "scope": sorted(map(schema.variables.index, scope)),
+                "factors": packed.add(_turned(allowed.centre(scope), scope, allowed.schema, schema), np.float64),
+            }
+            for scope in allowed.measured()
+        ]
     return content
 
 
@@ -270,17 +278,6 @@ def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str
         "families": [[numbers[variable] for variable in scope] for scope in allowed.scopes],
         "effects": [effect(scope) for scope in allowed.measured()],
     }
-
-
-def _corrections(allowed: Deviations, schema: Schema, packed: Packed) -> list[dict[str, Any]]:
-    """Return the factors by which measured tables correct the network's answers."""
-    return [
-        {
-            "scope": sorted(map(schema.variables.index, scope)),
-            "factors": packed.add(_turned(allowed.centre(scope), scope, allowed.schema, schema), np.float64),
-        }
-        for scope in allowed.measured()
-    ]
 
 
 def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:

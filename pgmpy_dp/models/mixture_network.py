@@ -339,13 +339,7 @@ class PrivateMixtureNetwork(Model):
         return self._fit.refits
 
     def attach_release(self, release: MixtureRelease) -> None:
-        """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it.
-
-        Raises
-        ------
-        TypeError, SchemaError, ValueError
-            If a mixture cannot be fitted to it, or its variables, states or guarantee differ from the network's.
-        """
+        """Attach the release that the network was fitted to; bounds require it if a loaded file lacks it."""
         if not isinstance(release, MixtureRelease):
             raise TypeError(f"A NoisyMarginals is needed, got {type(release).__name__}.")
         pooled = isinstance(release, UnitedMarginals) and release.variable not in self.schema_.states

@@ -145,11 +145,6 @@ class Model(ABC):
         """Find the most probable joint state of some variables, by default of all without evidence.
 
         Other variables are summed out first. Ties go to the first state, in the order of `variables`.
-
-        Raises
-        ------
-        SchemaError, ValueError, TreeTooLargeError, AnswerTooLargeError
-            As `query`.
         """
         fitted, question = self._question(variables, evidence)
         fitted.warn_of_misfit()
@@ -216,11 +211,6 @@ class Model(ABC):
         -------
         DataFrame
             One row per variable, with columns `value`, `lower` and `upper`; timestamps for dates.
-
-        Raises
-        ------
-        SchemaError, TypeError, ValueError
-            As `query`; if a variable without bins is named without numbers for its states.
         """
         _check_bounds(interval, target)
         rows, informative, fitted = dict[str, dict[str, Any]](), True, self._fitted
@@ -285,11 +275,6 @@ class Model(ABC):
         -------
         DataFrame
             One row per variable, one column per level.
-
-        Raises
-        ------
-        SchemaError, TypeError, ValueError
-            As `expectation`; if a level is not between 0 and 1.
         """
         if isinstance(levels, str) or not isinstance(levels, Iterable):
             raise TypeError(
@@ -380,11 +365,6 @@ class Model(ABC):
         -------
         DataFrame
             The rows of `data`, with a column ``variable_state`` for each state of each missing variable.
-
-        Raises
-        ------
-        SchemaError, ValueError
-            As `predict`.
         """
         return self._rows(data).probabilities(self._fitted.distribution)
 

@@ -50,13 +50,7 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def load_network(path: str | os.PathLike[str]) -> PrivateBayesianNetwork | PrivateMarkovNetwork:
-    """Read a network that `save_network`, a network's own `save` or another program wrote.
-
-    Raises
-    ------
-    FileNotFoundError, ReleaseFormatError, ValueError
-        As `load`.
-    """
+    """Read a network that `save_network`, a network's own `save` or another program wrote."""
     with read_network(path) as (network, releases):
         markov = isinstance(network, DiscreteMarkovNetwork)
         result = PrivateMarkovNetwork.of(network) if markov else PrivateBayesianNetwork.of(network)

@@ -360,11 +360,6 @@ def log_weight(tables: Mapping[Clique, Vector]) -> float:
         log N! + sum of log n_S! over the cells of separators - sum of log n_C! over the cells of cliques; -inf if no
         data set has these counts, because they are negative, not whole, or disagree on a separator.
 
-    Raises
-    ------
-    ValueError
-        If the cliques have no junction tree.
-
     Examples
     --------
     Of 4 records, 2 have (a, b) = (0, 0), one (0, 1) and one (1, 0): there are 4! / 2! orders.

@@ -131,11 +131,6 @@ def laskey_sensitivities(network: DAG, kind: str = "covary") -> dict[str, float]
     dict of node to float
         Average over children y of the average over states of y, x and parents u; 0 for nodes without children.
 
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown, or the network has no CPDs.
-
     Examples
     --------
     >>> from pgmpy.factors.discrete import TabularCPD
@@ -301,11 +296,6 @@ def inference_error_bounds(true: DAG, fitted: DAG, paper: bool = False) -> Error
         Whether to return the upper bound as printed: 2 eta d^kappa times the largest error, proved here only for
         d <= 2.
 
-    Raises
-    ------
-    SchemaError
-        If the nodes, states or parents of the two networks differ.
-
     Notes
     -----
     A step multiplies the factors that contain one variable, at most eta, and sums it out; the result has at most kappa
@@ -360,11 +350,6 @@ def mu_score(error: float, bounds: ErrorBounds) -> float:
     error : float
         L1 error of the result of a step or a query, at least 0.
     bounds : ErrorBounds
-
-    Raises
-    ------
-    ValueError
-        If the error is negative or not finite.
 
     Examples
     --------

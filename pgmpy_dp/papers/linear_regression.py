@@ -62,10 +62,9 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
     Notes
     -----
     A conjugate-exponential model (Foulds, Park, Chaudhuri and Welling 2020) without latent variables, so that its
-    expected statistics are the records' own. With scaled features x and
-    target y, and z = (x, 1, y), the sum S of z z' over the records holds everything: the prior on coefficients and
-    residual precision is normal-Gamma, and its natural parameters plus S are those of the posterior. Without noise,
-    the result is exact.
+    expected statistics are the records' own. With scaled features x and target y, and z = (x, 1, y), the sum S of z z'
+    over the records holds everything: the prior on coefficients and residual precision is normal-Gamma, and its natural
+    parameters plus S are those of the posterior. Without noise, the result is exact.
 
     Sensitivity. A record's statistic is the upper triangle of z z', with entries off the diagonal times sqrt(2), so
     that its norm is the Frobenius norm |z z'| = |z|^2 <= clip_norm^2 + 2. Adding or removing a record changes a sum by

@@ -374,11 +374,6 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         data : PrivateDataset or data frame
         sample_weight : None
             Not supported.
-
-        Raises
-        ------
-        SchemaError, BudgetExceededError, TypeError, ValueError
-            As `PrivateMLE.fit`; ValueError also if exact draws could take too long.
         """
         refuse_weights(self, sample_weight)
         return self._run(model, data)

@@ -407,11 +407,6 @@ def joint_stochastic_lipschitz(nodes: Iterable[StochasticLipschitz]) -> Stochast
     at most exp(-c (L - L0)), where c is the least rate and exp(c L0) = sum_i exp(c L0_i). The sum is the number of
     nodes if all offsets are 0, as in the paper.
 
-    Raises
-    ------
-    ValueError
-        If there are no nodes.
-
     Examples
     --------
     >>> joint = joint_stochastic_lipschitz([StochasticLipschitz(2.0, 0.0), StochasticLipschitz(3.0, 0.0)])
@@ -445,11 +440,6 @@ def stochastic_lipschitz_bound(
         rho(x, y), at most (1 - delta) times the rate.
     delta : float
         Any number between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
 
     Examples
     --------

@@ -272,11 +272,6 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         Returns
         -------
         float, or whatever the metric returns
-
-        Raises
-        ------
-        ValueError
-            If the graph is not fitted, the metric is unknown, or not exactly one of `X` and `true_graph` is given.
         """
         graph = self.causal_graph_
         if (X is None) == (true_graph is None):

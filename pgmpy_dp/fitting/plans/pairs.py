@@ -94,11 +94,6 @@ def plan_pairs(
     weights : list of float
         Each table's share of the privacy loss. They were chosen for Gaussian noise, as shares of rho.
 
-    Raises
-    ------
-    SchemaError
-        If the target is not a variable of the schema.
-
     Examples
     --------
     >>> cliques, weights = plan_pairs(Schema({"age": ["young", "old"], "smoke": ["yes", "no"], "lung": ["yes", "no"]}))

@@ -369,7 +369,11 @@ class _Shrinking:
         rows, problem = self.rows, self.problem
         logs = np.maximum(rows.normalise(logs), math.log(_MIN_SHARE))
         calibration = problem.calibrate(logs)
-        self._observe(calibration)
+        # The variance of sampling at these marginals is added to that of the noise.
+        expected = problem.observed.expected(self.total * problem.seen.apply(calibration.marginals))
+        self.variance_of_cells = self.noise.variance + np.maximum(expected - expected**2 / self.total, 0.0)
+        wider, (scale, corner) = self.variance_of_cells / self.noise.variance, self.law
+        self.scale, self.corner = scale * np.sqrt(wider), np.where(corner >= 0, corner * wider, corner)
         totals = np.maximum(self.total * rows.totals(calibration.marginals[problem.free]), 1e-9)
         counts = totals[rows.numbers] * np.exp(logs)
         own, variance, scale, corner = self._family_counts(calibration, counts)
@@ -399,14 +403,6 @@ class _Shrinking:
         result = minimise(objective, logs, _FITTING, gain=1e-6, memory=10, scale=unit)
         fitted = rows.normalise(result.point)
         return fitted, totals[rows.numbers] * np.exp(fitted), concentrations
-
-    def _observe(self, calibration: Calibration) -> None:
-        """Add the variance of sampling at these marginals to that of the noise."""
-        expected = self.problem.observed.expected(self.total * self.problem.seen.apply(calibration.marginals))
-        self.variance_of_cells = self.noise.variance + np.maximum(expected - expected**2 / self.total, 0.0)
-        wider = self.variance_of_cells / self.noise.variance
-        scale, corner = self.law
-        self.scale, self.corner = scale * np.sqrt(wider), np.where(corner >= 0, corner * wider, corner)
 
     def _likelihood(self, calibration: Calibration) -> tuple[float, Vector]:
         """Return the log-likelihood of all observations and its derivative by the logarithms of the families' cells."""

@@ -52,19 +52,14 @@ def kind_of(path: Path) -> str | None:
     if ending == ".csv":
         from pgmpy_dp.schema.dictionary import DICTIONARY_COLUMNS
 
-        names = _header(path)
+        with path.open("rb") as file:
+            header = file.readline(500).decode("utf-8-sig", errors="replace")
+        names = {name.strip().strip('"') for name in header.split(",")}
         if names == {"rule", "combination"}:
             return "rules"
         if "variable" in names and {"states", "edges"} & names and names <= set(DICTIONARY_COLUMNS):
             return "a data dictionary"
     return _kind_of_json(path) if ending == ".json" else _ENDINGS.get(ending)
-
-
-def _header(path: Path) -> set[str]:
-    """Return the names in the first line of a file in CSV, without their order."""
-    with path.open("rb") as file:
-        names = file.readline(500).decode("utf-8-sig", errors="replace").split(",")
-    return {name.strip().strip('"') for name in names}
 
 
 def _kind_of_json(path: Path) -> str | None:

@@ -77,14 +77,6 @@ def remark(network: Network, guarantee: Guarantee | None) -> str:
     return f"{guarantee}. {_MARK}{json.dumps(content, separators=(',', ':'))}" if content else ""
 
 
-def from_remark(content: bytes) -> Mapping[str, Any]:
-    """Read the remark of a file; empty if there is none."""
-    result = _REMARK.search(content)
-    if result is None:
-        return {}
-    return json.JSONDecoder().raw_decode(html.unescape(result[1].decode()))[0]
-
-
 def _names(guarantee: Guarantee) -> list[str]:
     return sorted(cost.id for cost in guarantee.every)
 
@@ -231,8 +223,8 @@ def read_network(
             restore(network, {} if names is None else names.get(SIDECAR_PROPERTY, {}))
         else:
             network = _READERS[suffix](content)
-            if suffix not in (".json", SUFFIX):
-                restore(network, from_remark(content))
+            if suffix not in (".json", SUFFIX) and (remark := _REMARK.search(content)):
+                restore(network, json.JSONDecoder().raw_decode(html.unescape(remark[1].decode()))[0])
         if not network.nodes():
             raise ValueError("it declares no variable")
         network.check_model()
