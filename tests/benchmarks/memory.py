@@ -20,7 +20,8 @@ from synthesis import adult
 LIBRARIES = """
 import dp_accounting, narwhals, networkx, numpy, opendp.measurements, pandas, sklearn.base, threadpoolctl, tqdm
 from pgmpy_dp.inference.mixtures.record_kernel import even_counts
-even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), numpy.zeros(2), numpy.zeros((1, 2), dtype=numpy.int64))
+room = numpy.zeros(2)
+even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), room, numpy.zeros((1, 2), dtype=numpy.int64), room.copy())
 """
 COMMAND = "from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"
 

@@ -75,7 +75,7 @@ def draw_with_components(
         flat = np.ascontiguousarray(table.reshape(totals.size, -1))
         carry = np.asarray(generator.random(flat.shape[1]))
         counts = np.empty(flat.shape, dtype=np.int64)
-        kernel.even_counts(totals, flat, carry - carry.mean(), counts)
+        kernel.even_counts(totals, flat, carry - carry.mean(), counts, np.empty(carry.size))
         cells = np.repeat(np.tile(np.arange(flat.shape[1]), totals.size), counts.ravel())
         # Random order within each component.
         cells = cells[np.argsort(np.repeat(np.arange(totals.size), totals) + generator.random(count))]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp._compiled import compiled
+from pgmpy_dp._compiled import called, compiled
 
 
 @compiled
-def even_counts(totals, table, carry, counts):
+def even_counts(totals, table, carry, counts, behind):
     """Assign integer numbers of records to every component's cells.
 
     A component's cells get their expected numbers, rounded up or down so that they sum to the component's total; cells
-    are rounded up if they are farthest below their expectation in the components processed before.
+    are rounded up if they are farthest below their expectation in the components processed before. `behind` is room.
     """
     cells = table.shape[1]
-    behind = np.empty(cells)
     for k in range(totals.shape[0]):
         left = totals[k]
         for s in range(cells):
@@ -26,63 +25,12 @@ def even_counts(totals, table, carry, counts):
             left -= counts[k, s]
             behind[s] = carry[s] if rest > 1e-9 else -np.inf
         for _ in range(left):
-            maximum = np.argmax(behind)
+            maximum = 0
+            for s in range(cells):
+                maximum = s if behind[s] > behind[maximum] else maximum
             counts[k, maximum] += 1
             carry[maximum] -= 1.0
             behind[maximum] = -np.inf
-
-
-@compiled
-def _gain(records, i, j, s, t, moved, owners, excess, price):
-    """Return the change of the cost if two records exchanged their values of one variable, with those of its block."""
-    a, b = records[i, moved], records[j, moved]
-    gain = 0.0
-    if a != b:
-        for v in range(records.shape[1]):
-            c, e = records[i, v], records[j, v]
-            if (c != e or s != t) and owners[v] != owners[moved]:
-                gain += (
-                    price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, c] * (1 + 2 * excess[s, b, c])
-                    + price[t, b, e] * (1 - 2 * excess[t, b, e]) + price[t, a, e] * (1 + 2 * excess[t, a, e])
-                )  # fmt: skip
-        if s != t:
-            gain += _gain_within(s, t, a, a, b, b, excess, price)
-    return gain
-
-
-@compiled
-def _gain_within(s, t, a, c, b, e, excess, price):
-    """Return that change for a pair of states: a and c move together from stratum s to t, and b and e back."""
-    gain = 0.0
-    if a != b or c != e:
-        gain += price[s, a, c] * (1 - 2 * excess[s, a, c]) + price[s, b, e] * (1 + 2 * excess[s, b, e])
-        gain += price[t, b, e] * (1 - 2 * excess[t, b, e]) + price[t, a, c] * (1 + 2 * excess[t, a, c])
-    return gain
-
-
-@compiled
-def _exchange(records, i, j, s, t, moved, owners, excess):
-    """Update the counts for an exchange that `_gain` evaluated."""
-    a, b = records[i, moved], records[j, moved]
-    if a != b:
-        for v in range(records.shape[1]):
-            c, e = records[i, v], records[j, v]
-            if (c != e or s != t) and owners[v] != owners[moved]:
-                _replace(excess, s, a, c, b, c)
-                _replace(excess, t, b, e, a, e)
-        if s != t:
-            _replace(excess, s, a, a, b, b)
-            _replace(excess, t, b, b, a, a)
-
-
-@compiled
-def _replace(excess, s, a, c, b, e):
-    """Update counts for a record with states b and e instead of a and c; a single state is a pair with itself."""
-    excess[s, a, c] -= 1
-    excess[s, b, e] += 1
-    if a != c:
-        excess[s, c, a] -= 1
-        excess[s, e, b] += 1
 
 
 @compiled
@@ -91,42 +39,64 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
 
     Both records belong to one component, so every component's counts within single blocks do not change. Records are
     sorted by component and have places of states among those of all variables; `excess`, records minus expected ones of
-    each pair of states by stratum, has `price` for its square. Both change in place; exchanges are counted.
+    each pair of states by stratum, has `price` for its square; a single state is a pair with itself. Both change in
+    place; exchanges are counted.
     """
-    made = 0
+    made, size = 0, records.shape[1]
     for _ in range(sweeps):
         for k in range(starts.shape[0] - 1):
-            begin, size = starts[k], starts[k + 1] - starts[k]
-            if size < 2:
-                continue
-            for i in range(begin, starts[k + 1]):
-                for block in blocks:
+            begin, many = starts[k], starts[k + 1] - starts[k]
+            for i in range(begin, starts[k + 1] if many > 1 else begin):
+                for number in range(blocks.shape[0]):
                     if share < 1.0 and generator.random() >= share:
                         continue
-                    j = begin + int(generator.random() * size)
+                    j = begin + int(generator.random() * many)
                     s, t = strata[i], strata[j]
                     gain = 0.0
-                    for position, p in enumerate(block):
-                        if p >= 0:
-                            gain += _gain(records, i, j, s, t, p, owners, excess, price)
-                            for q in block[:position] if s != t else block[:0]:
-                                a, c, b, e = records[i, q], records[i, p], records[j, q], records[j, p]
-                                gain += _gain_within(s, t, a, c, b, e, excess, price)
+                    for exchanging in range(2):  # what it would gain, and then the exchange if it gains
+                        if exchanging == 1 and gain >= -1e-6:
+                            break
+                        for place in range(blocks.shape[1]):
+                            p = blocks[number, place]
+                            if p < 0:
+                                break
+                            a, b = records[i, p], records[j, p]
+                            for v in range(size):
+                                c, e = records[i, v], records[j, v]
+                                x, y = c, e
+                                if owners[v] == number:  # moves too: between strata, and each pair once
+                                    if v > p or s == t or (a == b and c == e):
+                                        continue
+                                    x, y = e, c
+                                elif a == b or (c == e and s == t):
+                                    continue
+                                if exchanging == 0:
+                                    gain += (
+                                        price[s, a, c] * (1 - 2 * excess[s, a, c])
+                                        + price[s, b, x] * (1 + 2 * excess[s, b, x])
+                                        + price[t, b, e] * (1 - 2 * excess[t, b, e])
+                                        + price[t, a, y] * (1 + 2 * excess[t, a, y])
+                                    )
+                                    continue
+                                excess[s, a, c] -= 1
+                                excess[s, b, x] += 1
+                                excess[t, b, e] -= 1
+                                excess[t, a, y] += 1
+                                if v != p:
+                                    excess[s, c, a] -= 1
+                                    excess[s, x, b] += 1
+                                    excess[t, e, b] -= 1
+                                    excess[t, y, a] += 1
                     if gain < -1e-6:
-                        for position, p in enumerate(block):
-                            if p >= 0:
-                                _exchange(records, i, j, s, t, p, owners, excess)
-                                for q in block[:position] if s != t else block[:0]:
-                                    _replace(excess, s, records[i, q], records[i, p], records[j, q], records[j, p])
-                                    _replace(excess, t, records[j, q], records[j, p], records[i, q], records[i, p])
-                        for p in block:
+                        for place in range(blocks.shape[1]):
+                            p = blocks[number, place]
                             if p >= 0:
                                 records[i, p], records[j, p] = records[j, p], records[i, p]
                         made += 1
     return made
 
 
-@compiled
+@called
 def _replaced(out, into, begin, end, place, weight, persons, excess, price):
     """Replace a person of a household by another, and return the change of the cost of pairs."""
     cost = 0.0
@@ -149,7 +119,7 @@ def _replaced(out, into, begin, end, place, weight, persons, excess, price):
     return cost
 
 
-@compiled
+@called
 def _linked(one, other, home, away, links, price):
     """Return the change of the cost of links if two persons of different households were exchanged."""
     cost = 0.0

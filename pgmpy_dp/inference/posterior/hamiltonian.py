@@ -40,25 +40,31 @@ class Concentrations:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        nodes, owners = [], [np.zeros(0, np.int64)]
-        parents: list[tuple[int, ...]] = []
-        cells = numbers = bases = effects = scales = 0
+        self._bases = sum(shape[0] for shape in rows.shapes)
+        moves, whole = list[tuple[int, ...]](), list[int]()
+        owners = [np.zeros(self._bases, np.int64)]  # the variance of each parameter, the first of which is the bases'
+        cells = numbers = base = 0
+        effect, variance = self._bases, 1
         for count, *others in rows.shapes:
             width = stride = math.prod(others)
-            several = others if len(others) > 1 else []
-            nodes.append((cells, numbers, count, width, bases, len(parents), len(several)))
-            cells, numbers, bases = cells + count * width, numbers + width, bases + count
-            for states in several:
+            here = cells, numbers, width
+            moves += [(*here, k, k + 1, 1, 1, 0, base + k, base + k + 1, 0) for k in range(count)]
+            whole.append(len(moves))
+            moves.append((*here, 0, count, 1, 1, 0, base, base + count, 0))
+            for states in others if len(others) > 1 else []:
                 stride //= states
-                parents.append((stride, states, effects, scales))
-                owners.append(np.repeat(scales + np.arange(states), count))
-                effects, scales = effects + states * count, scales + states
-        self._nodes = np.array(nodes, dtype=np.int64)
-        self._parents = np.array(parents, dtype=np.int64).reshape(-1, 4)
-        self._owners = np.concatenate(owners)  # the variance of each effect
-        self._centre, self._variance = math.log(_CONCENTRATION), 1.0
-        self._bases, self._effects = np.full(bases, self._centre), np.zeros(effects)
-        self._variances = np.full(scales, _VARIANCE)
+                for state in range(states):
+                    for k in range(count):
+                        moves.append((*here, k, k + 1, stride, states, state, effect, effect + 1, variance))
+                        effect += 1
+                    owners.append(np.full(count, variance))
+                    variance += 1
+            cells, numbers, base = cells + count * width, numbers + width, base + count
+        self._moves, self._whole = np.array(moves, dtype=np.int64), np.array(whole, dtype=np.int64)
+        self._owners = np.concatenate(owners)
+        self._centre = math.log(_CONCENTRATION)
+        self._parameters = np.where(self._owners == 0, self._centre, 0.0)
+        self._variances = np.where(np.arange(variance) == 0, 1.0, _VARIANCE)
         self.first = np.full(cells, _CONCENTRATION)
         self._concentrations = self.first.copy()
 
@@ -67,22 +73,23 @@ class Concentrations:
         from pgmpy_dp.inference.posterior.trajectories import sweep  # imports numba, only needed for draws
 
         logs, believed = self._rows.normalise(values), math.log(_CONCENTRATION)
-        moves = self._bases.size + len(self._nodes) + self._effects.size + 1
         totals = self._rows.totals(self._concentrations)
         for width in _WIDTHS:
-            shifts, uniforms = width * generator.standard_normal(moves), generator.random(moves)
+            shifts = width * generator.standard_normal(len(self._moves) + 1)
             self._centre = sweep(
-                self._concentrations, totals, logs, self._bases, self._effects, self._nodes, self._parents,
-                self._centre, self._variance, self._variances, believed, *_RANGE, shifts, uniforms,
+                self._concentrations, totals, logs, self._parameters, self._moves, self._whole, self._centre, believed,
+                self._variances, *_RANGE, shifts, generator.random(shifts.size),
             )  # fmt: skip
-        square = float(((self._bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
-        self._variance = square / 2 / generator.gamma((self._bases.size + _VARIANCE_WEIGHT) / 2)
-        if self._effects.size:
-            squares = np.bincount(self._owners, self._effects**2) + _VARIANCE_WEIGHT * _VARIANCE
-            shapes = (np.bincount(self._owners) + _VARIANCE_WEIGHT) / 2
-            self._variances = squares / 2 / generator.gamma(shapes)
-        precision = self._bases.size / self._variance + 1.0
-        mean = (float(self._bases.sum()) / self._variance + believed) / precision
+        bases, effects = np.split(self._parameters, [self._bases])
+        square = float(((bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE
+        self._variances[0] = square / 2 / generator.gamma((bases.size + _VARIANCE_WEIGHT) / 2)
+        if effects.size:
+            owners = self._owners[self._bases :] - 1
+            squares = np.bincount(owners, effects**2) + _VARIANCE_WEIGHT * _VARIANCE
+            shapes = (np.bincount(owners) + _VARIANCE_WEIGHT) / 2
+            self._variances[1:] = squares / 2 / generator.gamma(shapes)
+        precision = bases.size / self._variances[0] + 1.0
+        mean = (float(bases.sum()) / self._variances[0] + believed) / precision
         self._centre = mean + generator.standard_normal() / math.sqrt(precision)
         return self._concentrations.copy()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ class Metric:
     stiff: Vector
     stiffness: Vector
 
+    @cached_property
+    def compiled(self) -> tuple[Vector, ...]:
+        """What `trajectories.trajectory` reads, and room for the momentum along stiff directions."""
+        columns, easing = np.ascontiguousarray(self.stiff.T), 1 / self.stiffness - 1
+        return self.unit, self.stiff, columns, easing, np.empty_like(easing)
+
     def momentum(self, generator: np.random.Generator) -> Vector:
         normal = generator.standard_normal(self.unit.size)
         drawn: Vector = (normal + self.stiff.T @ ((np.sqrt(self.stiffness) - 1) * (self.stiff @ normal))) / self.unit
@@ -57,14 +64,15 @@ class LogPosterior:
         self.scratch = trajectories.scratch_space(terms, tree.buffer_size)
         self.free, self.effects = terms.cells.size, terms.effects.size
         self.size = self.free + self.effects + 1
+        self._resting = Metric(np.ones(self.size), np.empty((0, self.size)), np.empty(0))
         shape = (terms.observed.size, terms.places.size)
         self._precision = np.where(terms.corner < 0, 1.0, _CURVATURE) / terms.scale**2
         self._sums = sparse.csr_array((terms.entries, terms.columns, terms.starts), shape=shape)
 
     def __call__(self, point: Vector) -> tuple[float, Vector]:
         gradient = np.empty(self.size)
-        value = self._compiled.log_posterior(self.terms, point, gradient, self.scratch)
-        return (float(value), gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
+        value = self.trajectory(point, gradient, gradient, 0.0, 0, self._resting)
+        return (value, gradient) if math.isfinite(value) else (-math.inf, np.zeros(self.size))
 
     def values(self, point: Vector) -> tuple[Vector, Vector]:
         """Return the cells' values and their derivatives by the point."""
@@ -75,8 +83,9 @@ class LogPosterior:
         """Return values, derivatives, and the derivatives of the derivatives' logarithms."""
         softened, slopes, curves = np.empty((3, self.free))
         own, bends = point[: self.free], self.terms.bends
-        self._compiled.unbend(own, bends, softened, slopes, curves)
-        return np.where(self._compiled.is_straight(own, bends), own, bends + np.log(softened)), slopes, curves
+        self._compiled.unbend(own, bends, softened, slopes, slopes.view(np.int64), curves)
+        straight = own - bends < self._compiled.STRAIGHT
+        return np.where(straight, own, bends + np.log(softened)), slopes, curves
 
     def potentials(self, point: Vector) -> Vector:
         """Compute the log-potentials of the whole layout."""
@@ -113,13 +122,8 @@ class LogPosterior:
         self, point: Vector, momentum: Vector, gradient: Vector, step: float, steps: int, metric: Metric
     ) -> float:
         """Move all three vectors along a trajectory, and return the log density at its end."""
-        easing = 1 / metric.stiffness - 1
-        return float(
-            self._compiled.trajectory(
-                self.terms, point, momentum, gradient, step, steps, metric.unit, metric.stiff, easing,
-                self.scratch,
-            )
-        )  # fmt: skip
+        run = self._compiled.trajectory
+        return float(run(self.terms, point, momentum, gradient, step, steps, metric.compiled, self.scratch))
 
     def bent(self, point: Vector, curvature: Vector) -> Vector:
         """Set bends of the cells' coordinates where, by the curvature at a point, noise begins to hide their counts.

@@ -59,6 +59,7 @@ class NoisyRows:
         self._slopes = slopes
         self._informative = self.totals > _INFORMATIVE * np.sqrt(self._sums(scale**2) / self._sums(np.ones_like(scale)))
         self._grid = row_kernel.grid(float((np.maximum(observed, self.totals[rows]) / scale).max()))
+        self._room = np.empty(7 + self._grid[0].size)
 
     def _sums(self, values: Vector) -> Vector:
         sums: Vector = np.bincount(self._rows, values, self._starts.size - 1).astype(np.float64)
@@ -69,7 +70,7 @@ class NoisyRows:
         order = self._order
         ordered = [each[order] for each in (*self._cells, bend, centre, concentrations, self._slopes)]
         result, moments = np.empty((2, 7, order.size))
-        self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, result)
+        self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, result, self._room)
         moments[:, order] = result
         return moments
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pgmpy_dp._compiled import compiled
+from pgmpy_dp._compiled import called, compiled
 from pgmpy_dp.inference.tables.table import Vector
 
 # Counts are integrated over z, where a count is softplus(z) in units of its noise's scale: about exp(z) where noise
@@ -16,18 +16,18 @@ _WINDOW = 12.0  # half width, about the observation and the centre, in units of 
 _LINEAR = 8.0  # windows that begin below this extend down to `LOWEST`
 
 
-@compiled
+@called
 def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, weights, found):
     """Write the moments of n^(c - 1) exp(l(n) + t n - b (n - m)^2 / 2), all in units of the noise's scale.
 
     They are log Z, mean, variance, the mean of log n, the covariance of n and log n, that of (n - mean)^2 and log n,
     and the third central moment of n.
     """
-    low, high = min(observed, centre) - _WINDOW, max(observed, centre, 0.0) + _WINDOW
-    if low < _LINEAR:
-        low = LOWEST
-    first = int((low - LOWEST) / STEP)
-    last = min(int((high - LOWEST) / STEP) + 1, nodes.shape[0])
+    low, high = (observed, centre) if observed < centre else (centre, observed)
+    low = LOWEST if low - _WINDOW < _LINEAR else low - _WINDOW
+    high = (high if high > 0.0 else 0.0) + _WINDOW
+    first, last = int((low - LOWEST) / STEP), int((high - LOWEST) / STEP) + 1
+    last = last if last < nodes.shape[0] else nodes.shape[0]
     top = -math.inf
     for j in range(first, last):
         residual = observed - nodes[j]
@@ -38,11 +38,11 @@ def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, w
         else:
             exponent -= math.sqrt(residual * residual + corner)
         found[7 + j - first] = exponent
-        top = max(top, exponent)
+        top = exponent if exponent > top else top
     below = -math.inf
     if first == 0:  # below the lowest node all but the power of n is constant
         below = found[7] - weights[0] + logs[0] - math.log(concentration)
-        top = max(top, below)
+        top = below if below > top else top
     under, depth = math.exp(below - top), logs[first] - 1.0 / concentration
     mass, sum_n, sum_log = under, 0.0, under * depth
     for j in range(first, last):
@@ -69,14 +69,14 @@ def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, w
 
 @compiled
 def solve_rows(
-    starts, observed, scale, corner, bend, centre, concentrations, tilts, totals, shifts, nodes, logs, weights, out
-):
+    starts, observed, scale, corner, bend, centre, concentrations, tilts, totals, shifts, nodes, logs, weights, out,
+    result,
+):  # fmt: skip
     """Find the common tilt of each row at which its means sum to its total, and write the moments of all cells.
 
     Cells of a row are side by side, from `starts[r]` to `starts[r + 1]`; all is in records, `shifts` (the start, then
-    the solution) per record. `out` has shape (7, cells): see `_moments`.
+    the solution) per record. `out` has shape (7, cells): see `_moments`, whose `result` has room for the nodes too.
     """
-    result = np.empty(7 + nodes.shape[0])
     for r in range(totals.shape[0]):
         lower, upper, shift = -math.inf, math.inf, shifts[r]
         for _ in range(60):
@@ -101,10 +101,10 @@ def solve_rows(
             else:
                 upper = shift
             # Newton's step for the logarithm of the sum, which is less curved than the sum where noise hides all.
-            moved = shift + excess * total / max(spread, 1e-300)
+            moved = shift + excess * total / (spread if spread > 1e-300 else 1e-300)
             if not lower < moved < upper:
                 moved = 0.5 * (lower + upper)
-            if not math.isfinite(moved):
+            if not abs(moved) < math.inf:
                 break
             shift = moved
         shifts[r] = shift

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmpy_dp._compiled import compiled
+from pgmpy_dp._compiled import called, compiled
 
 # Columns of an instruction.
 OPERATION, BIG, CELLS, SMALL, BLOCK, STRIDE, MAP, SMALL_CELLS, BELIEF = range(9)
@@ -35,7 +35,7 @@ TINY = 1e-290
 REACH = 1e-250
 
 
-@compiled
+@called
 def _multiply(buffer, big, cells, small, block, stride, maps, start):
     if block == 1:
         for k in range(cells):
@@ -58,7 +58,7 @@ def _multiply(buffer, big, cells, small, block, stride, maps, start):
                 cell[k] *= buffer[at + k * stride]
 
 
-@compiled
+@called
 def _assign(buffer, big, cells, small, block, stride, maps, start):
     if block == 1:
         for k in range(cells):
@@ -81,7 +81,7 @@ def _assign(buffer, big, cells, small, block, stride, maps, start):
                 cell[k] = buffer[at + k * stride]
 
 
-@compiled
+@called
 def _add(buffer, big, cells, small, block, stride, maps, start):
     for outer in range(cells // block):
         at = small + maps[start + outer]
@@ -100,7 +100,7 @@ def _add(buffer, big, cells, small, block, stride, maps, start):
                 cell[k] += buffer[at + k * stride]
 
 
-@compiled
+@called
 def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
     for k in range(small_cells):
         buffer[small + k] = 0.0
@@ -126,7 +126,7 @@ def _sum(buffer, big, cells, small, small_cells, block, stride, maps, start):
                 buffer[to + k * stride] += cell[k]
 
 
-@compiled
+@called
 def _log_smallest(buffer, start, cells):
     """Return the logarithm of the smallest non-zero cell; 0 if all are zero."""
     minimum = 1.0
@@ -217,7 +217,7 @@ def exponentiate(potentials, offsets, buffer):
     return shift, lost
 
 
-@compiled
+@called
 def _condition(buffer, big, cells, small, small_cells, scratch, block, stride, maps, start):
     """Set small = log sum of exp(big), and big = exp(big - small), its shares of that sum (0 if the sum is 0)."""
     for k in range(small_cells):
@@ -297,7 +297,7 @@ def calibrate_log(program, maps, buffer):
     return log_partition
 
 
-@compiled
+@called
 def _expect(buffer, beliefs, big, cells, small, small_cells, belief, block, stride, maps, start):
     """Set small = sum over big of belief * value, divided by the separator's belief if it has one (belief >= 0)."""
     for k in range(small_cells):
@@ -379,7 +379,7 @@ def draw_residual(cumulative, rows, uniforms, out):
 LOG_ZERO = -1e30
 
 
-@compiled
+@called
 def _normalise_log(values):
     """Shift so that the exponentials sum to 1."""
     top = LOG_ZERO

@@ -53,11 +53,13 @@ class Elimination:
         cls, graph: Graph, cards: Sequence[int], rule: int, factors: Sequence[float] = (), nodes: Nodes | None = None
     ) -> Elimination:
         """Eliminate nodes greedily by a rule, and overwrite the graph; see the kernel for the arguments."""
-        from pgmpy_dp.inference.trees import elimination_kernel  # imports numba
+        from pgmpy_dp.inference.trees.elimination_kernel import eliminate  # imports numba
 
-        states = np.array(cards, dtype=np.int64)
-        some = np.ones(len(states), dtype=bool) if nodes is None else nodes
-        return cls(*elimination_kernel.eliminate(graph, states, rule, np.array(factors, dtype=np.float64), some))
+        states, own = np.array(cards, dtype=np.int64), np.array(factors, dtype=np.float64)
+        left = np.ones(len(states), dtype=bool) if nodes is None else nodes.copy()
+        cliques, order = np.zeros(graph.shape, dtype=bool), np.empty(int(left.sum()), dtype=np.int64)
+        counts, cells = np.empty((5, len(states)), dtype=np.int64), np.empty(len(states))
+        return cls(order, cliques, eliminate(graph, states, rule, own, left, cliques, order, counts, cells))
 
     def steps(self) -> Steps:
         return [(int(node), frozenset(np.flatnonzero(self.cliques[node]).tolist())) for node in self.order]

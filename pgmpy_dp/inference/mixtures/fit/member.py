@@ -402,12 +402,12 @@ class MemberProblem:
         shape = self.shape
         base = self.log_base + shift
         logs = np.empty((base.size, len(log_weights)), self.dtype)
-        states = np.empty(coefficients.shape, self.dtype)
+        states, room = np.zeros(coefficients.shape, self.dtype), np.empty((2, len(log_weights)), self.dtype)
         potentials = self._smooth(coefficients, False)
         shape.add_to_roots(potentials)  # groups of states move together, in addition to each state
-        kernel.potentials_of_cells(potentials, base, forbidden, shape.starts, shape.members, logs)
+        kernel.potentials_of_cells(potentials, base, forbidden, shape.starts, shape.members, logs, room[0])
         tables = np.exp(logs)
-        kernel.normalise(base, shape.starts, shape.members, logs, tables, states)
+        kernel.normalise(base, shape.starts, shape.members, logs, tables, states, *room)
         shape.add_dependent(states)
         weights = np.exp(log_weights - log_weights.max())
         return weights / weights.sum(), tables, logs, states
@@ -439,7 +439,8 @@ class MemberProblem:
             weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states[strip.rows].T
             if self._residuals:
                 kernel.centre(weighted, shape.states, strip.starts)
-            loss += kernel.weigh_residuals(strip.weight, strip.shares, weighted, alone, strip.rows.start)
+            losses = np.zeros(weighted.shape[1], dtype)
+            loss += kernel.weigh_residuals(strip.weight, strip.shares, weighted, alone, strip.rows.start, losses)
             if self._summing:
                 loss += self._add_slices(self._summing, joint, weighted, at, by)
             else:
@@ -463,10 +464,11 @@ class MemberProblem:
         for slices in self._slices:
             loss += self._add_slices(slices, self._products(slices, at), None, at, by)
         shape.add_to_roots(by_state)
-        by_potential, divergences = np.empty_like(states), np.empty_like(weights)
+        by_potential = np.zeros_like(states)
+        divergences, *room = np.zeros((3, len(weights)), dtype)
         kernel.gradient_of_potentials(
             weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.members,
-            by_potential, divergences,
+            by_potential, divergences, *room,
         )  # fmt: skip
         shape.add_dependent(by_potential)
         loss += penalty * float(weights @ divergences)
@@ -503,7 +505,7 @@ class MemberProblem:
                 product -= mean
                 kernel.centre(product, self.shape.states, self.shape.states)
         for own, shares, product in zip(at.states[position], slices.shares, products, strict=True):
-            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing, 0)
+            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing, 0, np.zeros_like(nothing))
             if of_pairs is not None:
                 product += of_pairs
             slope = product @ at.states

@@ -14,24 +14,26 @@ from pgmpy_dp._compiled import compiled
 
 
 @compiled
-def potentials_of_cells(potentials, base, forbidden, starts, members, logs):
+def potentials_of_cells(potentials, base, forbidden, starts, members, logs, top):
     """Compute the log of every component's unnormalised tables, with 0 as the largest of each block.
 
     `forbidden` is far below zero for cells outside of a component's box and zero elsewhere; it has no rows if there are
-    no rules.
+    no rules. There is room for a number of each component in `top`.
     """
     components = logs.shape[1]
-    top, nothing = np.empty(components, logs.dtype), np.zeros(components, logs.dtype)
     for block in range(starts.shape[0] - 1):
-        top[:] = -np.inf
+        for k in range(components):
+            top[k] = -np.inf
         for s in range(starts[block], starts[block + 1]):
-            log, height = logs[s], base[s]
-            bar = forbidden[s] if forbidden.shape[0] > 0 else nothing
+            log = logs[s]
             for k in range(components):
-                log[k] = height + bar[k]
-            for position in members[s]:
-                if position >= 0:
-                    own = potentials[position]
+                log[k] = base[s]
+            if forbidden.shape[0] > 0:
+                for k in range(components):
+                    log[k] += forbidden[s, k]
+            for place in range(members.shape[1]):
+                if members[s, place] >= 0:
+                    own = potentials[members[s, place]]
                     for k in range(components):
                         log[k] += own[k]
             for k in range(components):
@@ -43,16 +45,15 @@ def potentials_of_cells(potentials, base, forbidden, starts, members, logs):
 
 
 @compiled
-def normalise(base, starts, members, logs, tables, states):
+def normalise(base, starts, members, logs, tables, states, total, shift):
     """Normalise the exponentials in `tables` in each block, and sum them by the variables' states.
 
-    The logs become those of tables / exp(base).
+    The logs become those of tables / exp(base). `states` begin as zeros; `total` and `shift` are room.
     """
     components = logs.shape[1]
-    total, shift = np.empty(components, logs.dtype), np.empty(components, logs.dtype)
-    states[:] = 0.0
     for block in range(starts.shape[0] - 1):
-        total[:] = 0.0
+        for k in range(components):
+            total[k] = 0.0
         for s in range(starts[block], starts[block + 1]):
             table = tables[s]
             for k in range(components):
@@ -64,9 +65,9 @@ def normalise(base, starts, members, logs, tables, states):
             for k in range(components):
                 table[k] /= total[k]
                 log[k] -= height + shift[k]
-            for position in members[s]:
-                if position >= 0:
-                    own = states[position]
+            for place in range(members.shape[1]):
+                if members[s, place] >= 0:
+                    own = states[members[s, place]]
                     for k in range(components):
                         own[k] += table[k]
 
@@ -113,12 +114,13 @@ def centre(products, starts, others):
 
 
 @compiled
-def weigh_residuals(weight, shares, products, alone, first):
+def weigh_residuals(weight, shares, products, alone, first, losses):
     """Convert marginals in place to derivatives of half their weighted squared distance, which is returned.
 
     Columns are some of the states, the first of which is the `first` of all; single states are those that are both.
+    There is room for a number of each in `losses`, which begin as zeros.
     """
-    loss, losses = 0.0, np.zeros(weight.shape[1], weight.dtype)
+    loss = 0.0
     for i in range(weight.shape[0]):
         same = i - first
         alike = 0 <= same < weight.shape[1]
@@ -139,32 +141,32 @@ def weigh_residuals(weight, shares, products, alone, first):
 
 @compiled
 def gradient_of_potentials(
-    weights, tables, logs, penalty, by_state, by_cell, by_base, starts, members, by_potential, divergences
-):
+    weights, tables, logs, penalty, by_state, by_cell, by_base, starts, members, by_potential, divergences, mean,
+    divergence,
+):  # fmt: skip
     """Apply the chain rule through the normalisation, from derivatives by probabilities to those by potentials.
 
     `by_cell`, those by probabilities of cells, is overwritten, and `by_base` with those by the base's logarithms;
-    `divergences` become those from exp(base), each nat of which has the price `penalty`.
+    `divergences` become those from exp(base), each nat of which has the price `penalty`. These and `by_potential` begin
+    as zeros; `mean` and `divergence` are room.
     """
     components = tables.shape[1]
-    mean, divergence = np.empty(components, tables.dtype), np.empty(components, tables.dtype)
-    by_potential[:] = 0.0
-    divergences[:] = 0.0
     for block in range(starts.shape[0] - 1):
-        mean[:] = 0.0
-        divergence[:] = 0.0
+        for k in range(components):
+            mean[k] = divergence[k] = 0.0
         for s in range(starts[block], starts[block + 1]):
             slope, log, table = by_cell[s], logs[s], tables[s]
-            for position in members[s]:
-                if position >= 0:
-                    own = by_state[position]
+            for place in range(members.shape[1]):
+                if members[s, place] >= 0:
+                    own = by_state[members[s, place]]
                     for k in range(components):
                         slope[k] += own[k]
             for k in range(components):
                 slope[k] += by_base[s]
                 mean[k] += table[k] * slope[k]
                 divergence[k] += table[k] * log[k]
-        divergences += divergence
+        for k in range(components):
+            divergences[k] += divergence[k]
         for s in range(starts[block], starts[block + 1]):
             slope, log, table = by_cell[s], logs[s], tables[s]
             whole = 0.0
@@ -174,9 +176,9 @@ def gradient_of_potentials(
                 whole += slope[k]
                 slope[k] += penalty * share * (log[k] - divergence[k])
             by_base[s] = whole
-            for position in members[s]:
-                if position >= 0:
-                    own = by_potential[position]
+            for place in range(members.shape[1]):
+                if members[s, place] >= 0:
+                    own = by_potential[members[s, place]]
                     for k in range(components):
                         own[k] += slope[k]
 
