@@ -105,12 +105,14 @@ def with_derived(codes: Mapping[str, Codes], schema: Schema, variables: Iterable
     derived = schema.structure.derived | {own.variable: (name, own.places) for name, own in schema.details.items()}
     results = {}
     for variable in variables:
-        finest, places = variable, np.arange(schema.cardinality(variable))
+        finest, places = variable, None
         while finest not in codes:
             finest, own = derived[finest]
-            places = places[own]
-        shortest = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))
-        results[variable] = codes[finest] if finest == variable else shortest[codes[finest]]
+            places = own if places is None else places[own]
+        if places is None:
+            results[variable] = codes[variable]
+        else:
+            results[variable] = places.astype(np.min_scalar_type(schema.cardinality(variable) - 1))[codes[finest]]
     return results
 
 

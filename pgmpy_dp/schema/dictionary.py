@@ -109,10 +109,7 @@ def _variable(name: str, entry: Any) -> Variable:
         raise SchemaError(f"Variable {name!r}: unknown property {sorted(unknown)[0]!r}.")
     if "edges" in entry and "states" in entry:
         raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
-    if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", *DATED)):
-        raise SchemaError(
-            f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date or datetime."
-        )
+    _require_edges(name, entry)
     declared: Any = entry.get("states", [])
     if "edges" in entry:
         kind = DATED.get(entry.get("type", ""), DateBins if entry.get("format") else Bins)
@@ -198,6 +195,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     for column in ("states", "edges", "labels"):
         if "" in _listed(row.get(column, "")):
             raise SchemaError(f"Variable {name!r}: a | in {column} has nothing before or after it.")
+    _require_edges(name, row)
     if row.get("edges"):
         entry |= {"edges": _listed(row["edges"]), "type": kind}
         entry |= {"labels": _listed(row["labels"])} if row.get("labels") else {}
@@ -210,6 +208,14 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     else:
         entry["states"] = [_typed(name, kind, text) for text in _listed(row.get("states", ""))]
     return entry
+
+
+def _require_edges(name: str, entry: Mapping[str, Any]) -> None:
+    """Refuse a format of dates unless the variable is dates in bins."""
+    if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", *DATED)):
+        raise SchemaError(
+            f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date or datetime."
+        )
 
 
 def _listed(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
@@ -219,6 +219,7 @@ def expected(variable, text, decimal):
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
+@settings(deadline=None)
 @given(texts=st.lists(st.one_of(st.sampled_from(["15.0", "15,00", "007.0", "2,5", "1.000", "0,5"]),
                                 st.text("0125.,-+ex", max_size=6)), min_size=1, max_size=8))  # fmt: skip
 def test_cells_are_read_as_plainly_and_each_by_itself(texts, decimal):
