@@ -121,15 +121,26 @@ def test_evidence_of_many_variables_does_not_underflow():
     assert given.marginal((0,))[0] == pytest.approx(2e-4, rel=1e-3)
 
 
+def test_probabilities_that_nearly_sum_to_one_are_made_to():
+    mixture = Mixture.of({"a": 2}, [("a",)], [0.49996, 0.5], [[[0.5, 0.49996], [0.5, 0.50004]]])
+    assert mixture.weights.sum() == pytest.approx(1.0, abs=1e-14)
+    assert mixture.tables[0].sum(axis=1) == pytest.approx([1.0, 1.0], abs=1e-14)
+
+
+BELOW_ZERO = {"f": Child.within("a", np.array([0, 0]), np.array([1.5, -0.5]), 2)}
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [(lambda m: m.marginal(("a", "a")), "repeats"), (lambda m: m.marginal(("q",)), "no variable"),
      (lambda m: m.given({"a": 2}), "states"), (lambda m: m.given({"a": [1.0, -1.0]}), "likelihood"),
-     (lambda m: m.log_probability(np.zeros((1, 3), int)), "shape"),
+     (lambda m: m.log_probability(np.zeros((1, 3), int)), "need shape"),
+     (lambda m: m.log_probability(np.zeros((1, 4))), "whole numbers"),
      (lambda m: m.log_probability(np.full((1, 4), 7)), "states"),
      (lambda m: draw_records(m, -1, np.random.default_rng(0)), "draw"),
      (lambda m: Mixture.of(CARDS, [("a",)], [1.0], [[[1.0, 0.0]]]), "one block"),
-     (lambda m: Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.4]]]), "sum to one")],
+     (lambda m: Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.4]]]), "sum to one"),
+     (lambda m: Mixture.of({"a": 2, "f": 2}, [("a",)], [1.0], [[[0.5, 0.5]]], BELOW_ZERO), "no sound probabilities")],
 )  # fmt: skip
 def test_wrong_arguments_are_refused(call, problem):
     with pytest.raises(ValueError, match=problem):
