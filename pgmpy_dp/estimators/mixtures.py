@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,14 +13,12 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
-from pgmpy_dp.data.mechanisms.contrasts import Residuals
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.data.mechanisms.steps import Asked, Measure, StagedTables
+from pgmpy_dp.data.mechanisms.steps import Asked, Measure, MeasureResiduals, StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.errors import SchemaError, callers_level
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
 from pgmpy_dp.fitting.plans.pairs import (
-    RESIDUAL_SINGLES,
     SINGLES,
     clear_triples,
     drowned,
@@ -84,10 +83,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         For a union of releases: whether one mixture describes all records together. Otherwise the union's variable is a
         variable of the mixture.
     measure : {"tables", "residuals", "auto"}
-        What to measure of each pair: its table, or its residuals, the part of the table that is not determined by those
-        of its variables, and cost less for the same noise: a quarter if both variables have two states. "auto" measures
-        these where that pays, and nothing else that was asked for requires tables. Of the estimators of networks,
-        `CollectiveEM` and `PosteriorMean` read a release of residuals.
+        Deprecated: leave it out, and measure ``plan_pairs(schema)`` where tables are needed. See the notes on "auto".
     mechanism : {"auto", "laplace", "gaussian"}
         Kind of noise. "auto" is Gaussian if and only if delta > 0; Laplace noise, for pure epsilon, is much larger for
         this number of tables. Either is charged once.
@@ -98,7 +94,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     penalty_ : float
         Penalty on dependence within a component, chosen by thinning the release.
     guarantee_, release_
-        See :class:`~pgmpy_dp.AutoMLE`.
+        See :class:`~pgmpy_dp.AutoMLE`; the release is one of tables, or of residuals.
 
     Notes
     -----
@@ -106,6 +102,12 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     tell the number of records, and so how large the noise of pairs would be beside it. Most of the rest is spent on
     pairs unless it would drown them; if it might, a sixth of it measures pairs, and unless some are seen to depend on
     each other, single variables have the others. All has one price, which is charged before the first answer.
+
+    Where variables have few states, and noise does not drown pairs, residuals of pairs are measured: what their tables
+    say beyond those of their variables. For two variables of two states these cost a quarter of the table's price for
+    the same noise. Of the estimators of networks, `CollectiveEM` and `PosteriorMean` read such a release. They are not
+    measured with Laplace noise, two stages, a target, units or weights, dependencies or hierarchies, or a variable of
+    more than 100 states.
 
     The release is thinned into two with independent noise, of which one is fitted and the other predicted. This selects
     the penalty that shrinks components towards independence, the smoothing between neighbouring states of binned and
@@ -163,7 +165,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     target: str | None = None
     pooled: bool = False
     records: float | None = None
-    measure: str = "tables"
+    measure: str = "auto"
 
     def fit(self, data: Any, y: None = None, public: Any = None) -> Self:
         """Fit the mixture.
@@ -197,13 +199,20 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.measure != "auto":
+            warnings.warn(
+                f'measure="{self.measure}" goes with version 2.0: leave it out, and what is nearer is measured; for '
+                "tables alone, measure those of dp.plan_pairs(schema), and fit the release.",
+                DeprecationWarning,
+                stacklevel=callers_level(),
+            )
         if self.epsilon is not None and self.stages == 2 and self._noise != "gaussian":
             raise ValueError(
                 "Two stages are priced for Gaussian noise: give a delta, such as 1e-9, or leave stages at 1."
             )
 
     def _check_release(self, release: Release, variables: Sequence[str]) -> None:
-        if self.stages == 2 or self.target is not None or self.records is not None or self.measure != "tables":
+        if self.stages == 2 or self.target is not None or self.records is not None or self.measure != "auto":
             raise ValueError(
                 "A release is measured already: leave out stages, target and records, and also measure, since they say "
                 "what to measure."
@@ -211,13 +220,9 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         super()._check_release(release, variables)
 
     def _plan(self, structure: None, public: Any) -> Any:
-        """Plan residuals of all pairs; or tables in stages, of single variables and then as their total suggests."""
+        """Plan tables of single variables first, and then what their total suggests: more of these, or pairs too."""
         declared, target = self.records, self.target
-        if self._takes_residuals(public):
-            singles = RESIDUAL_SINGLES[self._drowned(public.schema, declared, None, public.neighbours)]
-            triples = self._triples(public.schema, public)
-            scales = plan_residuals(public.schema, singles, public.neighbours, triples)
-            return Residuals(scales, self.delta, self._price())
+        takes_residuals = self._takes_residuals(public)
         if (self._noise == "gaussian") != bool(self.delta):
             first = public.schema.variables[:1]
             CountedTables([first], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
@@ -243,17 +248,26 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             schema = public.schema if release is None else release.schema
             return with_groups(schema, numbers_of_groups(schema, self._noise_of(public.neighbours), units), release)
 
-        def probed(units: float | None, release: NoisyMarginals | None) -> Measure:
+        def pairs(schema: Schema) -> Measure | MeasureResiduals:
+            if not takes_residuals:
+                return Measure.of(planned(schema, False), schema)
+            triples = self._triples(public.schema, public)
+            return MeasureResiduals(plan_residuals(public.schema, neighbours=public.neighbours, triples=triples))
+
+        def probed(units: float | None, release: Any) -> Measure | MeasureResiduals:
             units = units if declared is None else declared
             schema = grouped(units, release)
-            return Measure.of(planned(schema, bool(self._drowned(schema, units, release, public.neighbours))), schema)
+            hidden = self._drowned(schema, units, release, public.neighbours)
+            return Measure.of(planned(schema, bool(hidden)), schema) if hidden is not False else pairs(schema)
 
-        def rest(units: float | None, release: NoisyMarginals | None) -> Measure:
+        def rest(units: float | None, release: Any) -> Measure | MeasureResiduals:
             units = units if declared is None else declared
             schema = grouped(units, release)
             hidden = self._drowned(schema, units, release, public.neighbours)
             if hidden is None and release is not None:
                 hidden = not pairs_depend(release)
+            if not hidden and takes_residuals:
+                return pairs(schema)
             shares = planned(schema, bool(hidden))
             if self.stages == 2 and not hidden and release is not None:
                 scouts = self._fitted(release, schema.select(schema.variables), min(_SCOUTS, self.members))
@@ -297,7 +311,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         return drowned(pair_noise(schema, max(units, 1.0), self._noise_of(neighbours), same), pure=not self.delta)
 
     def _takes_residuals(self, public: PublicRecords) -> bool:
-        """Whether to measure residuals in place of tables, by public values."""
+        """Whether to measure residuals of pairs that noise does not drown, by public values."""
         if self.measure == "tables":
             return False
         structure = public.schema.structure
@@ -310,7 +324,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         }
         needed = [reason for reason, applies in reasons.items() if applies]
         if self.measure == "residuals" and needed:
-            raise ValueError(f'Residuals are not measured with {needed[0]}: take measure="auto", or leave measure out.')
+            raise ValueError(f"Residuals are not measured with {needed[0]}: leave measure out.")
         return self.measure == "residuals" or (not needed and residuals_pay(public.schema))
 
     def _read(self, structure: None, release: Any) -> None:

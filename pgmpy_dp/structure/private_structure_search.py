@@ -318,7 +318,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         pairs = sorted(combinations(known.variables, 2), key=known.cells)
         measured = [step.picks for step in mechanism.steps].index(0, 1)
         loss = quote.terms.losses[measured] / (len(known.variables) - 1)
-        typical = mechanism.measuring(Measure([pairs[len(pairs) // 2]], [1.0]), loss, public)
+        typical = Measure([pairs[len(pairs) // 2]], [1.0]).mechanism(loss, mechanism.delta, public)
         return replace(Outlook.of(known, deviations(typical.quote(public)), records, quote.guarantee), states=None)
 
     def _mechanism(self, schema: Schema, title: str | None) -> TablesInSteps[Search]:

@@ -1,7 +1,7 @@
 """How often a mixture's 90 % bounds hold the records' own answer, and how wide they are, on real records.
 
     python tests/benchmarks/mixture_coverage.py FOLDER [--sets adult,rand] [--epsilons 0.3,1,10] [--delta 1e-9]
-        [--seeds 3] [--questions 100] [--measure tables]
+        [--seeds 3] [--questions 100] [--measure auto]
 
 FOLDER holds adult_train.csv.gz, adult_test.csv.gz: the census records of the UCI repository, columns as published; RAND
 is the data of the demo. Names of networks of the bnlearn repository, such as child, stand for 20,000 records drawn from
@@ -62,7 +62,7 @@ def questions(
 def main() -> None:
     """Print a line for each set of records and epsilon."""
     wanted = options(
-        "folder", sets="adult,rand", epsilons="0.3,1,10", measure="tables", seeds=3, questions=100, delta=1e-9
+        "folder", sets="adult,rand", epsilons="0.3,1,10", measure="auto", seeds=3, questions=100, delta=1e-9
     )
     warnings.simplefilter("ignore")
     print("set       epsilon  CPU s  " + "".join(f"{f'{given} given':<25}" for given in range(MAX_GIVEN + 1)))

@@ -1,7 +1,7 @@
 """A mixture, which is given no graph, beside CollectiveEM with the true graph of a bnlearn network.
 
     python tests/benchmarks/mixture_networks.py [--networks child,insurance,alarm] [--records 10000] [--seeds 3]
-        [--epsilon 1] [--delta 1e-6] [--stages 2] [--measure tables]
+        [--epsilon 1] [--delta 1e-6] [--stages 2] [--measure auto]
 
 Both get the same records and the same price. For each it prints the mean and the worst total variation over all pairs
 of variables between the model and the network that drew the records, the mean log-likelihood of 10,000 more records in
@@ -51,7 +51,7 @@ def log_likelihood(model: DiscreteBayesianNetwork, frame: pd.DataFrame) -> float
 
 def main() -> None:
     asked = options(
-        networks="child,insurance,alarm", measure="tables", records=10_000, seeds=3, stages=2, epsilon=1.0, delta=1e-6
+        networks="child,insurance,alarm", measure="auto", records=10_000, seeds=3, stages=2, epsilon=1.0, delta=1e-6
     )
     print(f"{'network':<10} {'model':<14} mean pair  worst pair  log-likelihood  CPU s")
     for name in asked.networks.split(","):

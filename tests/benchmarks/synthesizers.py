@@ -79,7 +79,7 @@ def mixture(problem):
 
 
 def told(problem):
-    return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, measure="auto", records=len(p.frame)))
+    return ours(problem, lambda dp, p: dp.PairwiseMixture(p.epsilon, p.delta, records=len(p.frame)))
 
 
 def dpmm(problem, model):

@@ -10,9 +10,11 @@ import pytest
 from noises import Noted, moved
 
 import pgmpy_dp as dp
+from pgmpy_dp.data.mechanisms.contrasts import Residuals
 from pgmpy_dp.inference import GaussianNoise
 from pgmpy_dp.observed.reading import observe
-from pgmpy_dp.privacy.blocks import discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import BLUR, discrete_gaussian_epsilon
+from pgmpy_dp.release.contrasts import residual_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v", "w", "z"], "d": ["only"]})
 RECORDS = list(itertools.product(*SCHEMA.states.values()))
@@ -122,3 +124,37 @@ def test_a_variable_of_one_state_adds_nothing():
 def test_residuals_are_observed_with_the_noise_that_they_have():
     _, residuals, _ = measured(EACH_RECORD, "replace_one")
     assert isinstance(observe(residuals, ["a", "b"]).noise, GaussianNoise)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rho", [1e-4, 0.3, 40.0])
+def test_residuals_of_a_step_cost_its_rho_by_brute_force(relation, rho):
+    """The worst of all neighbours, with noise whose variance is less by that of the integers, and nearly that."""
+    scales = {(): 9.0, ("a",): 4.0, ("b",): 7.0, ("c",): 5.0, ("a", "b"): 3.0, ("b", "c"): 6.0}
+    scales = scales if relation == "add_remove" else {subset: scale for subset, scale in scales.items() if subset}
+    changes, smallest = [], np.inf
+    for record in RECORDS:
+        noise = Noted()
+        frame = pd.DataFrame([record], columns=list(SCHEMA.variables))
+        data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1e9, 1e-3), relation, noise)
+        data.release(Residuals(scales, 1e-6, rho=rho))
+        smallest = min(smallest, *(float(scale) for _, scale in noise.seen))
+        changes.append(np.concatenate([np.array(counts) / float(scale) for counts, scale in noise.seen]))
+    pairs = itertools.combinations(changes, 2) if relation == "replace_one" else ((one, 0.0) for one in changes)
+    worst = max(float(((one - other) ** 2).sum()) for one, other in pairs) / 2.0 / (1.0 - BLUR / smallest**2)
+    assert rho * (1 - 1e-7) < worst <= rho
+
+
+def test_residuals_join_the_tables_of_earlier_stages_at_one_price():
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({name: generator.integers(2, size=2000) for name in "abcd"})
+    data = dp.PrivateDataset(frame, dp.Schema({name: [0, 1] for name in frame}), dp.PrivacyBudget(1.0, 1e-6))
+    plan = dp.PairwiseMixture(1.0, 1e-6).plan(data.schema, records=2000)
+    release = data.release(plan.mechanism)
+    assert isinstance(release, dp.NoisyResiduals)
+    assert (float(data.budget.spent.epsilon), len(data.budget.history)) == (1.0, 1)
+    cards = dict.fromkeys(frame, 2)
+    assert 0.99 * release.guarantee.rho < residual_sensitivity(release.scales, cards, "add_remove") / 2
+    assert residual_sensitivity(release.scales, cards, "add_remove") / 2 <= release.guarantee.rho
+    foreseen = {clique: plan.noise[clique] for clique in release.cliques}
+    assert foreseen == pytest.approx({clique: release.noise(clique)[1] for clique in foreseen}, rel=1e-3)

@@ -92,7 +92,7 @@ def exact_delta(mechanism, public, epsilon, moved, splits, laplace=False):
     losses = quoted(mechanism, public).terms.losses
 
     def answers(asked, loss):
-        mechanism_of = mechanism._steps(public).measuring(asked, loss, public)
+        mechanism_of = asked.mechanism(loss, mechanism.delta, public)
         scales = mechanism_of.quote(public).terms
         pair = (np.ones(1), np.ones(1))
         for clique, scale in scales.items():

@@ -74,7 +74,8 @@ def test_most_is_spent_on_single_variables_where_noise_drowns_pairs(stages):
     outputs = dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=300, **SMALL)
     assert outputs.fit(records(300)).release_.noise(("a",))[1] == pytest.approx(outputs.plan().noise[("a",)], rel=1e-3)
     assert share_of_singles(planned(300)) == pytest.approx(0.97, abs=0.02)
-    assert share_of_singles(planned(None)) == pytest.approx(0.13, abs=0.03)  # with the finer histograms
+    share = 0.13 if stages == 2 else 0.22  # with the finer histograms; tables of residuals have noise of their margins
+    assert share_of_singles(planned(None)) == pytest.approx(share, abs=0.03)
     with pytest.raises(ValueError, match="records must be"):
         dp.PairwiseMixture(0.05, 1e-9, SCHEMA, records=0).plan()
 
@@ -186,22 +187,24 @@ def test_residuals_of_few_states_bring_pairs_closer():
     frame = pd.DataFrame({f"v{i}": row for i, row in enumerate(rows)})
     schema = dp.Schema({variable: [0, 1] for variable in frame})
 
-    def error(measure, seed):
+    def error(seed, **how):
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.5, 1e-6), noise=dp.SimulatedNoise(seed))
-        estimator = dp.PairwiseMixture(0.5, 1e-6, measure=measure, members=4).fit(data)
+        estimator = dp.PairwiseMixture(0.5, 1e-6, members=4, **how).fit(data)
         assert estimator.guarantee_.epsilon == 0.5
         found = compare(frame, estimator.network_, schema)["error"]
         return found[[len(scope) == 2 for scope in found.index]].mean(), estimator
 
-    closer, estimators = zip(*(error("auto", seed) for seed in range(6)), strict=True)
+    closer, estimators = zip(*(error(seed) for seed in range(6)), strict=True)
     assert all(isinstance(estimator.release_, dp.NoisyResiduals) for estimator in estimators)
-    assert np.mean(closer) < 0.9 * np.mean([error("tables", seed)[0] for seed in range(6)])
+    with pytest.warns(DeprecationWarning, match="leave it out"):
+        assert np.mean(closer) < 0.9 * np.mean([error(seed, measure="tables")[0] for seed in range(6)])
 
 
 def test_a_mixture_of_residuals_is_saved_with_its_bounds_and_checked(tmp_path):
     frame = records()
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(2.0, 1e-6), noise=dp.SimulatedNoise(0))
-    network = dp.PairwiseMixture(2.0, 1e-6, measure="residuals", **SMALL).fit(data).network_
+    network = dp.PairwiseMixture(2.0, 1e-6, **SMALL).fit(data).network_
+    assert isinstance(network.release_, dp.NoisyResiduals)
     assert network.release_.details.keys() == {("c in detail",)}
     assert network.expectation(["c"])["value"]["c"] == pytest.approx(np.floor(frame["c"]).mean(), rel=0.05)
     bounds = network.query(["b"], {"a": "y"}, interval=0.99)
@@ -213,19 +216,25 @@ def test_a_mixture_of_residuals_is_saved_with_its_bounds_and_checked(tmp_path):
     pd.testing.assert_frame_equal(again.query(["b"], {"a": "y"}, interval=0.99), bounds)
 
 
+@pytest.mark.filterwarnings("ignore:measure=:DeprecationWarning")
 def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
     few, many = (dp.Schema({name: range(states) for name in "abc"}) for states in (2, 9))
-    auto = dp.PairwiseMixture(1.0, 1e-6, measure="auto")
-    kinds = [type(auto.plan(schema).mechanism).__name__ for schema in (few, many)]
-    assert kinds == ["Residuals", "StagedTables"]
+    one = dp.Schema({name: [0, 1] for name in "abcdef"} | {"g": range(101)})
+
+    def residuals(schema, records=None, **options):
+        estimator = dp.PairwiseMixture(**{"epsilon": 1.0, "delta": 1e-6, **options})
+        return estimator.plan(schema, records).mechanism.measures_residuals(records)
+
+    assert [residuals(schema) for schema in (few, many, one)] == [True, False, False]
+    assert [residuals(few, records) for records in (10_000, 10)] == [True, False]  # noise drowns the pairs of ten
     rule = dp.Dependency("a", "b", {0: 0, 1: 1})
     others = {"Laplace noise": {"delta": 0.0}, "stages=2": {"stages": 2}, "a target": {"target": "a"}}
     for reason, options in others.items():
         with pytest.raises(ValueError, match=f"not measured with {reason}"):
-            dp.PairwiseMixture(1.0, **{"delta": 1e-6, **options}, measure="residuals").plan(few)
-        assert dp.PairwiseMixture(1.0, **{"delta": 1e-6, **options}, measure="auto").plan(few).noise
+            residuals(few, measure="residuals", **options)
+        assert not residuals(few, **options)
     with pytest.raises(ValueError, match="dependencies and hierarchies"):
-        dp.PairwiseMixture(1.0, 1e-6, measure="residuals").plan(dp.Schema(few.states, rules=[rule]))
+        residuals(dp.Schema(few.states, rules=[rule]), measure="residuals")
     frame = pd.DataFrame({name: [0, 1] * 50 for name in "abc"})
     for change in ({"unit": "c"}, {"weights": "c", "largest_weight": 1.0}):
         data = dp.PrivateDataset(frame, few.select(["a", "b"]), dp.PrivacyBudget(1.0, 1e-6), **change)
@@ -238,14 +247,15 @@ def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
     )
     with pytest.raises(ValueError, match="under dependencies"):
         dp.PairwiseMixture().fit(ruled.measure_residuals({(): 9.0, ("a",): 9.0, ("b",): 9.0}, delta=1e-6))
-    informed = dp.PairwiseMixture(1.0, 1e-6, few, measure="auto", **SMALL).fit(frame, public={"a": [0.5, 0.5]})
+    thousand = pd.concat([frame] * 10, ignore_index=True)
+    informed = dp.PairwiseMixture(1.0, 1e-6, few, **SMALL).fit(thousand, public={"a": [0.5, 0.5]})
     assert isinstance(informed.release_.noisy, dp.NoisyResiduals)
 
 
 def test_residuals_are_planned_with_their_shares():
     triples = {("a", "b", "d"): 0.3}
-    for neighbours, total in (("add_remove", 0.05), ("replace_one", 0.0)):
-        scales = plan_residuals(SCHEMA, 0.2, neighbours, triples)
+    for neighbours, total in (("add_remove", 0.005), ("replace_one", 0.0)):
+        scales = plan_residuals(SCHEMA, 0.2, neighbours, triples)  # beside tables of single variables
         paid = {clique: residual_cost(SCHEMA, clique) / scale**2 for clique, scale in scales.items()}
         detail = paid.pop(("c in detail",))
         by_size = [sum(part for clique, part in paid.items() if len(clique) == size) for size in range(4)]
@@ -255,7 +265,8 @@ def test_residuals_are_planned_with_their_shares():
     assert residual_cost(SCHEMA, ("a", "b")) == pytest.approx(1 / 2 * 2 / 3)
 
 
-@pytest.mark.parametrize("measure", ["tables", "residuals"])
+@pytest.mark.filterwarnings("ignore:measure=:DeprecationWarning")
+@pytest.mark.parametrize("measure", ["tables", "auto"])
 def test_triples_are_measured_where_their_noise_would_be_small(measure):
     """Of three switches of which each pair is independent, only the triple tells the parity."""
     generator = np.random.default_rng(0)

@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 @click.option(
     "--measure",
     type=click.Choice(["tables", "residuals", "auto"]),
-    default="tables",
+    default="auto",
     show_default=True,
-    help="Measure tables of pairs; residuals, which are closer if variables have few states; or the better of both.",
+    help="Deprecated: what is closer is measured, tables of pairs or, where variables have few states, residuals.",
 )
 @rows_option()
 @numbers_option
@@ -109,7 +109,6 @@ def synthesize(
       pgmpy-dp synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-9 \\
           --ledger ledger.json --out synthetic.csv --release release.zip --model model.json
     """
-    from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.estimators.mixtures import PairwiseMixture
 
     numbers = numbers or "drawn"
@@ -120,7 +119,8 @@ def synthesize(
     if spending.dry_run:  # shows one stage: two have as much noise in total, but its division is not known in advance
         planned = PairwiseMixture(epsilon, delta, target=target, records=records, measure=measure)
         plan = planned.plan(spending.public(schema))
-        priced = not isinstance(plan.mechanism, Residuals)
+        mechanism: Any = plan.mechanism
+        priced = not mechanism.measures_residuals(records)
         return spending.planned(*foreseen(plan.quote, plan.schema, records, spending.error, plan.noise, priced))
     dataset = spending.dataset(data, schema)
     stage("Measuring pairs, and fitting a mixture")

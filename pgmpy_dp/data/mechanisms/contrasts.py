@@ -13,7 +13,9 @@ is cheaper. In coordinates, this measures the set's coefficients with contrasts 
 of standard deviation s. Integer contrasts of length |v| are counted, in fixed fractions of a record, with discrete
 Gaussian noise of |v| s. The change of all coefficients by one record, each divided by its noise, has the squared L2
 norm of :func:`~pgmpy_dp.release.contrasts.residual_sensitivity`. So they are one Gaussian mechanism, whose price as one
-(epsilon, delta) block is :func:`~pgmpy_dp.privacy.blocks.discrete_gaussian_epsilon`.
+(epsilon, delta) block is :func:`~pgmpy_dp.privacy.blocks.discrete_gaussian_epsilon`. As a step of a sequence they have
+the rho of continuous noise which is smaller by the same share, as argued there: of variance s**2 - BLUR for the
+smallest s, in parts of a record.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
-from pgmpy_dp.data.mechanisms.tables import delta_within, perturbed
+from pgmpy_dp.data.mechanisms.tables import delta_within, epsilon_of, perturbed
 from pgmpy_dp.inference.tables.table import Table
-from pgmpy_dp.privacy.blocks import smallest_scale, table_deviation
+from pgmpy_dp.privacy.blocks import BLUR, MIN_SCALE, smallest_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.guarantee import counted
@@ -132,13 +135,17 @@ class Residuals:
     scales: Mapping[Clique, float]
     delta: float
     epsilon: float | Fraction | None = None  # the price to which scales are multiplied; None leaves them unchanged
+    rho: float | None = None  # in place of epsilon: one step of a method that has paid for all its steps
 
     def quote(self, public: PublicRecords) -> Quote[_Residuals]:
         """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""
         public.require_single_records()
         delta, schema = delta_within(public, self.delta), public.schema
         cliques, scales = _closed(schema, self.scales, public.neighbours)
-        if self.epsilon is None:
+        if self.rho is not None:
+            scales = _at_rho(schema, scales, public.neighbours, self.rho)
+            paid = epsilon_of(self.rho, delta)
+        elif self.epsilon is None:
             paid = Fraction(str(residual_epsilon(schema, scales, public.neighbours, delta)))
         else:
             paid = exact_positive("epsilon", self.epsilon)
@@ -166,6 +173,22 @@ class Residuals:
         return NoisyResiduals(schema, terms.cliques, values, terms.scales, quote.guarantee, public.total)
 
 
+def joined_deviations(
+    schema: Schema, tables: Mapping[Clique, float], precisions: Mapping[Clique, float]
+) -> dict[Clique, float]:
+    """Find the deviation in a cell of each set's table, if tables join residuals of these precisions."""
+    together = dict(precisions)
+    for clique, deviation in tables.items():
+        varied = varied_variables(schema, clique)
+        for subset in (own for size in range(len(varied) + 1) for own in combinations(varied, size)):
+            if not subset and () not in precisions:  # the number of records is public
+                continue
+            cells = schema.cells(subset) / schema.cells(clique)
+            together[subset] = together.get(subset, 0.0) + cells * deviation**-2
+    scales = {subset: precision**-0.5 for subset, precision in together.items()}
+    return {subset: residual_variance(schema, scales, subset) ** 0.5 for subset in scales if subset}
+
+
 def _priced(
     schema: Schema, relative: Mapping[Clique, float], neighbours: str, epsilon: float, delta: float
 ) -> dict[Clique, float]:
@@ -178,6 +201,19 @@ def _priced(
     start = table_deviation(epsilon, delta, "add_remove") * math.sqrt(2.0 * residual_rho(schema, relative, neighbours))
     price = partial(residual_epsilon, schema, neighbours=neighbours, delta=delta)
     return scaled(smallest_scale(lambda factor: price(scaled(factor)), start, epsilon, delta))
+
+
+def _at_rho(schema: Schema, relative: Mapping[Clique, float], neighbours: str, rho: float) -> dict[Clique, float]:
+    """Multiply scales by a factor with which continuous noise that their discrete noise covers costs at most rho."""
+    factor = math.sqrt(residual_rho(schema, relative, neighbours) / rho)
+    smallest = factor * min(
+        float(coefficient_scales(schema, subset, scale).min()) * coefficient_parts(schema, subset)
+        for subset, scale in relative.items()
+    )
+    if not smallest >= MIN_SCALE:
+        raise ValueError(f"A rho of {rho:.3g} needs too little noise for integers: choose a smaller epsilon.")
+    factor *= (1.0 - BLUR / smallest**2) ** -0.5 * (1.0 + 1e-9)
+    return {subset: factor * scale for subset, scale in relative.items()}
 
 
 def _closed(
@@ -219,9 +255,11 @@ def smallest_holders(
 ) -> dict[Clique, list[Clique]]:
     """Assign each subset to the smallest clique that contains it."""
     holders: dict[Clique, list[Clique]] = {}
-    missing = dict.fromkeys(subsets)
+    missing = {subset: number for number, subset in enumerate(subsets)}
     for clique in sorted(cliques, key=schema.cells):
-        if inside := [subset for subset in missing if set(clique).issuperset(subset)]:
+        varied = varied_variables(schema, clique)
+        inner = (subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
+        if inside := sorted((subset for subset in inner if subset in missing), key=missing.__getitem__):
             holders[clique] = inside
         for subset in inside:
             del missing[subset]

@@ -17,6 +17,8 @@ on pairs or on single variables, whichever that number suggests.
 Tables of a step may be of states in groups that earlier answers suggest, as the coarser variables of a schema. Given
 these answers a group is a fixed function of a record's own state. So a record is in one cell of a table of groups as in
 one of a table of states: a unit adds as much to its sum, and the table has the same sensitivity and the same price.
+
+A step may measure residuals (:mod:`~pgmpy_dp.data.mechanisms.contrasts`) in place of tables, at the rho of the step.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from pgmpy_dp.data.mechanisms.contrasts import Residuals, joined_deviations
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables, delta_within, deviations, shared
@@ -36,7 +39,7 @@ from pgmpy_dp.privacy.checks import exact_positive, whole_number
 from pgmpy_dp.privacy.cost import Approx, Pure
 from pgmpy_dp.privacy.noise import NoiseSource, table_sensitivity
 from pgmpy_dp.privacy.sequences import sequence_rho, with_discrete_noise
-from pgmpy_dp.release import Guarantee, NoisyMarginals
+from pgmpy_dp.release import Guarantee, NoisyMarginals, NoisyResiduals
 from pgmpy_dp.schema import Clique, Schema
 
 Result = TypeVar("Result")
@@ -66,6 +69,33 @@ class Measure:
         """Ask for tables by their shares of the loss."""
         return cls(tuple(shares), list(shares.values()), schema)
 
+    def mechanism(self, loss: Any, delta: float, public: PublicRecords) -> CountedTables:
+        """Return the mechanism for the tables of a step with this loss, in rho or epsilon."""
+        if not delta:
+            return CountedTables(self.cliques, loss, weights=self.weights)
+        squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
+        whole = math.fsum(self.weights)
+        part = {weight: with_discrete_noise(loss * weight / whole, squared) for weight in set(self.weights)}
+        parts = [part[weight] for weight in self.weights]
+        return CountedTables(self.cliques, delta=delta, weights=parts, rho=math.fsum(parts))
+
+
+@dataclass(frozen=True)
+class MeasureResiduals:
+    """Ask for residuals, whose relative scales divide the rho of a step; the answer is a release."""
+
+    scales: Mapping[Clique, float]
+    schema: ClassVar[None] = None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The sets of variables."""
+        return tuple(self.scales)
+
+    def mechanism(self, loss: Any, delta: float, public: PublicRecords) -> Residuals:
+        """Return the mechanism for the residuals of a step with this rho."""
+        return Residuals(self.scales, delta, rho=loss)
+
 
 @dataclass(frozen=True)
 class Choose:
@@ -75,7 +105,7 @@ class Choose:
     allowed: Callable[[Sequence[Clique]], Collection[Clique]]
 
 
-Asking = Generator[Measure | Choose, Any, Result]
+Asking = Generator[Measure | MeasureResiduals | Choose, Any, Result]
 
 
 @dataclass(frozen=True)
@@ -135,19 +165,9 @@ class TablesInSteps(Generic[Result]):
             return end.value, quote.guarantee
         raise TypeError("The method asked for more answers than it has steps.")
 
-    def measuring(self, asked: Measure, loss: Any, public: PublicRecords) -> CountedTables:
-        """Return the mechanism for the tables of a step with this loss, in rho or epsilon."""
-        if not self.delta:
-            return CountedTables(asked.cliques, loss, weights=asked.weights)
-        squared = table_sensitivity(public.neighbours, "squared_l2", public.contribution)
-        whole = math.fsum(asked.weights)
-        part = {weight: with_discrete_noise(loss * weight / whole, squared) for weight in set(asked.weights)}
-        parts = [part[weight] for weight in asked.weights]
-        return CountedTables(asked.cliques, delta=self.delta, weights=parts, rho=math.fsum(parts))
-
     def _answered(
         self,
-        asked: Measure | Choose,
+        asked: Measure | MeasureResiduals | Choose,
         step: Step,
         loss: Any,
         public: PublicRecords,
@@ -156,7 +176,7 @@ class TablesInSteps(Generic[Result]):
         noise: NoiseSource,
     ) -> Any:
         """Answer one step, whose cost is that of all steps."""
-        mechanism: FarthestTables | CountedTables
+        mechanism: FarthestTables | CountedTables | Residuals
         if isinstance(asked, Choose):
             if not asked.references:
                 return ()
@@ -166,14 +186,16 @@ class TablesInSteps(Generic[Result]):
             return None
         else:
             public, records = _under(public, asked), records.under(asked.schema)
-            mechanism = self.measuring(asked, loss, public)
+            mechanism = asked.mechanism(loss, self.delta, public)
         quote: Quote[Any] = replace(mechanism.quote(public), cost=whole.cost, earlier=whole.earlier)
         return mechanism.draw(quote, public, mechanism.read(quote, records), noise)  # type: ignore[arg-type]
 
 
+StagedRelease = NoisyMarginals | NoisyResiduals
+
 # Decides what a stage measures, by the number of units, as far as it is known (the first stage's estimate of the number
 # of records, less a standard deviation, divided by the maximum per unit), and by the release of all stages before.
-Asked = Callable[[float | None, NoisyMarginals | None], Measure]
+Asked = Callable[[float | None, StagedRelease | None], Measure | MeasureResiduals]
 
 
 @dataclass(frozen=True)
@@ -187,51 +209,60 @@ class StagedTables:
     delta: float
     label: str = "measure tables in stages"
 
-    def _steps(self, public: PublicRecords) -> TablesInSteps[NoisyMarginals]:
+    def _steps(self, public: PublicRecords) -> TablesInSteps[StagedRelease]:
         asking = partial(self._run, public.rows)
         return TablesInSteps([Step(share) for share, _ in self.stages], self.epsilon, self.delta, asking, self.label)
 
-    def _run(self, rows: int) -> Asking[NoisyMarginals]:
+    def _run(self, rows: int) -> Asking[StagedRelease]:
         units: float | None = None
-        joined: NoisyMarginals | None = None
+        joined: Any = None
         for _, asked in self.stages:
-            release: NoisyMarginals = yield asked(units, joined)
+            release = yield asked(units, joined)
             if joined is None:  # a standard deviation less, since to overestimate the number does more harm
                 units = max(release.total - math.sqrt(release.total_variance), 1.0) / rows
             joined = release if joined is None else joined + release
-        assert joined is not None
-        return joined
+        return joined  # type: ignore[no-any-return]  # the join of tables and residuals is typed by either
 
     def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all stages; refuse tables that could not be measured."""
         for _, asked in self.stages:
             measure = asked(None, None)
-            shared(_under(public, measure), measure.cliques, measure.weights)
+            if isinstance(measure, Measure):
+                shared(_under(public, measure), measure.cliques, measure.weights)
+            else:
+                measure.mechanism(1.0, self.delta, public).quote(public)
         return self._steps(public).quote(public)
 
     def draw(
         self, quote: Quote[_Terms], public: PublicRecords, exact: PrivateRecords, noise: NoiseSource
-    ) -> NoisyMarginals:
-        """Draw the tables stage by stage, and pool tables of one clique by precision."""
+    ) -> StagedRelease:
+        """Draw stage by stage, and pool by precision what was measured twice."""
         return self._steps(public).draw(quote, public, exact, noise)[0]
+
+    def measures_residuals(self, units: float | None) -> bool:
+        """Whether a stage is foreseen to measure residuals, for a guess of units."""
+        return any(isinstance(asked(units, None), MeasureResiduals) for _, asked in self.stages)
 
     def foreseen(
         self, quote: Quote[_Terms], public: PublicRecords, units: float | None
     ) -> tuple[Schema, dict[Clique, float]]:
         """Foresee the standard deviation of the noise in each table, and their schema, for a guess of units."""
         precisions: dict[Clique, float] = {}
+        residuals: dict[Clique, float] = {}
         schema = public.schema
         for (_, asked), loss in zip(self.stages, quote.terms.losses, strict=True):
             measure = asked(units, None)
             under = _under(public, measure)
-            for clique, deviation in deviations(
-                self._steps(public).measuring(measure, loss, under).quote(under)
-            ).items():
-                precisions[clique] = precisions.get(clique, 0.0) + deviation**-2
+            terms: Any = measure.mechanism(loss, self.delta, under).quote(under)
+            tables = isinstance(measure, Measure)
+            noise, own = (deviations(terms), precisions) if tables else (terms.terms.scales, residuals)
+            for clique, deviation in noise.items():
+                own[clique] = own.get(clique, 0.0) + deviation**-2
             schema = under.schema
-        return schema, {clique: precision**-0.5 for clique, precision in precisions.items()}
+        noise = {clique: precision**-0.5 for clique, precision in precisions.items()}
+        return schema, joined_deviations(schema, noise, residuals) if residuals else noise
 
 
-def _under(public: PublicRecords, asked: Measure) -> PublicRecords:
+def _under(public: PublicRecords, asked: Measure | MeasureResiduals) -> PublicRecords:
     """Return the public facts about the records, with the schema of the measured tables."""
     return public if asked.schema is None else replace(public, schema=asked.schema)

@@ -171,9 +171,12 @@ def _price(
 
 def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, delta: float) -> tuple[Loss, Scales]:
     delta, exact = delta_within(public, delta), exact_positive("rho", rho)
-    # At a large delta a small rho implies epsilon 0; a larger epsilon holds as well.
-    epsilon = Fraction(str(max(epsilon_from_renyi(zcdp_curve(rho), delta), rho)))
-    return Zcdp(rho, epsilon, Fraction(str(delta))), _gaussian_scales(public, shares, exact)
+    return Zcdp(rho, epsilon_of(rho, delta), Fraction(str(delta))), _gaussian_scales(public, shares, exact)
+
+
+def epsilon_of(rho: float, delta: float) -> Fraction:
+    """Return the epsilon that a step of a method states: at a large delta, a small rho alone would imply 0."""
+    return Fraction(str(max(epsilon_from_renyi(zcdp_curve(rho), delta), rho)))
 
 
 def _gaussian_scales(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: Fraction) -> Scales:

@@ -23,9 +23,9 @@ from pgmpy_dp.schema.variable import Variable
 # Share of the privacy loss for all tables of single variables together, by whether noise drowns pairs; where it does
 # not, the tables of pairs add to the knowledge of single variables.
 SINGLES = {False: 0.1, True: 0.985}
-# The same for residuals, whose pairs contain no information about single variables; None: it is unknown whether noise
-# drowns pairs. Then the share of the number of records.
-RESIDUAL_SINGLES, _TOTAL = {False: 0.3, None: 0.45, True: 0.97}, 0.05
+# The same for residuals, whose pairs contain no information about single variables, beside tables of these that were
+# measured before; then the share of the number of records, which these tables tell too.
+RESIDUAL_SINGLES, _TOTAL = 0.25, 0.005
 # Levels of noise (see `pair_noise`) below which a share for pairs brings mixtures closer to the records than the same
 # share for single variables, and above which it does not; in between it depends on how closely the variables depend on
 # each other. Chosen on nine tables of real records. With Laplace noise there is one bound, since single variables cost
@@ -193,11 +193,11 @@ def _beside(
 
 def plan_residuals(
     schema: Schema,
-    singles: float = RESIDUAL_SINGLES[False],
+    singles: float = RESIDUAL_SINGLES,
     neighbours: str = "add_remove",
     triples: Mapping[Clique, float] = MappingProxyType({}),
 ) -> dict[Clique, float]:
-    """Plan relative noise scales of the residuals of each variable and every pair, and of some triples."""
+    """Plan relative noise scales of the residuals of every pair, some triples, and their variables' once more."""
     varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
     cliques: list[Clique] = []
     shares: list[float] = []
@@ -221,7 +221,8 @@ def residual_cost(schema: Schema, clique: Clique) -> float:
 def residuals_pay(schema: Schema) -> bool:
     """Whether a mixture is closer if residuals are measured in place of tables, by the numbers of states."""
     costs = [residual_cost(schema, pair) for pair in itertools.combinations(schema.variables, 2)]
-    return bool(costs) and sum(costs) <= _MAX_COST * len(costs)
+    few = all(states <= _UNGROUPED for states in schema.cardinalities().values())
+    return few and bool(costs) and sum(costs) <= _MAX_COST * len(costs)
 
 
 def paired(schema: Schema) -> Iterator[Clique]:

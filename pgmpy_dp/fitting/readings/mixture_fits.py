@@ -71,15 +71,17 @@ def pairs_depend(release: MixtureRelease) -> bool:
     return chance_of_independence(tables) < _CHANCE
 
 
-def chances_of_the_same(release: NoisyMarginals) -> dict[str, float]:
+def chances_of_the_same(release: NoisyMarginals | NoisyResiduals) -> dict[str, float]:
     """Estimate the probability that two records have the same state, for variables whose noise is small enough."""
+    if isinstance(release, NoisyMarginals):
+        known = {c[0]: (table, release.variances[c]) for c, table in release.tables.items() if len(c) == 1}
+    else:
+        known = {variable: release.marginal((variable,)) for variable in release.variables}
     chances = {}
-    for clique, table in release.tables.items():
-        if len(clique) == 1:
-            variance = release.variances[clique]
-            squares = max(float((np.asarray(table, float) ** 2).sum()) - table.size * variance, 0.0)
-            if squares > _KNOWN**2 * variance:  # noise is a small share of its root
-                chances[clique[0]] = min(max(squares / release.total**2, 1.0 / table.size), 1.0)
+    for variable, (table, variance) in known.items():
+        squares = max(float((np.asarray(table, float) ** 2).sum()) - table.size * variance, 0.0)
+        if squares > _KNOWN**2 * variance:  # noise is a small share of its root
+            chances[variable] = min(max(squares / release.total**2, 1.0 / table.size), 1.0)
     return chances
 
 
