@@ -202,7 +202,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         if self.measure != "auto":
             warnings.warn(
                 f'measure="{self.measure}" goes with version 2.0: leave it out, and what is nearer is measured; for '
-                "tables alone, measure those of dp.plan_pairs(schema), and fit the release.",
+                "tables alone, measure what plan_pairs plans, and fit the release.",
                 DeprecationWarning,
                 stacklevel=callers_level(),
             )

@@ -33,7 +33,7 @@ from pgmpy_dp.release.contrasts import (
     subset_index,
     transform,
 )
-from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, warn_of_other_records
+from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, guarantee_of_joined
 from pgmpy_dp.release.marginals import NoisyMarginals, margin
 from pgmpy_dp.schema import Clique, Schema
 
@@ -419,16 +419,11 @@ class NoisyResiduals(
         """Join residuals, or tables with Gaussian noise, of the same records; see `NoisyMarginals.join`."""
         if not isinstance(other, (NoisyResiduals, NoisyMarginals)):
             raise TypeError(f"Residuals are joined to residuals or tables, got {type(other).__name__}.")
-        if self == other:
-            raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
-        guarantee = self.guarantee | other.guarantee
+        guarantee = guarantee_of_joined(self, other)
         if other.guarantee.mechanism != "gaussian" or other.guarantee.weighted or other.chosen_among:
             raise ValueError(
                 "Residuals are joined to releases with Gaussian noise, of single records, whose tables were not chosen."
             )
-        if self.public_total != other.public_total:
-            raise ValueError("The releases have different public numbers of records: they are about different units.")
-        warn_of_other_records([self, other])
         schema = self.schema.join(other.schema)
         theirs = other.means(other.measured) if isinstance(other, NoisyMarginals) else other.means()
         means, deviations = pooled_means(schema, [self.means(), theirs])

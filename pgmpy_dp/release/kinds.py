@@ -379,6 +379,17 @@ def joint_guarantee(releases: Iterable[Release]) -> Guarantee:
     return reduce(or_, (release.guarantee for release in releases))
 
 
+def guarantee_of_joined(one: Any, other: Any) -> Guarantee:
+    """Unite the guarantees of two releases that are joined; raise if they are one, or of different records."""
+    if one.scales == other.scales and one == other:
+        raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
+    guarantee: Guarantee = one.guarantee | other.guarantee
+    if one.public_total != other.public_total:
+        raise ValueError("The releases have different public numbers of records: they are about different units.")
+    warn_of_other_records([one, other])
+    return guarantee
+
+
 def found_states(sources: Iterable[Any]) -> dict[str, Guarantee]:
     """Return the guarantee of finding each variable's states, for variables whose states were found in records."""
     results = [own.found for own in (getattr(source, "schema", None) for source in sources) if isinstance(own, Schema)]

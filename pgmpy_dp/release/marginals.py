@@ -23,7 +23,7 @@ from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
     cliques_containing,
-    warn_of_other_records,
+    guarantee_of_joined,
 )
 from pgmpy_dp.schema import Clique, Schema
 
@@ -298,17 +298,12 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         >>> print((first + second).guarantee)
         differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
         """
-        if self.scales == other.scales and self == other:
-            raise ValueError("A release cannot be joined with itself: averaging the same noise does not reduce it.")
-        guarantee = self.guarantee | other.guarantee
+        guarantee = guarantee_of_joined(self, other)
         sampled = min(self.guarantee.sampling_rate, other.guarantee.sampling_rate) < 1
         if guarantee.mechanism not in _VARIANCE or sampled:
             raise ValueError(
                 "Only releases with the same kind of noise, on all records, can be joined: both Laplace or Gaussian."
             )
-        if self.public_total != other.public_total:
-            raise ValueError("The releases have different public numbers of records: they are about different units.")
-        warn_of_other_records([self, other])
         schema = self.schema.join(other.schema)
         tables, scales = dict(self.measured), dict(self.scales)
         own = {frozenset(clique): clique for clique in tables}

@@ -113,6 +113,8 @@ def synthesize(
 
     numbers = numbers or "drawn"
     epsilon, delta = spending.epsilon, spending.delta
+    if measure != "auto":
+        click.echo("--measure is deprecated: leave it out, and what is closer is measured.", err=True)
     stage("Reading the schema")
     schema = spending.schema()
     _require_numbers([schema], numbers)
