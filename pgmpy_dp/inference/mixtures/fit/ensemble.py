@@ -434,7 +434,10 @@ def _choose(
 
     best, lowest = _Settings(_FIRST_PENALTY, 0.0, components, max(steps // 2, 1)), math.inf
     for width in _WIDTHS if start.ordered else (0.0,):
-        result = _walk(risk, replace(best, width=width))
+        first = replace(best, width=width)
+        if risk(first, replace(first, penalty=first.penalty * _FACTOR)) > lowest + margin:
+            continue  # at another penalty it would hardly be the best
+        result = _walk(risk, first)
         if risk(result) < lowest - margin:
             best, lowest = result, risk(result)
     best = replace(best, penalty=best.penalty * _FACTOR ** _vertex(risk, best))
@@ -452,11 +455,11 @@ def _choose(
         return alone
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)
-    best = longer if risk(longer) < risk(best) + margin else best
-    while not wide and (
-        best.steps < _LONGEST * steps and risk(following := replace(best, steps=2 * best.steps)) < risk(best) - margin
-    ):
-        best = following
+    gains, best = risk(longer) < risk(best), longer if risk(longer) < risk(best) + margin else best
+    while not wide and gains and best.steps < _LONGEST * steps:
+        following = replace(best, steps=2 * best.steps)
+        gains = risk(following) < risk(best) - margin
+        best = following if gains else best
     if teachers < _TEACHERS:
         return best
     member = start.adapted(fitted, best.width).tables(known[best].result()[0])[:2]
