@@ -39,7 +39,7 @@ def to_mbi(release: NoisyMarginals) -> Learned:
     ImportError
         If mbi is not installed.
     ValueError
-        If the release holds exact counts.
+        If the release holds exact counts, or residuals or coefficients, whose tables share noise.
 
     Examples
     --------
@@ -51,6 +51,8 @@ def to_mbi(release: NoisyMarginals) -> Learned:
     """
     if release.guarantee.mechanism == "none":
         raise ValueError("These are exact counts, which are not private: convert a release with noise.")
+    if not release.independent:
+        raise ValueError("These tables share noise, which mbi takes for independent: measure tables instead.")
     from mbi import LinearMeasurement
 
     measured = [

@@ -28,6 +28,7 @@ from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.networks.network import PrivateNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.reading import detail_of, law_of
+from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import MAX_NODES, Drawing, draw
@@ -119,7 +120,7 @@ def write_report(
 
     Parameters
     ----------
-    release : NoisyMarginals
+    release : NoisyMarginals, NoisyResiduals, NoisyCoefficients, UnitedMarginals or InformedMarginals
     path : path
         A name that ends in .html or .htm.
     network : DiscreteBayesianNetwork, DiscreteMarkovNetwork or PrivateMixtureNetwork, optional
@@ -194,7 +195,7 @@ def render_report(
             date=date,
             release=release,
             guarantee=guarantee,
-            parts=getattr(release, "parts", {}),
+            parts=release.parts if isinstance(release, UnitedMarginals) else {},
             certainty=1.0 / (1.0 + math.exp(-min(guarantee.epsilon, 700.0))),
             tables=tables,
             drowned=[table for table in tables if table.level == "drowned"],

@@ -42,6 +42,12 @@ def test_the_real_mbi_takes_them():
     assert from_mbi([one], SCHEMA, noisy.guarantee).tables[one.clique].tolist() == noisy.tables[one.clique].tolist()
 
 
+def test_tables_that_share_noise_are_not_handed_to_mbi():
+    data = dp.PrivateDataset({("smoke", "lung"): COUNTS["smoke", "lung"]}, SCHEMA, dp.PrivacyBudget(1.0))
+    with pytest.raises(ValueError, match="share noise, which mbi takes for independent"):
+        to_mbi(data.measure_coefficients([("smoke", "lung")], epsilon=0.5))
+
+
 def test_a_contingency_table_of_opendp():
     table = SimpleNamespace(
         keys={"smoke": ["yes", None], "age": [1, 2, 3]},
