@@ -184,7 +184,7 @@ def _p_value(union: UnitedMarginals, scope: Clique, generator: np.random.Generat
     from scipy.stats import gamma
 
     measured = list(_tables(union, scope))
-    if len(measured) < 2:
+    if len(measured) < 2 or union.schema.cells(scope) == 1:
         return 1.0
     counts = np.stack([table.ravel() for _, table, _ in measured])
     variance = np.array([max(spread, MIN_VARIANCE) for _, _, spread in measured])[:, None]

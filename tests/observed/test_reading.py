@@ -177,7 +177,7 @@ def test_partial_pooling_of_residuals_is_nearer_to_a_small_part():
     gain = []
     for seed in range(20):
         union = united(("residuals", "residuals"), seed)
-        pooled = PartiallyPooledMarginals.of(union).tables["site", "b", "a"][1]
+        pooled = PartiallyPooledMarginals.of(union).marginal(("site", "b", "a"))[0][1]
         own, truth = union.parts["south"].table(("b", "a")), counted(records("south", seed), ("b", "a"))
         gain.append([np.abs(pooled - truth).sum(), np.abs(own - truth).sum()])
     assert np.mean(gain, axis=0)[0] < np.mean(gain, axis=0)[1]
