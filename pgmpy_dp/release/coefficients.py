@@ -503,7 +503,7 @@ def coefficient_parts(schema: Schema, subset: Clique) -> int:
     It is a power of two of at most 2**10, and smaller if sums of records times contrasts and parts might not fit 64
     bits.
     """
-    largest = math.prod(int(abs(contrasts(schema.cardinality(variable)).values).max()) for variable in subset)
+    largest = math.prod(contrasts(schema.cardinality(variable)).largest for variable in subset)
     return int(min(_MAX_PARTS, 2 ** ((_MAX_MULTIPLE // largest).bit_length() - 1)))
 
 

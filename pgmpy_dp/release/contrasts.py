@@ -67,6 +67,11 @@ class Contrasts:
         """Matrix that turns integer coefficients back into a table: values.T / squares."""
         return self.values.T / self.squares
 
+    @cached_property
+    def largest(self) -> int:
+        """The largest size of a value."""
+        return int(abs(self.values).max())
+
     @property
     def spread(self) -> float:
         """A = max over states of sum over k >= 1 of |u_k|: what a record adds to a variable's coefficients."""
@@ -105,14 +110,21 @@ def contrasts(states: int) -> Contrasts:
     return Contrasts(values, (values**2).sum(axis=1))
 
 
-def coefficient_weights(cardinalities: Sequence[int]) -> Floats:
+def coefficient_weights(cardinalities: Iterable[int]) -> Floats:
     """Compute the weights w of the coefficients of a set of variables, of shape (r_1 - 1, ...); 1 for the empty set."""
+    return _coefficient_weights(tuple(cardinalities))
+
+
+@lru_cache(maxsize=64)
+def _coefficient_weights(cardinalities: tuple[int, ...]) -> Floats:
     # Multiply exact integers, then divide and take the root once: the same floats on every machine.
     above, below = np.ones((), dtype=object), np.ones((), dtype=object)
     for states in cardinalities:
         above = above * states
         below = np.multiply.outer(below, contrasts(states).squares[1:].astype(object))
-    return np.sqrt(np.asarray(above / below, dtype=np.float64))
+    weights: Floats = np.sqrt(np.asarray(above / below, dtype=np.float64))
+    weights.setflags(write=False)
+    return weights
 
 
 def fourier_sensitivity(
