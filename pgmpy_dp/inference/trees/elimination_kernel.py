@@ -28,7 +28,7 @@ def eliminate(adjacent, cards, rule, factors, left, cliques, order, counts, cell
         fill[node] //= 2  # each missing edge was counted from both ends
         weight[node] //= 2
     for step in range(order.shape[0]):
-        chosen, cost, tie = -1, np.inf, np.inf
+        chosen, cost, tie = nodes, np.inf, np.inf
         for node in range(nodes):
             if left[node]:
                 own, other_own = float(fill[node]), cells[node]
@@ -38,7 +38,7 @@ def eliminate(adjacent, cards, rule, factors, left, cliques, order, counts, cell
                     own, other_own = cells[node], float(fill[node])
                 if factors.shape[0] > 0:
                     own = (own + 0.5) * factors[node]
-                if chosen < 0 or own < cost or (own == cost and other_own < tie):
+                if chosen == nodes or own < cost or (own == cost and other_own < tie):
                     chosen, cost, tie = node, own, other_own
         order[step], left[chosen], cliques[chosen, chosen] = chosen, False, True
         number = 0
