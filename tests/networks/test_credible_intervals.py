@@ -182,6 +182,19 @@ def coefficients(seed):
     return data.measure_coefficients([("c", "a", "b"), ("d", "c")], epsilon=1.0)
 
 
+def test_draws_of_markov_networks_have_partition_function_one():
+    """So bounds know how many records have the evidence."""
+    network = dp.PrivateMarkovNetwork([*EDGES, ("a", "b")]).fit(released())
+    network.sample_draws(60)
+    posterior = network.draws_
+    for target in ("population", "records"):
+        _, shares = Conditioning(posterior.layout).distributions(posterior.draws(target), ["a"], {})
+        np.testing.assert_allclose(shares, 1.0)
+    fitted, question = network._question(["a"], {"d": "x"})
+    expected = 3000 * VariableElimination(network).query(["d"], show_progress=False).get_value(d="x")
+    assert fitted.bounded(question, "population").records == pytest.approx(expected, rel=0.1)
+
+
 def test_second_release_narrows():
     one = released(4, 0.3)
     alone, both = bayesian(one), bayesian(one, released(5, 1.0, frame=records(4)))

@@ -215,11 +215,12 @@ def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> Pos
 
 
 def ruled(problem: Problem, logs: Vector) -> Vector:
-    """Set the probability of forbidden states to zero in every draw."""
-    if not problem.schema.rules:
+    """Set the probability of forbidden states to zero in every draw, and normalise it."""
+    if problem.schema.rules:
+        logs = logs + problem.forbidden
+    elif problem.rows is not None:
         return logs
-    logs = logs + problem.forbidden
-    return logs if problem.rows is None else np.array([problem.rows.normalise(own) for own in logs])
+    return np.array([problem.normalised(own) for own in logs])
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,12 @@ class Problem:
         """Log-mask of the scopes' cells: minus infinity for cells that rules forbid, else 0."""
         masks = (scope_masks if self.rows is None else family_masks)(self.scopes, self.schema)
         return np.asarray(forbidden_log_mask(self.scopes, masks, self.schema))
+
+    def normalised(self, logs: Vector) -> Vector:
+        """Scale rows of CPDs, or the potentials of a Markov network, to a total probability of 1."""
+        if self.rows is not None:
+            return self.rows.normalise(logs)
+        return logs - calibrated(self, logs).log_partition / len(self.scopes)
 
     def density(self, prior: Vector) -> tuple[LogPosterior, Vector]:
         """Return the posterior density and a starting point."""
