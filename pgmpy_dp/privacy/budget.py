@@ -59,7 +59,8 @@ class PrivacyBudget:
     With delta > 0, epsilons and deltas add until the first zCDP charge. Let E and D be their sums at that point. The
     first zCDP charge fixes the Renyi order: the order that admits the most zCDP within (epsilon - E, delta - D). From
     then on, bounds at this order add: order times rho for zCDP, the bound of randomised response for pure charges.
-    Blocks with a delta of their own are then refused, since the filter uses all of the remaining delta.
+    A block that states a rho, as tables, residuals and steps with Gaussian noise do, satisfies this zCDP as well and is
+    then counted by it. Other blocks are refused, since the filter uses all of the remaining delta.
 
     This is sound. From the first zCDP charge on, the interaction is governed by a Renyi filter of one fixed order
     (Feldman and Zrnic 2021), which guarantees (epsilon - E, delta - D) whatever came before. For the charges before
@@ -85,8 +86,8 @@ class PrivacyBudget:
     conversion at the best order in `spent` is not an odometer: it bounds plans that are fixed in advance, and the
     guarantee for adaptive ones is the total.
 
-    Consequences: a plan of zCDP charges alone loses nothing; pure charges are cheapest, and blocks fit only, before the
-    first zCDP charge.
+    Consequences: a plan of zCDP charges alone loses nothing; pure charges and blocks are cheapest before the first zCDP
+    charge, and blocks without a rho fit only there.
 
     References
     ----------
@@ -352,6 +353,8 @@ class _Account:
     def with_cost(self, cost: Cost) -> _Account | None:
         """Return the account after a cost, or None if it does not fit."""
         loss = cost.loss
+        if self.order is not None and isinstance(loss, Approx) and loss.rho is not None:
+            loss = Zcdp(loss.rho)
         if self.order is None and isinstance(loss, (Pure, Approx)):
             after = replace(self, pure=self.pure + loss.epsilon, taken=self.taken + loss.delta)
             return after if after.pure <= self.epsilon and after.taken <= Fraction(str(self.delta)) else None
@@ -404,7 +407,7 @@ def _refusal(cost: Cost, account: _Account) -> str:
     block = isinstance(cost.loss, Approx)
     if remaining <= 0.0:
         advice = "Nothing is left: work from the releases already made."
-    elif block and account.order is not None:
+    elif isinstance(cost.loss, Approx) and cost.loss.rho is None and account.order is not None:
         advice = (
             "The Gaussian measurements before took all of delta: charge (epsilon, delta) blocks first, or give them a "
             "budget of their own."

@@ -54,7 +54,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class Approx:
-    """A loss of (epsilon, delta), charged as one block; `rho` is the loss of its Gaussian noise alone, if it has any.
+    """A loss of (epsilon, delta), charged as one block; `rho` is the zCDP that it satisfies as well, if any.
 
     Examples
     --------

@@ -76,6 +76,16 @@ def test_what_does_not_fit_is_refused_and_the_rest_may_be_spent(total, paid, ref
         assert charged(budget, *rest).remaining.epsilon == 0.0
 
 
+def test_a_block_counts_by_its_rho_after_gaussian_measurements():
+    rho = rho_for(0.3, 1e-6)
+    block_of_noise = Cost("steps", "gaussian", Approx(0.3, 1e-9, rho))
+    budgets = [charged(PrivacyBudget(*GAUSSIAN), zcdp(rho), cost) for cost in (block_of_noise, zcdp(rho))]
+    assert budgets[0].spent == budgets[1].spent
+    assert budgets[0].remaining == budgets[1].remaining
+    assert charged(PrivacyBudget(*GAUSSIAN), block_of_noise).spent == PrivacyLoss(0.3, 1e-9)  # before, by its own price
+    require_refused(budgets[0], *[Cost("steps", "gaussian", Approx(0.9, 1e-9, rho_for(0.9, 1e-6)))], message="at most")
+
+
 @given(st.lists(st.decimals(min_value="0.001", max_value="3", places=3), min_size=1, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_pure_sums_are_exact_decimals(parts):
