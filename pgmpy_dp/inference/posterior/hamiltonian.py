@@ -67,6 +67,7 @@ class Concentrations:
         self._variances = np.where(np.arange(variance) == 0, 1.0, _VARIANCE)
         self.first = np.full(cells, _CONCENTRATION)
         self._concentrations = self.first.copy()
+        self._gammas = np.array([math.lgamma(_CONCENTRATION)] * cells)
 
     def renew(self, values: Vector, generator: np.random.Generator) -> Vector:
         """Draw the concentrations of all cells given the rows, which are exp(values) normalised."""
@@ -77,8 +78,9 @@ class Concentrations:
         for width in _WIDTHS:
             shifts = width * generator.standard_normal(len(self._moves) + 1)
             self._centre = sweep(
-                self._concentrations, totals, logs, self._parameters, self._moves, self._whole, self._centre, believed,
-                self._variances, *_RANGE, shifts, generator.random(shifts.size),
+                self._concentrations, self._gammas, totals, logs, self._parameters, self._moves, self._whole,
+                self._centre, believed, self._variances, *_RANGE, shifts, generator.random(shifts.size),
+                np.empty_like(logs),
             )  # fmt: skip
         bases, effects = np.split(self._parameters, [self._bases])
         square = float(((bases - self._centre) ** 2).sum()) + _VARIANCE_WEIGHT * _VARIANCE

@@ -290,8 +290,8 @@ def scratch_space(terms: Terms, buffer_size: int) -> tuple[Any, ...]:
 
 
 @compiled
-def sweep(concentrations, totals, logs, parameters, moves, whole, centre, belief, variances, lowest, highest, shifts,
-          uniforms):  # fmt: skip
+def sweep(concentrations, gammas, totals, logs, parameters, moves, whole, centre, belief, variances, lowest, highest,
+          shifts, uniforms, proposed):  # fmt: skip
     """Propose each move, and then one of all bases with their centre, which is returned.
 
     The logarithm of a cell's concentration is the base of the node's state plus an effect of each parent's state. A row
@@ -299,7 +299,8 @@ def sweep(concentrations, totals, logs, parameters, moves, whole, centre, belief
     which a parent has a given state: it has the node's first cell, first row and number of rows; the first of its
     states and the one behind the last; the stride of the parent's states among the rows, their number, and the state;
     the first parameter and the one behind the last; and the place of the variance, the first of which is that of bases,
-    about their centre. `whole` are the moves of all bases of a node.
+    about their centre. `whole` are the moves of all bases of a node. `gammas` are log Gamma(concentration), kept from
+    sweep to sweep, since they take most of the time; `proposed` is room for as many.
     """
     for number in range(shifts.shape[0]):
         every = number == moves.shape[0]
@@ -325,7 +326,8 @@ def sweep(concentrations, totals, logs, parameters, moves, whole, centre, belief
                     if not lowest < new < highest:
                         likelihood = -math.inf
                     after += new - old
-                    likelihood += math.lgamma(old) - math.lgamma(new) + logs[cell + k * width + r] * (new - old)
+                    gamma = proposed[cell + k * width + r] = math.lgamma(new)
+                    likelihood += gammas[cell + k * width + r] - gamma + logs[cell + k * width + r] * (new - old)
                 likelihood += math.lgamma(after) - math.lgamma(totals[row + r])
             gain += likelihood
         if not math.log(uniforms[number]) < gain:
@@ -341,5 +343,6 @@ def sweep(concentrations, totals, logs, parameters, moves, whole, centre, belief
                     for k in range(moves[move, 3], moves[move, 4]):
                         old = concentrations[cell + k * width + r]
                         concentrations[cell + k * width + r] = old * factor
+                        gammas[cell + k * width + r] = proposed[cell + k * width + r]
                         totals[row + r] += old * (factor - 1.0)
     return centre
