@@ -263,6 +263,8 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         def rest(units: float | None, release: Any) -> Measure | MeasureResiduals:
             units = units if declared is None else declared
             schema = grouped(units, release)
+            if release is not None and not release.independent:  # the stage before has decided for residuals
+                return pairs(schema)
             hidden = self._drowned(schema, units, release, public.neighbours)
             if hidden is None and release is not None:
                 hidden = not pairs_depend(release)

@@ -24,6 +24,7 @@ from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tr
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import Fitted
+from pgmpy_dp.models.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.models.mixture_network import FittedMixture
 from pgmpy_dp.models.questions import reading_schema
 from pgmpy_dp.networks.fitted_network import FittedNetwork
@@ -151,7 +152,8 @@ def explore(
     Notes
     -----
     Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
-    on the page. A model without a release has a page without bounds.
+    on the page.
+    A model without a release has a page without bounds, and the page of a network of households answers for persons.
 
     Examples
     --------
@@ -163,6 +165,8 @@ def explore(
     """
     if path is not None:
         require_page(path)
+    if isinstance(model, PrivateHouseholdNetwork):
+        model = model.persons
     packed, fitted = Packed(), model._fitted
     content = model_content(model, fitted, packed)
     head = json.dumps(content).replace("<", "\\u003c")

@@ -202,8 +202,10 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         fitted.warn_of_misfit()
         options.pop("predicting", None)  # independent draws preserve every table
         numbers = fitted.read_as(options.pop("numbers", "states"))
-        if n_samples is None and isinstance(options.get("partial_samples"), pd.DataFrame):
-            n_samples = len(options["partial_samples"])
+        if isinstance(given := options.get("partial_samples"), pd.DataFrame):
+            n_samples = len(given) if n_samples is None else n_samples
+            if n_samples != len(given):
+                raise ValueError(f"partial_samples has {len(given)} records for {n_samples}: leave n_samples out.")
         n_samples = self._count(n_samples)
         schema, schemas = fitted.schema, fitted.declared
         fixed = {name: options[name] for name in ("evidence", "do") if name in options}

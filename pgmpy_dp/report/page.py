@@ -172,7 +172,9 @@ def render_report(
     """Return the page of `write_report` as text."""
     tables = released_tables(release)
     mixture = network if isinstance(network, PrivateMixtureNetwork) else None
-    if network is not None and not isinstance(network, PrivateMixtureNetwork):
+    if network is not None and not isinstance(network, (PrivateMixtureNetwork, nx.Graph)):
+        raise TypeError(f"A report compares a network or a mixture, got {type(network).__name__}.")
+    if network is not None and mixture is None:
         release.schema.require([tuple(network.nodes())])
     if mixture is not None and mixture.guarantee_ != release.guarantee:
         raise ValueError("The mixture was fitted to another release, of another guarantee: report on that one.")

@@ -30,6 +30,8 @@ DICTIONARY_COLUMNS = (
 )  # fmt: skip
 _QUOTE = '"'
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_TYPES = ("string", "integer", "number", "boolean", *DATED)
+_NAMED = "types are string, integer, number, boolean, date and, in bins, datetime"
 
 
 def read_dictionary(path: Path) -> tuple[list[Variable], list[Rule], CsvFormat]:
@@ -109,7 +111,7 @@ def _variable(name: str, entry: Any) -> Variable:
         raise SchemaError(f"Variable {name!r}: unknown property {sorted(unknown)[0]!r}.")
     if "edges" in entry and "states" in entry:
         raise SchemaError(f"Variable {name!r} has both states and edges: give one of them.")
-    _require_edges(name, entry)
+    _require_type(name, entry)
     declared: Any = entry.get("states", [])
     if "edges" in entry:
         kind = DATED.get(entry.get("type", ""), DateBins if entry.get("format") else Bins)
@@ -195,7 +197,7 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     for column in ("states", "edges", "labels"):
         if "" in _listed(row.get(column, "")):
             raise SchemaError(f"Variable {name!r}: a | in {column} has nothing before or after it.")
-    _require_edges(name, row)
+    _require_type(name, row)
     if row.get("edges"):
         entry |= {"edges": _listed(row["edges"]), "type": kind}
         entry |= {"labels": _listed(row["labels"])} if row.get("labels") else {}
@@ -210,8 +212,10 @@ def _entry(name: str, row: Mapping[str, str]) -> dict[str, Any]:
     return entry
 
 
-def _require_edges(name: str, entry: Mapping[str, Any]) -> None:
-    """Refuse a format of dates unless the variable is dates in bins."""
+def _require_type(name: str, entry: Mapping[str, Any]) -> None:
+    """Refuse unknown types, and a format of dates unless the variable is dates in bins."""
+    if entry.get("type") not in (None, "", *_TYPES):
+        raise SchemaError(f"Variable {name!r} has the type {shortened(entry['type'])}; {_NAMED}.")
     if entry.get("format") and not (entry.get("edges") and entry.get("type") in (None, "", "string", *DATED)):
         raise SchemaError(
             f"Variable {name!r} has a format, which is that of dates in bins: give edges, and type=date or datetime."
@@ -245,7 +249,4 @@ def _typed(name: str, kind: str, text: str) -> Any:
             return int(text)
     if kind == "date" and (day := iso_day(text)) is not None:
         return iso(day)
-    raise SchemaError(
-        f"Variable {name!r}: {shortened(text)} is not of type {kind}; types are string, integer, number, boolean, "
-        "date and, in bins, datetime."
-    )
+    raise SchemaError(f"Variable {name!r}: {shortened(text)} is not of type {kind}; {_NAMED}.")

@@ -349,7 +349,7 @@ KNOWN = set(
     PrivateMixtureNetwork.to_bayesian_network PrivateNetwork.load PrivateNetwork.measure_misfit
     PrivateMixtureNetwork.guarantee_ PrivateMixtureNetwork.schema_ PrivateNetwork.guarantee_ PrivateNetwork.release_
     PrivateNetwork.schema_
-    PrivateStructureSearch.fit Release.as_measured Release.load Schema.bins Schema.declared Schema.found
+    PrivateStructureSearch.fit Release.as_measured Release.load Schema.declared
     Schema.from_dict Schema.from_dictionary Schema.from_model Schema.guarantee Schema.join Schema.load Schema.of
     Schema.replace Schema.select
     Schema.with_states

@@ -150,6 +150,8 @@ def test_partial_samples_reach_the_children_of_their_variables(pgmpys):
         assert share == pytest.approx(conditional, abs=0.04)
     with pytest.raises(dp.SchemaError, match="'job' is in partial_samples and in evidence or do"):
         network.simulate(2, partial_samples=pd.DataFrame({"job": ["none"] * 2}), do={"job": "none"})
+    with pytest.raises(ValueError, match="partial_samples has 2 records for 3: leave n_samples out"):
+        network.simulate(3, partial_samples=pd.DataFrame({"job": ["none"] * 2}), do={"smoke": "yes"})
     with pytest.raises(dp.SchemaError, match="partial_samples has missing values"):
         network.simulate(2, partial_samples=pd.DataFrame({"age": [40, np.nan], "job": ["?", "clerk"]}))
 

@@ -114,6 +114,7 @@ def test_holders_agree_on_bins_of_dates():
         ("datetime,,2022-01-01 08:00|hour|2022-01-01 18:00", None),
         ("date,,2022-01-01|week|2022-03-01", "Bins of dates"),
         ("date,2022-01-01|soon,", "not of type date"),
+        ("time,,00:00|hour|24:00", "has the type 'time'; types are string, .* in bins, datetime"),
         ("number,,2022-01-01|month|2022-03-01", "is not a finite number"),
     ],
 )

@@ -237,6 +237,13 @@ def test_households_are_drawn_given_what_they_have(fitted):
             fitted.network_.simulate(partial_samples=wrong)
 
 
+def test_a_page_of_households_answers_for_persons_and_a_report_shows_one_table(fitted):
+    network = fitted.network_
+    assert network.explore().html == network.persons.explore().html
+    with pytest.raises(TypeError, match="compares a network or a mixture, got PrivateHouseholdNetwork"):
+        dp.report.render_report(fitted.release_, network)
+
+
 def test_households_are_drawn_given_evidence(fitted):
     homes, people = fitted.network_.simulate(300, evidence={"town": "Ulm", "size": 2}, seed=0)
     assert set(homes["town"]) == {"Ulm"}

@@ -217,6 +217,25 @@ def test_a_mixture_of_residuals_is_saved_with_its_bounds_and_checked(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:measure=:DeprecationWarning")
+def test_a_stage_of_residuals_is_followed_by_residuals():
+    """Each stage judges again whether noise drowns pairs, which it nearly does here."""
+    schema = dp.Schema({"a": ["u", "v", "?"], "b": ["u", "v", "w"], "c": dp.Bins(range(11))})
+    draw = np.random.default_rng(0)
+    a = draw.choice(["u", "v"], 600)
+    frame = pd.DataFrame({"a": a, "b": np.where(draw.random(600) < 0.8, a, "w"), "c": draw.integers(0, 10, 600)})
+    for seed in range(12):
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(seed))
+        release = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, members=1, components=2).fit(data).release_
+        assert isinstance(release, dp.NoisyResiduals)
+
+
+def test_variables_of_one_state_have_no_residuals():
+    schema = dp.Schema({"a": ["x"], "b": ["x"]})
+    data = dp.PrivateDataset(pd.DataFrame({"a": ["x"] * 50, "b": ["x"] * 50}), schema, dp.PrivacyBudget(1.0, 1e-6))
+    release = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, members=1).fit(data).release_
+    assert isinstance(release, dp.NoisyMarginals)
+
+
 def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():
     few, many = (dp.Schema({name: range(states) for name in "abc"}) for states in (2, 9))
     one = dp.Schema({name: [0, 1] for name in "abcdef"} | {"g": range(101)})

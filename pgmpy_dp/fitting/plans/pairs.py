@@ -220,7 +220,8 @@ def residual_cost(schema: Schema, clique: Clique) -> float:
 
 def residuals_pay(schema: Schema) -> bool:
     """Whether a mixture is closer if residuals are measured in place of tables, by the numbers of states."""
-    costs = [residual_cost(schema, pair) for pair in itertools.combinations(schema.variables, 2)]
+    varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
+    costs = [residual_cost(schema, pair) for pair in itertools.combinations(varied, 2)]
     few = all(states <= _UNGROUPED for states in schema.cardinalities().values())
     return few and bool(costs) and sum(costs) <= _MAX_COST * len(costs)
 
