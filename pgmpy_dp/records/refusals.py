@@ -110,7 +110,7 @@ def _undeclared(schema: Schema, variable: str, declared: CsvFile | CsvFormat) ->
         )
         return (
             f"{problem} Its bins hold {ends}{_written(schema, variable, declared)}",
-            "widen the edges (inf is one), correct the records",
+            "widen the edges (inf is one), list texts of missing values in missing_values, correct the records",
         )
     return (
         f"{problem} Types must agree ('1' is not 1, True is not 1; a data dictionary declares numbers by type=number), "

@@ -31,6 +31,7 @@ DICTIONARY_COLUMNS = (
 _QUOTE = '"'
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _TYPES = ("string", "integer", "number", "boolean", *DATED)
+_RULES = ("forbidden", "allowed", "comparison", "dependent")
 _NAMED = "types are string, integer, number, boolean, date and, in bins, datetime"
 
 
@@ -64,13 +65,13 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
     for number, cells in _named(path, rows, list(map(str.strip, header))):
         kind, text = cells.get("rule"), cells.get("combination", "")
         try:
+            if kind not in _RULES:
+                raise SchemaError(f"a rule is {', '.join(_RULES[:-1])} or {_RULES[-1]}, got {kind!r}.")
             if kind == "comparison":
                 results.append(Allowed.comparing(schema, text))
                 continue
             parts = assigned([part.strip() for part in text.split(";")], schema, "a rule")
-            known = {
-                name: {str(state): state for state in schema.states[name]} for name in parts
-            }  # numbers as they are
+            known = {name: {str(state): state for state in schema.states[name]} for name in parts}
             named = {name: [known[name].get(one, one) for one in _listed(states)] for name, states in parts.items()}
             names = tuple(named)
             if kind == "forbidden":
@@ -81,7 +82,7 @@ def read_rules(path: Path, schema: Schema) -> list[Rule]:
             elif kind == "dependent" and len(names) == 2 and len(named[names[1]]) == 1:
                 follows.setdefault((names[0], names[1]), {}).update(dict.fromkeys(named[names[0]], named[names[1]][0]))
             else:
-                raise SchemaError("a rule is forbidden, allowed, comparison, or dependent with one state that follows.")
+                raise SchemaError("a dependent rule names two variables, and one state of the second, which follows.")
         except SchemaError as error:
             raise SchemaError(f"{path}, row {number}: {error}") from None
     results += [Allowed(names, combinations) for names, combinations in allowed.items()]

@@ -10,8 +10,7 @@ from pgmpy.structure_score import BaseStructureScore
 
 from pgmpy_dp.estimators.base import together
 from pgmpy_dp.estimators.mixtures import PairwiseMixture
-from pgmpy_dp.fitting.readings.mixture_fits import fitted_variables
-from pgmpy_dp.observed.informed_marginals import ReleasedTables, require_tables
+from pgmpy_dp.fitting.readings.mixture_fits import MixtureRelease, fitted_variables
 from pgmpy_dp.privacy.checks import number, optional
 from pgmpy_dp.release import Release
 from pgmpy_dp.schema.states import alike
@@ -29,7 +28,7 @@ class NoisyScore(BaseStructureScore):
 
     Parameters
     ----------
-    source : NoisyMarginals, list of them, UnitedMarginals, or a fitted network
+    source : NoisyMarginals, NoisyResiduals, list of them, UnitedMarginals, or a fitted network
         A network must have kept its release.
     penalty : float, optional
         Price of a parameter, in nats of all records. By default half the logarithm of the number of records, plus half
@@ -107,12 +106,14 @@ class NoisyScore(BaseStructureScore):
         return records, price, release.total
 
 
-def _release(source: Any) -> ReleasedTables:
-    """Return the tables that a source is or was fitted to."""
+def _release(source: Any) -> MixtureRelease:
+    """Return the release that a source is or was fitted to."""
     release = together(source)
     if not isinstance(release, Release):
         if not hasattr(source, "simulate"):
             raise TypeError(f"NoisyScore reads a release or a fitted network, got {type(source).__name__}.")
         release = getattr(source, "release_", None)
         release = together(list(release)) if isinstance(release, tuple) else release
-    return require_tables(release, "NoisyScore needs noisy tables, or a network that was fitted to them and kept them.")
+    if not isinstance(release, MixtureRelease):
+        raise ValueError("NoisyScore needs noisy tables, or a network that was fitted to them and kept them.")
+    return release

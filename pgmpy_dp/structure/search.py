@@ -27,6 +27,7 @@ from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.planning import plan_tables, shares
 from pgmpy_dp.fitting.readings.directed import fit_releases
+from pgmpy_dp.fitting.readings.mixture_fits import MixtureRelease
 from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.informed_marginals import ReleasedTables
 from pgmpy_dp.observed.observed import tree_cells
@@ -277,15 +278,20 @@ def positions(records: pd.DataFrame, schema: Schema) -> NDArray[np.int64]:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
-def penalty(release: ReleasedTables, variables: Sequence[str]) -> float:
+def penalty(release: MixtureRelease, variables: Sequence[str]) -> float:
     """Return the price of a parameter in nats of all records: half the log of their number, plus a term for noise.
 
     The former is the price of BIC. As for the latter, a table of K cells whose noise has variance v raises the
     likelihood of N records by about v K / (2 N) for every parameter that is read from it, if its cells are alike.
     """
-    total, seen = release.total, observe(release, variables)
-    noise = np.bincount(seen.owners, seen.noise.variance) / total  # summed over the cells of each table
-    return 0.5 * (math.log(max(total, 2.0)) + float(noise.mean()))
+    total = release.total
+    if isinstance(release, ReleasedTables) and release.independent:
+        seen = observe(release, variables)
+        noise = np.bincount(seen.owners, seen.noise.variance)  # summed over the cells of each table
+    else:
+        known = [clique for clique in release.cliques if set(clique) <= set(variables)]
+        noise = np.array([release.marginal(clique)[1] * release.schema.cells(clique) for clique in known])
+    return 0.5 * (math.log(max(total, 2.0)) + float((noise / total).mean()))
 
 
 @dataclass

@@ -37,6 +37,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"use Schema\(\.\.\., csv=CsvFormat\('(\\?)(.*?)'\)\), or CsvFile\(.*?\)",
      lambda found: f"add --delimiter {'$' if found[1] else ''}'{found[1]}{found[2]}'"),
     (r"use Schema\(\.\.\., csv=CsvFormat\(encoding='(.*?)'\)\)", r"add --encoding \1"),
+    (r"\(decimal=','\)", "(--decimal ,)"),
     (r"use CsvFile\(path, delimiter=\.\.\., strip=True\)", "add --delimiter or --strip"),
     (r", as dp\.agree finds it|, such as by pyarrow\.parquet\.\w+\(.*?\)|: \S*to_bayesian_network\(\).*formats", ""),
     (r"read others into a frame", "convert it"),
