@@ -232,7 +232,13 @@ def test_the_posterior_is_updated_by_them():
 
 def test_what_needs_independent_noise_says_what_to_do():
     noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
-    with pytest.raises(ValueError, match="noisy tables"):
-        dp.NoisyScore(noisy)
     with pytest.raises(ValueError, match="CollectiveEM"):
         dp.PrivateBayesianNetwork([("a", "b")]).fit(noisy, estimator=dp.PrivateMLE())
+
+
+def test_a_score_of_families_reads_residuals_as_it_reads_tables():
+    noisy = dataset(records(5000)).measure_residuals(SCALES, delta=DELTA)
+    tables = dataset(records(5000)).measure([("a", "b"), ("b", "c")], 1.0, delta=DELTA, mechanism="gaussian")
+    for release in (noisy, tables):
+        score = dp.NoisyScore(release)
+        assert score.local_score("b", ("a",)) > score.local_score("b", ()) + 100
