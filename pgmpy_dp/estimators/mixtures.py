@@ -254,18 +254,20 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             triples = self._triples(public.schema, public)
             return MeasureResiduals(plan_residuals(public.schema, neighbours=public.neighbours, triples=triples))
 
-        def probed(units: float | None, release: Any) -> Measure | MeasureResiduals:
+        def judged(units: float | None, release: Any) -> tuple[Schema, bool | None]:
+            """Return the schema with groups of states, and whether noise drowns its pairs."""
             units = units if declared is None else declared
             schema = grouped(units, release)
-            hidden = self._drowned(schema, units, release, public.neighbours)
+            return schema, self._drowned(schema, units, release, public.neighbours)
+
+        def probed(units: float | None, release: Any) -> Measure | MeasureResiduals:
+            schema, hidden = judged(units, release)
             return Measure.of(planned(schema, bool(hidden)), schema) if hidden is not False else pairs(schema)
 
         def rest(units: float | None, release: Any) -> Measure | MeasureResiduals:
-            units = units if declared is None else declared
-            schema = grouped(units, release)
+            schema, hidden = judged(units, release)
             if release is not None and not release.independent:  # the stage before has decided for residuals
                 return pairs(schema)
-            hidden = self._drowned(schema, units, release, public.neighbours)
             if hidden is None and release is not None:
                 hidden = not pairs_depend(release)
             if not hidden and takes_residuals:

@@ -28,8 +28,8 @@ from pgmpy_dp.models.mixture_network import (
     write_model,
 )
 from pgmpy_dp.models.model import Model, seeded
-from pgmpy_dp.models.questions import Question
-from pgmpy_dp.models.simulated import Numbers, WithinBins, converted, numbers_in
+from pgmpy_dp.models.questions import require_frame
+from pgmpy_dp.models.simulated import GivenNumbers, Numbers, WithinBins, converted
 from pgmpy_dp.privacy.checks import checked_number
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
@@ -181,21 +181,18 @@ class PrivateHouseholdNetwork(Model):
         dependence among three persons beyond their pairs, or between a pair of persons and the household beyond that of
         each person.
         """
-        of_persons = {*(evidence or ()), *(() if partial_samples is None else partial_samples)} - {self.schema_.key}
-        of_persons &= {*self.schema_.persons.variables}
-        if predicting is not None or of_persons:
+        fitted, generator, schema = self._fitted, seeded(seed), self.schema_
+        numbers, given = fitted.read_as(numbers), pd.DataFrame()
+        if partial_samples is not None:
+            require_frame(partial_samples)
+            given = partial_samples.drop(columns=schema.key, errors="ignore")
+        if predicting is not None or {*schema.persons.variables} & {*(evidence or ()), *given}:
             raise ValueError(
                 "Households are drawn with their persons, given columns of households and without predicting; one "
                 "table alone is drawn in other ways by network.households.simulate and network.persons.simulate."
             )
-        fitted, generator, schema = self._fitted, seeded(seed), self.schema_
-        numbers = fitted.read_as(numbers)
-        given = pd.DataFrame() if partial_samples is None else partial_samples.drop(columns=schema.key, errors="ignore")
         if partial_samples is None:
-            level = self.households._fitted
-            question = Question.of(level.schema, None, evidence, level.declared)
-            with question.possible():
-                drawn, _ = level.distribution.given(question.places).sample(self._count(n_samples), generator)
+            drawn, _ = self.households._sampled(n_samples, evidence, generator)
         else:
             drawn = self.households._completed(given, n_samples, evidence, generator)
         homes = np.stack([drawn[variable] for variable in schema.level.variables], axis=1).astype(np.int32)
@@ -208,17 +205,14 @@ class PrivateHouseholdNetwork(Model):
         owners, people = draw_persons(self.mixture_, schema.level.variables, schema.size, together, homes, generator)
 
         shapes = {v: fitted.shape(v) for v in fitted.bins} if numbers == "drawn" else {}
-        known = numbers_in(given, fitted.bins) if numbers != "states" else {}
-        own = {variable: fitted.bins[variable].numbers(column) for variable, column in known.items()}
-        within = WithinBins(shapes, generator, fitted.schema.states, given=own)
+        known = GivenNumbers.of(given, fitted.bins, numbers)
+        within = WithinBins(shapes, generator, fitted.schema.states, given=known.values)
 
         def frame(own: Schema, keys: Any, codes: Any) -> pd.DataFrame:
             places = {variable: (own, codes[:, position]) for position, variable in enumerate(own.variables)}
             return pd.DataFrame({schema.key: keys} | converted(places, numbers, within))
 
-        households = frame(schema.households, keys, homes)
-        for variable, column in known.items():
-            households[variable] = households[variable].mask(column.notna().to_numpy(), column.to_numpy())
+        households = known.kept_in(frame(schema.households, keys, homes))
         return households, frame(schema.persons, keys[owners], people)
 
     def save(self, path: str | os.PathLike[str]) -> None:

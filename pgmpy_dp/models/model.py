@@ -27,7 +27,7 @@ from pgmpy_dp.models.fitted import (
     state_index,
 )
 from pgmpy_dp.models.questions import Question, Rows, listed_names, numbers_of_states, record_codes
-from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered, numbers_in
+from pgmpy_dp.models.simulated import GivenNumbers, Numbers, WithinBins, labelled, numbered
 from pgmpy_dp.observed.contradictions import unlike
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import shown, whole_number
@@ -447,8 +447,8 @@ class Model(ABC):
         ------
         ValueError
             If `n_samples` is not given and the model has no release to take it from, or is not that of
-            `partial_samples`; if numbers are requested and the
-            model has no release with the edges of bins; or if the evidence has probability zero.
+            `partial_samples`; if numbers are requested and the model has no release with the edges of bins; or if the
+            evidence has probability zero.
         SchemaError
             If a variable or state is unknown, or midpoints are requested and a bin is open.
         """
@@ -470,13 +470,10 @@ class Model(ABC):
         codes = self._completed(data, n_samples, evidence, generator)
         shown = [variable for variable in self._shown() if variable in codes]
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
-        given = numbers_in(data, fitted.bins) if numbers != "states" else {}
-        known = {v: fitted.bins[v].numbers(column) for v, column in given.items()}
-        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, given=known)
-        frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within).set_index(data.index)
-        for variable, column in given.items():
-            frame[variable] = frame[variable].mask(column.notna(), column)
-        return frame
+        given = GivenNumbers.of(data, fitted.bins, numbers)
+        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, given=given.values)
+        frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
+        return given.kept_in(frame.set_index(data.index))
 
     def _completed(
         self,
@@ -504,18 +501,28 @@ class Model(ABC):
         predicting: str | None,
         shown: Sequence[str],
     ) -> pd.DataFrame:
-        fitted = self._fitted
+        fitted, generator = self._fitted, seeded(seed)
         schema, numbers = fitted.schema, fitted.read_as(numbers)
-        question, count = Question.of(schema, None, evidence, fitted.declared), self._count(n_samples)
-        if predicting is not None:
-            schema.require([(predicting,)])
-        fitted.warn_of_misfit()
-        generator = seeded(seed)
-        with question.possible():
-            codes, others = fitted.distribution.given(question.places).sample(count, generator, predicting)
+        codes, others = self._sampled(n_samples, evidence, generator, predicting)
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
         within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, others)
         return numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
+
+    def _sampled(
+        self,
+        n_samples: int | None,
+        evidence: Mapping[str, Any] | None,
+        generator: np.random.Generator,
+        predicting: str | None = None,
+    ) -> tuple[Mapping[str, NDArray[Any]], Any]:
+        """Draw records given evidence, as positions of states, and what numbers in bins are drawn by."""
+        fitted, count = self._fitted, self._count(n_samples)
+        question = Question.of(fitted.schema, None, evidence, fitted.declared)
+        if predicting is not None:
+            fitted.schema.require([(predicting,)])
+        fitted.warn_of_misfit()
+        with question.possible():
+            return fitted.distribution.given(question.places).sample(count, generator, predicting)
 
     def check_fit(self) -> FitCheck:
         """Test whether the release is compatible with the model.

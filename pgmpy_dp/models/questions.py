@@ -43,7 +43,7 @@ class Rows:
     @classmethod
     def of(cls, data: pd.DataFrame, schema: Schema, declared: Sequence[Schema], predicted: Sequence[str]) -> Self:
         """Read a frame, with cells as in evidence."""
-        _require_frame(data)
+        require_frame(data)
         if not data.columns.is_unique:
             raise SchemaError(f"Column {data.columns[data.columns.duplicated()][0]!r} occurs twice in the records.")
         known = checked_records(schema, data, declared)
@@ -211,7 +211,7 @@ def checked_records(
     schema: Schema, records: pd.DataFrame, declared: Sequence[Schema] = ()
 ) -> dict[str, NDArray[np.intp]]:
     """Convert cells of public records to positions of states, as in `checked_evidence`; missing ones are -1."""
-    _require_frame(records)
+    require_frame(records)
     results = {}
     for variable, column in records.items():
         schema.require([(variable,)])  # type: ignore[list-item]
@@ -226,7 +226,7 @@ def checked_records(
     return results
 
 
-def _require_frame(records: Any) -> None:
+def require_frame(records: Any) -> None:
     require_public(records)
     if not isinstance(records, pd.DataFrame):
         raise TypeError(f"Public records in a pandas DataFrame are needed, got {type(records).__name__}.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -307,10 +307,28 @@ class WithinBins:
         return shape.drawing(own, tilts, self.draw)
 
 
-def numbers_in(records: pd.DataFrame, bins: Mapping[str, Bins]) -> dict[str, pd.Series[Any]]:
-    """Return the columns of binned variables that contain numbers or dates, rather than texts or names of bins."""
-    own = [v for v in bins if v in records and not isinstance(records[v].dtype, pd.CategoricalDtype)]
-    return {v: records[v].where(records[v].map(lambda cell: not isinstance(cell, str))) for v in own}
+@dataclass(frozen=True)
+class GivenNumbers:
+    """Numbers and dates of binned variables that records have already, rather than texts or names of bins."""
+
+    columns: Mapping[str, pd.Series[Any]]
+    values: Mapping[str, Vector]  # NaN where there is none
+
+    @classmethod
+    def of(cls, records: pd.DataFrame, bins: Mapping[str, Bins], numbers: Numbers) -> Self:
+        """Read them, unless all numbers are to be returned as the names of their bins."""
+        own = [v for v in bins if v in records and not isinstance(records[v].dtype, pd.CategoricalDtype)]
+        columns = {
+            v: records[v].where(records[v].map(lambda cell: not isinstance(cell, str)))
+            for v in own
+            if numbers != "states"
+        }
+        return cls(columns, {v: bins[v].numbers(column) for v, column in columns.items()})
+
+    def kept_in(self, drawn: pd.DataFrame) -> pd.DataFrame:
+        """Return drawn records with these numbers in place of drawn ones."""
+        columns = {v: column.set_axis(drawn.index) for v, column in self.columns.items()}
+        return drawn.assign(**{v: drawn[v].mask(column.notna(), column) for v, column in columns.items()})
 
 
 def _in_bins(bins: Bins, places: NDArray[Any]) -> NDArray[np.bool_]:

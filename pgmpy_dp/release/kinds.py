@@ -179,8 +179,8 @@ class Release:
         ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
         True
         """
-        if str(path_of(path)).lower().endswith(_OTHERS):
-            raise ValueError(f"{path_of(path)}: a release is a zip file: end its name in .zip.")
+        if (name := str(path_of(path))).lower().endswith(_OTHERS):
+            raise ValueError(f"{name}: a release is a zip file: end its name in .zip.")
         write_archive(self, path)
 
     @classmethod

@@ -121,13 +121,13 @@ class DateFormat:
         name = (parts.get("b") or parts.get("B") or "").lower()
         names = _SHORT if "b" in parts else _MONTHS
         month = int(parts["m"]) if "m" in parts else (names.index(name) if name in names[1:] else 0) if name else 1
-        days = self._days(parts, month, int(parts.get("d") or 1), first)
+        days = self._day_of(parts, month, int(parts.get("d") or 1), first)
         hour = int(parts["I"]) % 12 + 12 * (parts["p"].lower() == "pm") if "I" in parts else int(parts.get("H") or 0)
         minute, second = (int(parts.get(letter) or 0) for letter in "MS")
         return None if days is None else days * DAY + hour * 3600 + minute * 60 + second
 
     @staticmethod
-    def _days(parts: dict[str, str], month: int, day: int, first: float | None) -> int | None:
+    def _day_of(parts: dict[str, str], month: int, day: int, first: float | None) -> int | None:
         if "Y" in parts:
             return _days(int(parts["Y"]), month, day)
         if first is None:

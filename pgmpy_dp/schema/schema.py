@@ -580,11 +580,11 @@ class Schema:
             return cls.from_dict(parse_json(path_of(path).read_bytes()))
         except UnicodeDecodeError:
             raise SchemaError(
-                f"{path_of(path)}: not a schema, which is JSON in UTF-8. Of a model that was loaded it is schema_, "
+                f"{path}: not a schema, which is JSON in UTF-8. Of a model that was loaded it is schema_, "
                 "of a release schema."
             ) from None
         except ValueError as error:
-            raise SchemaError(f"{path_of(path)}: {error}") from error
+            raise SchemaError(f"{path}: {error}") from error
 
     def _content(self) -> tuple[Any, ...]:
         return tuple(variable.content for variable in self.fields), frozenset(self.rules), self.csv
