@@ -33,7 +33,7 @@ const rounded = (x) => x.toLocaleString('en', { maximumSignificantDigits: 3 });
 
 /** The card of a variable: its rows are made once, and filled with every answer. */
 class Card {
-  constructor({ name, states, edges, dates, shape }, base, choose) {
+  constructor({ name, states, edges, dates, shape }, ordered, base, choose) {
     const form = dates && new DateForm(dates, edges[0]);
     const shown = form ? (x) => form.written(x) : rounded;
     Object.assign(this, { name, states, shown }, copied('card-template'));
@@ -42,7 +42,7 @@ class Card {
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));
     const order = [...states.keys()];
-    if (!edges) order.sort((a, b) => base[b].value - base[a].value);
+    if (!edges && !ordered) order.sort((a, b) => base[b].value - base[a].value);
     this.rows = order.map((state, place) => {
       const row = copied('state-template');
       row.label.append(named(states[state]));
@@ -164,7 +164,7 @@ class Page {
     Object.assign(this, { model, past: [], now: nothing, boxes: document.querySelectorAll('#graph a') });
     this.first = this.answers(nothing.given); // beside which all others are shown
     this.cards = new Map(model.shown.map((v) =>
-      [v, new Card(model.variables[v], this.first.of(v), (s) => this.choose(v, s))]));
+      [v, new Card(model.variables[v], model.ordered.includes(v), this.first.of(v), (s) => this.choose(v, s))]));
     this.listen();
     this.go(nothing, false);
     this.read(hash);
@@ -219,7 +219,7 @@ class Page {
       if (keep) this.past.push(this.now);
       this.now = next;
       this.show(found);
-    } else this.say('No record can have all of that: take a part of it back first.');
+    } else this.say(`None of the ${this.model.counted} can have all of that: remove some of it first.`);
     byId('undo').disabled = this.past.length === 0;
     try {
       history.replaceState(null, '', this.hash() || '#');
@@ -255,6 +255,7 @@ class Page {
       const variable = +box.dataset.variable, differs = this.cards.get(variable)?.distance > 0.05;
       box.setAttribute('class', given.has(variable) ? 'given' : differs ? 'differs' : '');
     }
+    if (byId('explanation').matches(':popover-open')) this.explain();
     this.say('');
   }
 
@@ -274,13 +275,14 @@ class Page {
   }
 
   /** A question in words: its facts as they are written, and the number of records that have them. */
-  sentence({ given, share, records, lower, upper }, write) {
-    const { bounded, total } = this.model, count = records ?? (total && total * share);
+  sentence({ given, exact, share = exact.share, records, lower = -Infinity, upper = Infinity }, write) {
+    const { bounded, total, counted } = this.model, all = total ?? this.first.records;
+    const count = total === null ? records : Math.min(Math.max(total * share, lower), upper);
     const facts = [...given].flatMap((fact, n) => [n ? ' and ' : '', write(...fact)]);
-    const of = given.size ? ` of ${whole(this.first.records ?? total)}` : '';
-    const reach = bounded && given.size ? `, ${whole(lower)} to ${whole(upper)}` : '';
-    const counted = count === null ? `${percent(share)} of the records` : `about ${whole(count)}${of} records${reach}`;
-    return [...(given.size ? facts : ['Nothing given']), `: ${counted}.`];
+    const of = given.size ? ` of ${whole(all)}` : '', reach = `, ${whole(lower)} to ${whole(upper)}`;
+    const about = `about ${whole(count)}${of} ${counted}${bounded && given.size ? reach : ''}`;
+    const answer = count === undefined ? `${percent(share)} of the ${counted}` : about;
+    return [...(given.size ? facts : ['Nothing given']), `: ${answer}.`];
   }
 
   fact(variable, state, tag = 'span', properties = {}) {
@@ -309,7 +311,7 @@ class Page {
     const facts = [...found].filter(([v]) => !given.has(v) && shown.includes(v));
     const share = engine.exact(found).share / engine.exact(given).share;
     const head = proven ? 'The most probable combination' : 'The most probable combination that a search found';
-    const text = `${head}: ${rounded(100 * share)} % of ${given.size ? 'these' : 'all'} records have it exactly.`;
+    const text = `${head}: ${rounded(100 * share)} % of ${given.size ? 'these' : 'all'} ${this.model.counted} have it exactly.`;
     const list = element('ul', {}, ...facts.map(([v, s]) => this.fact(v, s, 'li')));
     byId('explanation').replaceChildren(element('p', {}, text), list);
   }

@@ -21,6 +21,7 @@ import numpy as np
 from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
+from pgmpy_dp.fitting.plans.outlook import mostly_noise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import Fitted
@@ -165,15 +166,18 @@ def explore(
     """
     if path is not None:
         require_page(path)
+    guarantee = getattr(model, "guarantee_", None)
+    counted = "records" if guarantee is None else guarantee.counted
     if isinstance(model, PrivateHouseholdNetwork):
-        model = model.persons
+        model, counted = model.persons, "persons"
     packed, fitted = Packed(), model._fitted
-    content = model_content(model, fitted, packed)
+    content = model_content(model, fitted, packed) | {"counted": counted}
     head = json.dumps(content).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")
     parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
     promise, notices = _promised(model, content["bounded"])
+    parts |= {"counted": html.escape(printable(counted))}
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
     # In one pass, since names and titles may contain text that looks like a placeholder.
@@ -193,6 +197,7 @@ def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any
         "bounded": bounded,
         "variables": [_variable(fitted, variable, packed) for variable in schema.variables],
         "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
+        "ordered": [schema.variables.index(variable) for variable in schema.ordered],
         "rules": [
             {
                 "scope": [schema.variables.index(variable) for variable in rule.variables],
@@ -272,6 +277,9 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
             f"{each}. A state depends on other variables as its group does, and so does evidence on the state."
         )
         notices.append(_details("Variables of many states depend on others by groups of states.", body))
+    if bounded:
+        for reason in mostly_noise(model._fitted.releases):
+            notices.append(_details("Most of the release is noise: answers say little.", _paragraph(f"{reason}.")))
     misfit = _misfit(model) if bounded else None
     if misfit:
         body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")

@@ -306,7 +306,7 @@ def test_links_files_and_keys(opened, models, browser):
 def test_an_impossible_link_shows_the_page_and_says_so(opened, models):
     page = opened(models["rules"], "#health=poor&well=yes")
     assert page("return document.getElementById('question').textContent").startswith("Nothing given")
-    assert page("return document.getElementById('said').textContent").startswith("No record can have all of that")
+    assert page("return document.getElementById('said').textContent").startswith("None of the records can have all")
     assert page("return explorer.page.csv()").count("\r\n") == 1 + 4 + 2 + 3 + 2
     assert page("return location.hash") == ""
 
@@ -339,6 +339,30 @@ def test_the_most_probable_combination_of_a_mixture_is_that_of_python(models, op
         named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
         assert answer
         assert named == {**given, **model.map_query(None, given)}
+
+
+def test_what_the_records_are_how_many_there_are_and_what_hides_them(opened):
+    draw = np.random.default_rng(0)
+    visits, person = draw.poisson(1.5, 3000).clip(0, 5), np.arange(3000) // 2
+    rows = pd.DataFrame({"person": person, "visits": visits, "ill": np.where(draw.random(3000) < 0.3, "yes", "no")})
+    schema = dp.Schema({"visits": list(range(6)), "ill": ["yes", "no"]})
+    for epsilon, notices in ((0.01, 1), (1.0, 0)):
+        budget, noise = dp.PrivacyBudget(epsilon), dp.SimulatedNoise(0)
+        data = dp.PrivateDataset(rows, schema, budget, unit="person", max_rows=2, noise=noise)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = dp.PrivateBayesianNetwork([("ill", "visits")]).fit(data, estimator=dp.AutoMLE(epsilon))
+        page = opened(model)
+        said = "return document.getElementById(arguments[0]).textContent"
+        assert page(said, "question") == f"Nothing given: about {len(model.simulate(seed=0)):,} rows."
+        assert page(said, "notices").count("Most of the release is noise") == notices
+        labels = page("return [...document.querySelectorAll('.label')].map((e) => e.textContent)")
+        assert "".join(label for label in labels if label.isdigit()) == "012345"  # in order, not by share
+    page("document.querySelector('[popovertarget=explanation]').click()")
+    before = page(said, "explanation")
+    page("explorer.page.choose(...explorer.model.fact('visits', 3))")  # as by the keyboard, which leaves the box open
+    assert page(said, "explanation") != before
+    assert "these rows" in page(said, "explanation")
 
 
 def test_it_fits_every_screen(opened, models, browser):
