@@ -54,6 +54,10 @@ def folder(tmp_path_factory):
     (work / "tables.json").write_text('[["age", "race"]]')
     (work / "ill.json").write_text('[["ill"]]')
     (work / "accuracy.json").write_text('{"residuals": []}')
+    (work / "german.csv").write_text("variable,edges\nday,1.2.2020|1.3.2020\n")
+    for name, table in (("ill", "homes"), ("age", "people")):
+        SCHEMA.select([name]).save(work / f"{name}_schema.json")
+        RECORDS[["race", name]].to_csv(work / f"{table}.csv", index=False)
     (work / "words.csv").write_text("variable,states\nill,yes|no\n")
     (work / "rules.csv").write_text("rule,combination\nforbidden,ill=yes\n")
     noisy = data_set(1.0).measure([("age", "race")], 1.0)
@@ -70,7 +74,11 @@ ILL = RELEASE.replace("--model edges.txt", "--cliques ill.json")
 FIT = "fit release.zip --model edges.txt --out new.bif"
 QUERY = "query fitted.bif --target race"
 SYNTHESIZE = "synthesize records.csv --schema schema.json --epsilon 1 --delta 1e-7 --ledger gaussian.json --out new.csv"
-
+PROBE = "probe records.csv --model fitted.zip --schema schema.json --epsilon 1 --ledger ledger.json --out new.zip"
+HOUSEHOLDS = (
+    "households people.csv homes.csv --schema ill_schema.json --persons-schema age_schema.json --key race "
+    "--max-persons 2 --epsilon 1 --delta 1e-7 --ledger gaussian.json --out new.csv --persons-out newer.csv"
+)
 STRUCTURE = "structure records.csv --schema schema.json --epsilon 1 --delta 1e-9 --ledger gaussian.json --out new.txt"
 
 
@@ -113,7 +121,8 @@ COMMANDS = [
     (swapped(FIT, ("new.bif", "new.docx")), "are written to .bif, .xmlbif, .xdsl, .net, .uai, .json"),
     (swapped(SYNTHESIZE, ("new.csv", "new.xlsx")), "new.xlsx: such files end in .csv or .parquet"),
     ("sample fitted.bif --rows 3 --out new.xlsx", "records are written to .csv and .parquet"),
-    ("ledger create ledger.json --epsilon 1", "ledger.json exists already"),
+    ("ledger create ledger.json --epsilon 1", "ledger.json exists already: pgmpy-dp ledger show ledger.json shows"),
+    ("ledger create schema.json --epsilon 1", "schema.json exists already: choose another name"),
     # edges
     (swapped(RELEASE, ("edges.txt", "hyphen.txt")), "Did you mean: age -> race?"),
     (swapped(RELEASE, ("edges.txt", "bare.txt")), "Did you mean: age -> race?"),
@@ -133,7 +142,12 @@ COMMANDS = [
     (f"{RELEASE} --mechanism gaussian", "--mechanism gaussian needs a --delta"),
     (f"{RELEASE} --mechanism gaussian --delta 1e-6", "delta"),
     (f"{RELEASE} --max-rows 2", "name the column that identifies units, --unit"),
-    (f"{RELEASE} --unit who", "'who' has no column"),
+    (f"{RELEASE} --unit who", "--unit must name a column, and 'who' has no column in the records"),
+    (f"{RELEASE} --weights w --largest-weight 2", "--weights must name a column, and 'w' has no column in the records"),
+    (f"{PROBE} --unit age", "which is for --neighbours add_remove: name these, and no others"),
+    (HOUSEHOLDS, "'ill' has no column in the table of households: "),
+    (HOUSEHOLDS, "Households come first and persons second: are the tables swapped, or their schemas?"),
+    (swapped(HOUSEHOLDS, ("people.csv homes", "homes.csv people"), ("key race", "key rase")), "--key must name a"),
     (f"{RELEASE} --sampling-rate 2", "--sampling-rate must be"),
     (f"{RELEASE} --delimiter ;", "add --delimiter ','"),
     (swapped(RELEASE, ("records.csv", "blanks.csv")), "add --delimiter or --strip"),
@@ -159,7 +173,10 @@ COMMANDS = [
     ("query fitted.zip --mean race", "'race' is not binned: ask for its states by --target."),
     ("plan --schema schema.json --epsilon 1", "either --model or --pairs"),
     (f"{QUERY} --evidence age=5", "has no state '5'; it has '"),
+    ("query fitted.zip --target race --evidence age=5,5", "Write decimals with a point: '5.5'."),
     (f"{QUERY} --evidence age=5 --evidence age=6", "'age' twice"),
+    ("schema words.csv --dates dd/mm/yyyy", "--dates is not understood: a format of dates has %Y or %y for years"),
+    ("schema german.csv", "'1.2.2020' is not a finite number, inf or -inf: decimals are written as 1.5, and dates"),
     (f"{QUERY} --evidence age", "VARIABLE=STATE"),
     ("ledger shw ledger.json", "Did you mean 'show'?"),
     (f"{RELEASE} --sampling-rat 1", "--sampling-rate"),
@@ -363,6 +380,12 @@ def _part(part):
     if isinstance(part, ast.FormattedValue):
         return "'x'" if part.conversion == ord("r") else "x"
     return str(part.value)
+
+
+def test_values_of_parameters_are_written_for_a_shell():
+    text = 'for unit="person id", max_rows=3, largest_weight=2.5 and neighbours="add_remove".'
+    shown = "for --unit 'person id', --max-rows 3, --largest-weight 2.5 and --neighbours add_remove."
+    assert in_command_words(text, main.commands["release"]) == shown
 
 
 def unfitted():

@@ -303,10 +303,12 @@ def _read(schema: Schema, variable: str, value: Any) -> State:
 
 
 def _meant(reader: Reader, value: Any) -> str:
-    """Hint at the cause of an error: the format of dates, if that may be wrong, or else a similar state."""
+    """Hint at the cause of an error: the format of dates or a decimal comma, if that is wrong, or a similar state."""
     if reader.bins is not None and reader.of_dates and isinstance(value, str) and any(map(str.isdigit, value)):
         first = next(edge for edge in reader.bins.edges if math.isfinite(edge))
         return f" Dates are written as {reader.bins.written(first)!r}."
+    if isinstance(value, str) and "," in value and reader.text_position(value.replace(",", ".")) >= 0:
+        return f" Write decimals with a point: {value.replace(',', '.')!r}."
     return suggestion(value, reader.states)
 
 

@@ -542,9 +542,13 @@ def measure_farthest(
     for guarantee in (release.guarantee for release in releases):
         of_release = guarantee.neighbours, guarantee.unit, guarantee.max_rows, guarantee.largest_weight
         if of_release != change:  # no guarantee would hold for both
+            of_unit = {} if guarantee.unit == "record" else {"unit": guarantee.unit, "max_rows": guarantee.max_rows}
+            stated = {"neighbours": guarantee.neighbours} | of_unit | {"largest_weight": guarantee.largest_weight}
+            written = {name: f'"{own}"' if isinstance(own, str) else own for name, own in stated.items()}
+            named = ", ".join(f"{name}={own}" for name, own in written.items() if own is not None)
             raise ValueError(
                 "The data set protects another change of the records than the network's release, which is for "
-                "neighbours={!r}, unit={!r}, max_rows={!r} and largest_weight={!r}.".format(*of_release)
+                f"{named}: name these, and no others."
             )
     for variable, states in schema.states.items():
         if set(data.schema.states.get(variable, ())) != set(states):

@@ -23,11 +23,11 @@ from pgmpy_dp.records.frames import column_at, column_names, encode, encode_with
 from pgmpy_dp.records.households import HouseholdRecords, HouseholdTables, joined
 from pgmpy_dp.records.memory import CountedRecords, EncodedRecords, array_codes, counted_records
 from pgmpy_dp.records.parquet import is_parquet, parquet_source, parquet_table
-from pgmpy_dp.records.refusals import require_columns, sealed, unknown_ending
+from pgmpy_dp.records.refusals import ColumnError, require_columns, sealed, unknown_ending
 from pgmpy_dp.records.streams import StreamedRecords
 from pgmpy_dp.records.units import Unit, labels_of
 from pgmpy_dp.records.weights import Weights
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import HouseholdSchema, Schema
 
 Records = EncodedRecords | CountedRecords | HouseholdRecords | StreamedRecords
 """Records of any form that have been checked.
@@ -41,16 +41,26 @@ def open_records(
     records: Any, schema: Schema, variables: Iterable[str], unit: Unit | None = None, weights: Weights | None = None
 ) -> Records:
     """Check records of any form against the schema; see :class:`~pgmpy_dp.data.PrivateDataset` for the forms."""
-    asked = list(variables)
+    try:
+        return _opened(records, schema, list(variables), unit, weights)
+    except ColumnError as error:
+        refusal = error
+    roles = {bound.column: name for name, bound in (("weights", weights), ("unit", unit)) if bound is not None}
+    if refusal.column not in roles or refusal.column in schema.variables:
+        raise SchemaError(str(refusal))
+    raise SchemaError(f"{roles[refusal.column]} must name a column, and {refusal.column!r} {refusal.problem}")
+
+
+def _opened(records: Any, schema: Schema, asked: list[str], unit: Unit | None, weights: Weights | None) -> Records:
     named = [bound.column for bound in (weights, unit) if bound is not None]
     columns = list(dict.fromkeys([*read_columns(schema, asked), *named]))
     if weights is not None and isinstance(records, (Mapping, np.ndarray)):
         raise ValueError("Weights are a column of records: arrays of positions and ready-made counts have none.")
     if isinstance(records, HouseholdTables):
         assert unit is not None
-        key, of_homes, of_persons = records.schema.key, records.schema.households, records.schema.persons
-        homes = read_table(records.households, of_homes, key, "households")
-        return joined(records.schema, homes, read_table(records.persons, of_persons, key, "persons"), unit)
+        homes = _table_of_households(records.schema, "households", records.households, records.schema.households)
+        persons = _table_of_households(records.schema, "persons", records.persons, records.schema.persons)
+        return joined(records.schema, homes, persons, unit)
     if isinstance(records, Mapping):
         if unit is not None:
             raise ValueError("Ready-made counts do not tell whose rows they count: pass the records, or no unit.")
@@ -105,6 +115,21 @@ def read_table(records: Any, schema: Schema, key: str | None, what: str = "recor
             f"file, got {type(records).__name__}: collect a lazy frame first."
         )
     return encode(records, schema, schema.variables), None if key is None else id_column(records, key)
+
+
+def _table_of_households(schema: HouseholdSchema, what: str, records: Any, own: Schema) -> tuple[dict[str, Codes], Any]:
+    """Encode one of two tables, and name it if it lacks a column."""
+    try:
+        return read_table(records, own, schema.key, what)
+    except ColumnError as error:
+        refusal = error
+    problem = refusal.problem.replace("the records", f"the table of {what}")
+    if refusal.column == schema.key:
+        raise SchemaError(f"key must name a column of both tables, and {schema.key!r} {problem}")
+    raise SchemaError(
+        f"Variable {refusal.column!r} {problem} Households come first and persons second: are the tables swapped, or "
+        "their schemas?"
+    )
 
 
 def _from_array(array: np.ndarray[Any, Any], schema: Schema, asked: list[str], unit: Unit | None) -> EncodedRecords:

@@ -145,7 +145,10 @@ def _rows_of_households(home_ids: Any, ids: Any, key: str) -> Places:
     require_summable(labels.size)
     homes, owners = labels[:count], labels[count:]
     if (homes != np.arange(count)).any():
-        raise SchemaError(f"Households have the same key {key!r}: each needs one row and a key of its own.")
+        raise SchemaError(
+            f"Households have the same key {key!r}: each needs one row and a key of its own. Households come first and "
+            "persons second: are the tables swapped?"
+        )
     if (owners >= count).any():
         raise SchemaError(
             f"Persons have keys {key!r} that no household has: leave them out, or add their households. Keys must "

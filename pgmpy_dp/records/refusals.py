@@ -18,6 +18,17 @@ from pgmpy_dp.schema import CsvFormat, DateBins, Schema
 Answer = TypeVar("Answer")
 
 
+class ColumnError(SchemaError):
+    """Records have no column, or several columns, of a name."""
+
+    def __init__(self, column: str, problem: str, what: str = "Variable") -> None:
+        super().__init__(column, problem, what)
+        self.column, self.problem, self.what = column, problem, what
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.column!r} {self.problem}"
+
+
 def sealed(read: Callable[[], Answer], source: str) -> Answer:
     """Run code that reads records with other libraries, and suppress their error messages.
 
@@ -57,11 +68,11 @@ def require_columns(
     for variable in asked:
         if names.count(variable) > 1:
             twice = "is the name of more than one column of the records: rename or drop the others."
-            raise SchemaError(f"{what} {variable!r} {twice}")
+            raise ColumnError(variable, twice, what)
         if variable not in names:
             near = {*map(_folded, asked)} <= {_folded(name) for name in names if isinstance(name, str)}
             is_near = ". One has this name in another case or with blanks beside it" if near else ""
-            raise SchemaError(f"{what} {variable!r} has no column in the records{is_near}: {advice}.")
+            raise ColumnError(variable, f"has no column in the records{is_near}: {advice}.", what)
     return [names.index(variable) for variable in asked]
 
 

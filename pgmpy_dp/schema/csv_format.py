@@ -62,7 +62,10 @@ class CsvFormat:
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal is the mark '.' or ',', got {shortened(self.decimal)}.")
         if self.dates is not None:
-            date_format(self.dates if isinstance(self.dates, str) else shortened(self.dates))
+            try:
+                date_format(self.dates if isinstance(self.dates, str) else shortened(self.dates))
+            except ValueError as error:
+                raise ValueError(f"dates is not understood: {error}") from None
         if self.decimal == delimiter:
             raise ValueError(f"delimiter and decimal cannot both be {delimiter!r}: files with decimal commas use ';'.")
 

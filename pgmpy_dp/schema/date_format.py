@@ -52,8 +52,8 @@ class DateFormat:
         complete = "y" in names and ("m" in names or "d" not in names) and ("I" in names) == ("p" in names)
         if not complete or not {*names} <= known or len({*names}) < len(names) or {"H", "I"} <= {*names}:
             raise ValueError(
-                "a format of dates is written as for strptime, with %Y or %y, %m, %b or %B, and %d, each once, such as "
-                f"'%d/%m/%Y'; times may follow, such as '%H:%M:%S'. Got {self.pattern[:40]!r}."
+                "a format of dates has %Y or %y for years, %m, %b or %B for months and %d for days, each once, "
+                f"such as '%d/%m/%Y'; times may follow, such as '%H:%M:%S'. Got {self.pattern[:40]!r}."
             )
 
     @property

@@ -234,7 +234,9 @@ def _number(name: str, given: Any) -> float:
     except (ValueError, TypeError, OverflowError):
         number = math.nan
     if math.isnan(number) or (math.isinf(number) and isinstance(given, str) and "inf" not in given.lower()):
-        raise SchemaError(f"Variable {name!r}: {shortened(given)} is not a finite number, inf or -inf.")
+        written = isinstance(given, str) and any(map(str.isdigit, given))
+        hint = ": decimals are written as 1.5, and dates need type=date or a format" if written else ""
+        raise SchemaError(f"Variable {name!r}: {shortened(given)} is not a finite number, inf or -inf{hint}.")
     return number
 
 

@@ -71,12 +71,14 @@ def test_keys_of_two_sources_of_one_kind_agree():
 @pytest.mark.parametrize(
     ("homes", "people", "said"),
     [
-        (pd.concat([HOMES, HOMES.iloc[:1]]), PEOPLE, "same key 'id'"),
+        (pd.concat([HOMES, HOMES.iloc[:1]]), PEOPLE, "same key 'id'.* are the tables swapped"),
+        (PEOPLE, HOMES, "'tenure' has no column in the table of households: .*swapped, or their schemas"),
+        (HOMES, PEOPLE.drop(columns="sex"), "'sex' has no column in the table of persons: .*swapped, or their schemas"),
         (HOMES.iloc[:2], PEOPLE, "no household has"),
         (HOMES, PEOPLE[PEOPLE["id"] != 9], "no person"),
         (HOMES, PEOPLE.astype({"id": "str"}), "have the same type"),
         (HOMES.assign(id=[7, None, 9]), PEOPLE, "missing values"),
-        (HOMES, PEOPLE.drop(columns="id"), "'id' has no column"),
+        (HOMES, PEOPLE.drop(columns="id"), "key must name .* 'id' has no column in the table of persons: rename"),
         (HOMES, PEOPLE.assign(sex="z"), "'sex' has values"),
         (HOMES.assign(tenure=None), PEOPLE, "'tenure' has missing values"),
     ],

@@ -206,7 +206,7 @@ def test_simulated_samples_are_repeatable():
         # Sums of 2**31 rows are not kept in 64 bits.
         *(({"unit": "person", "max_rows": rows}, "whole number") for rows in (0, True, 1.5, 2**31)),
         *(({"unit": unit}, "unit must name") for unit in ("", "record", 3)),
-        ({"unit": "who"}, "'who' has no column"),
+        ({"unit": "who"}, "unit must name a column, and 'who' has no column in the records"),
     ],
 )
 def test_bad_units_are_refused(arguments, message):

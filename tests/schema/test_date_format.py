@@ -49,7 +49,7 @@ NO_FORMS = ["", "%d", "%d/%m", "%Y%Y", "%Y %y", "%b %m %Y", "%Y %d", "%H %I %p %
 
 @pytest.mark.parametrize("form", [*NO_FORMS, "31/01/2024"])
 def test_what_says_no_date_or_says_it_twice_is_refused(form):
-    with pytest.raises(ValueError, match="a format of dates is written as for strptime"):
+    with pytest.raises(ValueError, match="a format of dates has %Y or %y for years"):
         DateFormat(form)
     with pytest.raises(dp.SchemaError, match="Bins of dates: a format"):
         dp.DateBins(["2020-01-01", "2021-01-01"], format=form)
@@ -121,7 +121,7 @@ def test_bins_keep_their_format_in_copies_and_files(tmp_path):
         ("day,date,,01/02/2020|01/04/2020,", "Bins of dates"),
         ("day,date,31/01/2020,,%d/%m/%Y", "has a format, which is that of dates in bins"),
         ("day,number,,1|2,%d/%m/%Y", "has a format, which is that of dates in bins"),
-        ("day,date,,2020-02-01|2020-04-01,%d", "a format of dates is written as for strptime"),
+        ("day,date,,2020-02-01|2020-04-01,%d", "a format of dates has %Y or %y for years"),
     ],
 )
 def test_a_dictionary_declares_the_form_of_dates(row, message, tmp_path):

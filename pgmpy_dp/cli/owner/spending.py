@@ -13,6 +13,7 @@ import click
 from pgmpy_dp.cli.shared.common import Group, Result, assignments, delta_cautions, stage
 from pgmpy_dp.cli.shared.files import file_argument
 from pgmpy_dp.cli.shared.options import Decorator, record_options
+from pgmpy_dp.models.formats.file_kinds import kind_of
 
 if TYPE_CHECKING:
     from pgmpy_dp.data import PrivateDataset
@@ -176,7 +177,9 @@ def create(path: Path, epsilon: float, delta: float) -> Result:
     from pgmpy_dp.privacy import PrivacyBudget
 
     if path.exists():
-        raise click.ClickException(f"{path} exists already: show it with pgmpy-dp ledger show, or choose another name.")
+        ledger = kind_of(path) == "a ledger"
+        way = f"pgmpy-dp ledger show {path} shows what remains of it, and it keeps its total: or " if ledger else ""
+        raise click.ClickException(f"{path} exists already: {way}choose another name.")
     hint = f"Keep it beside the records. Charge it: pgmpy-dp release DATA --ledger {path} ..."
     return _shown(PrivacyBudget.open(path, epsilon, delta), *delta_cautions(delta), hint)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 
 import click
@@ -70,11 +71,12 @@ def in_command_words(message: str, command: click.Command | None = None) -> str:
     message = message.replace("use the Laplace mechanism", laplace) if laplace else message
 
     def option(found: re.Match[str]) -> str:
-        before, name, value = found[1], found[2], (found[3] or "") if found.re.groups > 2 else ""
+        before, name, value = found[1], found[2], found[3] if found.re.groups > 2 else "..."
         if name not in options:
             return found[0]
-        return f"{before}{options[name]} {value}".rstrip()
+        shown = "" if value in ("...", "True") else shlex.quote(value.strip('"'))
+        return f"{before}{options[name]} {shown}".rstrip()
 
-    message = re.sub(r"(?<![\w-])()(\w+)=(?:\"(\w+)\"|\.\.\.|True)", option, message)
+    message = re.sub(r"(?<![\w-])()(\w+)=(\"[^\"]*\"|\d+(?:\.\d+)?\b|\.\.\.|True)", option, message)
     message = re.sub(r"\b(leave |give (?:a )?)(\w+)", option, message)
     return re.sub(r"\A()(\w+)(?= (?:must|is|needs|bounds) )", option, message)
