@@ -29,6 +29,7 @@ from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.outlook import Outlook, warn_of_noise
+from pgmpy_dp.models.model import Model
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
@@ -133,7 +134,9 @@ class Estimator:
                 raise NotFittedError(f"This {kind} is not fitted yet, and fit sets {name}: call fit first.")
             if name == "estimate":
                 raise AttributeError(f"{kind} has fit, which sets parameters_, in place of pgmpy's older estimate.")
-            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            of_model = not name.startswith("_") and hasattr(Model, name)
+            way = ": ask the fitted network, which mixtures and searches keep as network_." if of_model else ""
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{way}")
 
     def _run(self, model: Any, data: Any, public: Any = None) -> Self:
         """Fit: all that can be refused is refused before `_measure`, which charges."""

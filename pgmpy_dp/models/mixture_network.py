@@ -425,11 +425,15 @@ def write_model(
 ) -> None:
     """Write a network's schema, guarantee, total, mixture and `own` entries; a .zip file carries the release."""
     suffix = path_of(path).suffix.lower()
+    if form == HOUSEHOLDS and suffix != ".json":
+        raise ValueError(
+            f"{path}: households are saved as .json, since they have no release for a {SUFFIX} file to carry: "
+            "persons.to_bayesian_network().save(...) writes persons as a network in other formats."
+        )
     if suffix not in (".json", SUFFIX):
-        level = "persons." if form == HOUSEHOLDS else ""
         raise ValueError(
             f"{path}: a mixture is saved as .json or {SUFFIX}: "
-            f"{level}to_bayesian_network().save(...) writes it as a network in other formats."
+            "to_bayesian_network().save(...) writes it as a network in other formats."
         )
     content = {
         "format": form,

@@ -140,7 +140,7 @@ def test_a_release_gives_the_same_network_and_costs_nothing(fitted, tmp_path):
     again = dp.HouseholdMixture(schema=SCHEMA, members=3).fit(release)
     assert np.array_equal(again.network_.mixture_.weights, fitted.network_.mixture_.weights)
     again.network_.save(tmp_path / "network.json")
-    with pytest.raises(ValueError, match=r"no release for a \.zip file to carry"):
+    with pytest.raises(ValueError, match=r"saved as \.json, since they have no release for a \.zip file to carry"):
         again.network_.save(tmp_path / "network.zip")
     network = PrivateHouseholdNetwork.load(tmp_path / "network.json")
     assert network.guarantee_ == fitted.guarantee_
