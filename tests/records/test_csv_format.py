@@ -247,12 +247,15 @@ def test_synthetic_numbers_are_written_as_the_records_were(tmp_path):
         "rate": pd.Categorical([0.5, "unknown"], categories=[0.5, 1.5, "unknown"]),
     })  # fmt: skip
     to_csv(records, tmp_path / "made.csv", schema, False)
-    assert (tmp_path / "made.csv").read_text().splitlines() == ["income;rooms;rate", "1,5;2;0,5", ";;"]
+    assert (tmp_path / "made.csv").read_text().splitlines() == ["income;rooms;rate", "1,50;2;0,5", ";;"]
     again = pd.read_csv(tmp_path / "made.csv", sep=";", decimal=",")
     assert all(dtype.kind == "f" for dtype in again.dtypes)
     assert counts(tmp_path / "made.csv", schema) == {"income": [1, 0, 1], "rooms": [0, 1, 1], "rate": [1, 0, 1]}
     said = schema.replace(missing_values={"income": ["NA"]})
-    assert to_csv(records, None, said, False).splitlines()[2] == "NA;;"
+    assert to_csv(records, None, said, False).splitlines()[1:] == ["1,50;2;0,5", "NA;;"]
+    below = schema.replace(variables={"income": dp.Bins([-5, 0, 5], decimals=3), "rooms": ["1"], "rate": [1.5]})
+    numbers = pd.DataFrame({"income": [-1.5, 4.125]})
+    assert to_csv(numbers, None, below, True).splitlines() == ["income", "-1,500", "4,125"]
     assert command("schema", _dictionary(tmp_path), "--delimiter", ";", "--decimal", ",").exit_code == 0
     with pytest.raises(ValueError, match="delimiter and decimal cannot both be ','"):
         dp.CsvFormat(decimal=",")

@@ -94,3 +94,5 @@ def test_a_dictionary_lists_them(tmp_path):
     (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,?|NA\n")
     drafted = dp.Schema.from_dictionary(tmp_path / "a.csv")
     assert drafted == SCHEMA.select(["work"])
+    (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,|\n")
+    assert dp.Schema.from_dictionary(tmp_path / "a.csv").missing_values == {"work": ("",)}

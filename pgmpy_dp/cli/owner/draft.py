@@ -45,7 +45,7 @@ def schema(source: Path, rules: Path | None, out: Path | None, **csv: Any) -> Re
       format    of dates in the records, such as %d/%m/%Y, %Y%m%d or %b %Y (optional; by default 2024-03-01)
       missing   the state for missing values           (optional)
       other     the state for undeclared values        (optional)
-      missing_values  texts of missing values (optional, ?|NA; |NA if the empty cell comes first)
+      missing_values  texts of missing values (optional, ?|NA; |NA if the empty cell comes first, | for it alone)
 
     A row with other, but with neither states nor edges, declares a variable without a public list of values:
     pgmpy-dp states discovers them privately. The first of missing_values is written in synthetic files.

@@ -37,7 +37,8 @@ def to_csv(records: Any, out: Path | None, schema: Schema, spreadsheet: bool) ->
     """Write a frame in the format of the records' file; without a file, return the text."""
     import pandas as pd
 
-    records = _with_missing_values(records.assign(**_dates(records, schema)), schema)
+    records = records.assign(**_dates(records, schema), **_decimals(records, schema))
+    records = _with_missing_values(records, schema)
     if schema.csv.decimal != ".":  # pandas writes the mark of columns of floats alone
         for variable, column in records.items():
             if isinstance(column.dtype, pd.CategoricalDtype):
@@ -79,6 +80,17 @@ def _dates(records: Any, schema: Schema) -> dict[str, Any]:
             texts = {number: bins.written(number) for number in set(numbers.tolist())}
             results[variable] = pd.Series(None, index=records.index, dtype=object)
             results[variable][records[variable].notna()] = [texts[number] for number in numbers.tolist()]
+    return results
+
+
+def _decimals(records: Any, schema: Schema) -> dict[str, Any]:
+    """Write the numbers of variables with declared decimals in all of these, as in 1353.10."""
+    results = {}
+    for variable, bins in schema.bins.items():
+        if bins.decimals and variable in records and records[variable].dtype.kind == "f":
+            column, decimals, mark = records[variable], bins.decimals, schema.csv.decimal
+            texts = [f"{number:.{decimals}f}".replace(".", mark) for number in column]
+            results[variable] = column.astype(object).where(column.isna(), texts)
     return results
 
 
@@ -126,7 +138,7 @@ def guarded(cell: Any) -> Any:
 
 
 def _would_run(text: str) -> bool:
-    return text.startswith(_RUN) and not _writes_number(text)
+    return text.startswith(_RUN) and not _writes_number(text.replace(",", "."))
 
 
 def _cautions(records: Any) -> list[str]:
