@@ -144,7 +144,7 @@ COMMANDS = [
     (f"{RELEASE} --max-rows 2", "name the column that identifies units, --unit"),
     (f"{RELEASE} --unit who", "--unit must name a column, and 'who' has no column in the records"),
     (f"{RELEASE} --weights w --largest-weight 2", "--weights must name a column, and 'w' has no column in the records"),
-    (f"{PROBE} --unit age", "which is for --neighbours add_remove: name these, and no others"),
+    (f"{PROBE} --neighbours replace_one", "which is for --neighbours add_remove: name these, and no others"),
     (HOUSEHOLDS, "'ill' has no column in the table of households: "),
     (HOUSEHOLDS, "Households come first and persons second: are the tables swapped, or their schemas?"),
     (swapped(HOUSEHOLDS, ("people.csv homes", "homes.csv people"), ("key race", "key rase")), "--key must name a"),

@@ -22,7 +22,7 @@ from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.frames import encode_numbers
-from pgmpy_dp.records.units import checked_unit
+from pgmpy_dp.records.units import checked_unit, warn_of_unit
 from pgmpy_dp.records.weights import checked_weights
 from pgmpy_dp.release import (
     DiscoveredStates,
@@ -134,6 +134,7 @@ class PrivateDataset(Wall):
         super().__init__(budget, neighbours, noise)
         self._schema = schema
         self._unit = checked_unit(unit, max_rows, noise)
+        warn_of_unit(schema, unit)
         self._numbers = encode_numbers(records, schema)
         self._weights = checked_weights(weights, largest_weight)
         read = (*schema.variables, *schema.details)

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+import warnings
 from decimal import Decimal
 from itertools import product
 from uuid import UUID
@@ -19,7 +20,7 @@ from pgmpy_dp.privacy.accounting import rho_for
 from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, table_sensitivity
 from pgmpy_dp.records import open_records
-from pgmpy_dp.records.units import Unit, labels_of, number_ids
+from pgmpy_dp.records.units import Unit, labels_of, number_ids, warn_of_unit
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema
 
@@ -212,6 +213,19 @@ def test_simulated_samples_are_repeatable():
 def test_bad_units_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         PrivateDataset(visits(), SCHEMA, PrivacyBudget(1.0), **arguments)
+
+
+def test_a_unit_of_few_declared_states_is_cautioned_against_by_the_schema_alone():
+    schema = Schema({"a": ["x", "y"], "b": [0, 1], "person": list(range(200)), "row": []}, other={"row": "other"})
+    for records in (visits(), visits(0)):
+        with pytest.warns(UserWarning, match='unit="b" is a variable of 2 states, which hardly identifies persons'):
+            PrivateDataset(records, schema.select(["a", "b"]), PrivacyBudget(1.0), unit="b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PrivateDataset(visits(), schema.select(["a"]), PrivacyBudget(1.0), unit="b")
+        warn_of_unit(schema, "person")
+        warn_of_unit(schema, "row")  # its states are not public
+        warn_of_unit(schema, None)
 
 
 LONE = "\ud800"  # half of a surrogate pair, and the eight letters that Python shows it by

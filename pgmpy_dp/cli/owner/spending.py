@@ -56,9 +56,11 @@ class Spending:
 
     def schema(self) -> Schema:
         """Read the schema file, and add what the options declare."""
+        from pgmpy_dp.records.units import warn_of_unit
         from pgmpy_dp.schema import Schema
 
         schema = Schema.load(self.schema_path)
+        warn_of_unit(schema, self.unit)
         missing = _added(schema, schema.missing, self.missing, "--missing")
         schema = schema.replace(missing=missing, other=_added(schema, schema.other, self.other, "--other"))
         return with_format(schema, **{name: getattr(self, name) for name in CSV})

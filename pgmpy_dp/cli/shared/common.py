@@ -104,8 +104,10 @@ def marked(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """Print a note on stderr once the progress bar is gone."""
-    click.get_current_context().meta[_NOTES].append(text)
+    """Print a note on stderr once the progress bar is gone, and only once."""
+    notes = click.get_current_context().meta[_NOTES]
+    if text not in notes:
+        notes.append(text)
 
 
 def noted() -> list[str]:
