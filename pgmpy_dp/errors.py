@@ -26,7 +26,7 @@ def callers_level() -> int:
 
 
 class NoiseWarning(UserWarning):
-    """Most of a release is noise, so that models fitted to it contain little information about the records."""
+    """Noise hides much of a release, so that models fitted to it contain little information about the records."""
 
 
 class SchemaError(ValueError):

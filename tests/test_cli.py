@@ -153,7 +153,7 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     assert drawn["rows"] == len(pd.read_csv("drawn.csv"))
     outputs = run(*call)
     assert outputs.startswith(f"{drawn['rows']} synthetic records written to drawn.csv.")
-    assert "\nCaution: most of the release is noise" in outputs
+    assert "\nCaution: noise hides much of the release" in outputs
     assert "Note: Caution" not in outputs + run("query", "fitted.zip", "--target", "lung")
 
 
@@ -843,8 +843,8 @@ def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records
     assert paid == pytest.approx({clique: deviation**2 for clique, deviation in few.items()}, rel=1e-4)
 
 
-def test_every_command_says_that_most_of_a_release_is_noise():
-    outputs = "most of the release is noise: "
+def test_every_command_says_that_noise_hides_much_of_a_release():
+    outputs = "noise hides much of the release: "
     dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]}).save("schema.json")
     Path("edges.txt").write_text("smoke -> lung\n")
     pd.DataFrame({"smoke": ["yes", "no"] * 50, "lung": ["yes"] * 100}).to_csv("records.csv", index=False)

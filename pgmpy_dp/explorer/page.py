@@ -21,7 +21,7 @@ import numpy as np
 from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
-from pgmpy_dp.fitting.plans.outlook import mostly_noise
+from pgmpy_dp.fitting.plans.outlook import hidden_by_noise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import Fitted
@@ -278,8 +278,8 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
         )
         notices.append(_details("Variables of many states depend on others by groups of states.", body))
     if bounded:
-        for reason in mostly_noise(model._fitted.releases):
-            notices.append(_details("Most of the release is noise: answers say little.", _paragraph(f"{reason}.")))
+        for reason in hidden_by_noise(model._fitted.releases):
+            notices.append(_details("Noise hides much of the release: answers say little.", _paragraph(f"{reason}.")))
     misfit = _misfit(model) if bounded else None
     if misfit:
         body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")

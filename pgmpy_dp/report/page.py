@@ -65,7 +65,7 @@ def environment() -> jinja2.Environment:
         autoescape=True,  # names of variables and states are not trusted
         undefined=jinja2.StrictUndefined,
     )
-    result.filters |= {"number": rounded, "percent": _percent, "text": _text, "factor": _factor}
+    result.filters |= {"number": rounded, "percent": _percent, "moved": _moved, "text": _text, "factor": _factor}
     return result
 
 
@@ -86,6 +86,11 @@ def _percent(value: float, deviation: float | None = None) -> str:
         digits = min(max(math.ceil(-math.log10(200 * deviation)), 0), 3)
         return f"{round(100 * value, digits) + 0.0:.{digits}f} %"  # no negative zero
     return f"{100 * value:.{1 if abs(value) >= 0.001 else 3}f} %"
+
+
+def _moved(share: float) -> str:
+    """Write the share of records that an error moves; noise may make it more than all of them."""
+    return "over 100 %" if share > 1.0 else _percent(share)
 
 
 def _text(value: State) -> str:

@@ -22,7 +22,7 @@ from pgmpy_dp import papers
 from pgmpy_dp.errors import NoiseWarning
 from pgmpy_dp.estimators.base import Estimator
 from pgmpy_dp.evaluation import random_markov_network
-from pgmpy_dp.fitting.plans.outlook import mostly_noise
+from pgmpy_dp.fitting.plans.outlook import hidden_by_noise
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
@@ -461,8 +461,8 @@ def test_a_fit_to_little_but_noise_says_so_once_by_the_rule_of_the_command_line(
             warnings.simplefilter("always")
             estimator.fit(*([network.copy()] if isinstance(estimator, dp.AutoMLE | dp.CollectiveEM) else []), data)
         said = [str(warning.message) for warning in caught if warning.category is NoiseWarning]
-        reasons = mostly_noise([estimator.release_])
-        assert said == [f"Most of the release is noise: {reason}." for reason in reasons]
+        reasons = hidden_by_noise([estimator.release_])
+        assert said == [f"Noise hides much of the release: {reason}." for reason in reasons]
         assert len(reasons) == lost
         assert {warning.filename for warning in caught if warning.category is NoiseWarning} <= {__file__}
 

@@ -355,7 +355,7 @@ def test_what_the_records_are_how_many_there_are_and_what_hides_them(opened):
         page = opened(model)
         said = "return document.getElementById(arguments[0]).textContent"
         assert page(said, "question") == f"Nothing given: about {len(model.simulate(seed=0)):,} rows."
-        assert page(said, "notices").count("Most of the release is noise") == notices
+        assert page(said, "notices").count("Noise hides much of the release") == notices
         labels = page("return [...document.querySelectorAll('.label')].map((e) => e.textContent)")
         assert "".join(label for label in labels if label.isdigit()) == "012345"  # in order, not by share
     page("document.querySelector('[popovertarget=explanation]').click()")

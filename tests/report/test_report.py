@@ -137,6 +137,14 @@ def test_a_table_whose_records_are_in_few_cells_is_hidden_by_its_noise():
     assert "a, b 400 2.8 100 100.0 % 99 % most cells hidden" in words(render_report(uneven))
 
 
+def test_errors_beyond_the_whole_table_are_written_as_such():
+    noisy = made({"a": [0, 1], "b": [0, 1]}, [("a",), ("b",), ("a", "b")], total=100, scale=300.0)
+    text = words(render_report(noisy, independent(noisy)))
+    assert "a, b 0.000 % over 100 %" in text
+    assert "(error 0.000 %, noise over 100 %)" in text
+    assert "Over 100 %: more than the table itself" in text
+
+
 def test_the_promise_is_told_as_it_is():
     pure = words(render_report(made({"a": [0, 1]}, [("a",)], scale=1.0)))
     assert (

@@ -19,8 +19,8 @@ from pgmpy_dp.cli.shared.common import (
     Command,
     Result,
     assignments,
+    hidden_by_noise,
     marked,
-    mostly_noise,
     note,
     noted,
     one_line,
@@ -134,7 +134,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     stage("Writing the network")
     save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
-    notes = [*noted(), *left_out(known, network.nodes()), *mostly_noise(noisy)]
+    notes = [*noted(), *left_out(known, network.nodes()), *hidden_by_noise(noisy)]
     result = {
         "file": str(out),
         "kind": "Markov" if markov else "Bayesian",
@@ -207,7 +207,7 @@ def _fit_mixture(release: Path, model: Path | None, pooled: bool, partial: bool,
     stage("Fitting a mixture")
     network = PairwiseMixture(pooled=pooled).fit(noisy).network_
     network.save(out)
-    notes = [*noted(), *mostly_noise(noisy)]
+    notes = [*noted(), *hidden_by_noise(noisy)]
     count = len(network.schema_.variables)
     result = {"file": str(out), "kind": "mixture", "method": "mixture", "variables": count, "notes": notes}
     remarks = [f"Mixture of {count} variables.", noisy.guarantee.sentence(), *map(marked, notes)]
@@ -308,7 +308,7 @@ def query(
         ]
         if "note" in frame.attrs:
             note(one_line(UserWarning(frame.attrs["note"])))
-    result["notes"] = notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
+    result["notes"] = notes = [*noted(), *_unchecked(loaded, network), *hidden_by_noise(*carried(loaded))]
     if interval is not None:
         result["interval"] = interval
         heading += f", with bounds that contain it in {100 * interval:g} % of cases"
@@ -363,7 +363,7 @@ def check(release: Path, model: Path | None) -> Result:
         result = network.check_fit()
     except TreeTooLargeError as error:
         raise click.ClickException(f"Not tested, because {one_line(error)}.") from error
-    noise = mostly_noise(*carried(network))
+    noise = hidden_by_noise(*carried(network))
     return {**findings(result), "cautions": noise}, [*repr(result).splitlines(), *noise]
 
 
@@ -452,7 +452,7 @@ def sample(
     schemas: list[Schema] = [release.schema for release in carried(loaded)] or [loaded.schema_]
     declared = reduce(lambda schema, other: schema.join(other), schemas)
     records = columns_of_files(loaded.simulate(rows, seed=seed, numbers=numbers, predicting=predicting), declared)
-    notes = [*noted(), *_unchecked(loaded, network), *mostly_noise(*carried(loaded))]
+    notes = [*noted(), *_unchecked(loaded, network), *hidden_by_noise(*carried(loaded))]
     records = records[[variable for variable in declared.variables if variable in records]]
     states = {v: declared.states[v] for v, column in records.items() if hasattr(column, "cat")}
     mixed = [v for v, own in states.items() if len(set(map(type, own))) > 1]

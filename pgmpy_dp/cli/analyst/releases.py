@@ -12,7 +12,7 @@ import click
 from pgmpy_dp._files import require_page
 from pgmpy_dp.cli.analyst.fitted import released_and_fitted
 from pgmpy_dp.cli.owner.releases import describe, described_lines
-from pgmpy_dp.cli.shared.common import Command, Result, mostly_noise, one_line, stage
+from pgmpy_dp.cli.shared.common import Command, Result, hidden_by_noise, one_line, stage
 from pgmpy_dp.cli.shared.files import FileOf, file_argument, file_option, out_option
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def report(release: Path, model: Path | None, out: Path, title: str, date: str |
     drowned = write_report(noisy, out, network, title=title, date=date or calendar.today().isoformat())
     names = [list(clique) for clique in drowned]
     lines = [f"Written to {out}."]
-    lines += mostly_noise(noisy)
+    lines += hidden_by_noise(noisy)
     if names:
         lines.append(f"Noise hides most cells of {len(names)} of {len(noisy.tables)} tables; they are marked.")
     result = {"file": str(out), "mostly_hidden": names}

@@ -11,7 +11,15 @@ import click
 
 from pgmpy_dp.cli.owner.planning import GAUSSIAN_DELTA, foreseen, gaussian_advice, listed_tables, require_delta
 from pgmpy_dp.cli.owner.spending import Spending, spends
-from pgmpy_dp.cli.shared.common import Command, Result, charged_already, delta_cautions, mostly_noise, promised, stage
+from pgmpy_dp.cli.shared.common import (
+    Command,
+    Result,
+    charged_already,
+    delta_cautions,
+    hidden_by_noise,
+    promised,
+    stage,
+)
 from pgmpy_dp.cli.shared.files import STRUCTURES, file_argument, file_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     check_option,
@@ -184,7 +192,7 @@ def described_lines(noisy: Release, result: Mapping[str, Any]) -> list[str]:
 
 def _cautions(noisy: Release) -> list[str]:
     """List cautions that a reader of tables and noise might overlook."""
-    results = [*delta_cautions(noisy.guarantee.delta), *mostly_noise(noisy)]
+    results = [*delta_cautions(noisy.guarantee.delta), *hidden_by_noise(noisy)]
     if noisy.guarantee.epsilon > 20:
         results.append("Caution: at an epsilon this large the guarantee means little.")
     minimum = noisy.total - 2 * noisy.total_variance**0.5

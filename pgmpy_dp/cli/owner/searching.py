@@ -11,7 +11,7 @@ import click
 from pgmpy_dp.cli.analyst.fitted import carried, loaded_network, tested
 from pgmpy_dp.cli.owner.planning import described, require_guess
 from pgmpy_dp.cli.owner.spending import Spending, spends
-from pgmpy_dp.cli.shared.common import Command, Result, charged_already, mostly_noise, promised, stage
+from pgmpy_dp.cli.shared.common import Command, Result, charged_already, hidden_by_noise, promised, stage
 from pgmpy_dp.cli.shared.files import file_option, out_option, records_argument
 from pgmpy_dp.cli.shared.options import (
     delta_option,
@@ -203,7 +203,7 @@ def structure(
         "files": list(map(str, files)),
         "edges": edges.astype(object).where(edges.notna(), None).to_dict("records"),
         "fits": fits,
-        "cautions": mostly_noise(search.release_),
+        "cautions": hidden_by_noise(search.release_),
     }
     lines = [
         search.guarantee_.sentence(),
@@ -213,7 +213,7 @@ def structure(
         stable = int((edges["verdict"] == "stable").sum())
         lines.append(f"{stable} of them are stable: found again in most of {repeat} repetitions.")
     lines += [f"Written to {path}." for path in files[1:]]
-    lines += mostly_noise(search.release_)
+    lines += hidden_by_noise(search.release_)
     if fits is False:
         lines.append("The release contradicts the network: no sparse graph may fit. pgmpy-dp synthesize needs none.")
     return spending.paid(result, lines)
@@ -284,7 +284,7 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
     lines = [
         f"Measured the pairs farthest off, of {among}: {chosen}.",
         *remarks,
-        *mostly_noise(*carried(network)),
+        *hidden_by_noise(*carried(network)),
         f"Written to {out}. Its guarantee is {network.guarantee_}.",
     ]
     return spending.paid(result, lines)

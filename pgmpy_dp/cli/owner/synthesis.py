@@ -16,7 +16,7 @@ from pgmpy_dp.cli.shared.common import (
     Result,
     charged_already,
     delta_cautions,
-    mostly_noise,
+    hidden_by_noise,
     promised,
     stage,
     unidentified_means,
@@ -136,7 +136,7 @@ def synthesize(
         drawn = network.simulate(rows, seed=seed, numbers=numbers, predicting=target)
         if spending.weights is not None and spending.weights not in drawn:
             drawn[spending.weights] = float(f"{estimator.release_.total_weight / len(drawn):.6g}")
-        cautions = [*mostly_noise(estimator.release_), *(unidentified_means(network) if numbers == "drawn" else [])]
+        cautions = [*hidden_by_noise(estimator.release_), *(unidentified_means(network) if numbers == "drawn" else [])]
         cautions += _write([drawn], [schema], [out], spreadsheet)
     files = [path for path in (out, release_path, model) if path is not None]
     remarks = [*delta_cautions(spending.delta), *cautions]
@@ -236,7 +236,7 @@ def households(
         _save((estimator.release_, release_path), (network, model))
         stage("Drawing households and persons")
         drawn = network.simulate(rows, seed=seed, numbers=numbers)
-        cautions = mostly_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
+        cautions = hidden_by_noise(estimator.release_) + _write(drawn, schemas, [out, persons_out], spreadsheet)
     files = [path for path in (out, persons_out, release_path, model) if path is not None]
     counts = [len(table) for table in drawn]
     result = {

@@ -166,11 +166,11 @@ def delta_cautions(delta: float) -> list[str]:
     ]
 
 
-def mostly_noise(*releases: Any) -> list[str]:
-    """Warn if most of a release is noise, which follows from the release alone."""
+def hidden_by_noise(*releases: Any) -> list[str]:
+    """Warn if noise hides much of a release, which follows from the release alone."""
     from pgmpy_dp.fitting.plans import outlook
 
-    return [f"Caution: most of the release is noise: {reason}." for reason in outlook.mostly_noise(releases)]
+    return [f"Caution: noise hides much of the release: {reason}." for reason in outlook.hidden_by_noise(releases)]
 
 
 def unidentified_means(model: Any) -> list[str]:

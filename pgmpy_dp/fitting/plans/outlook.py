@@ -182,8 +182,8 @@ class Outlook:
         return float(get_epsilon_gaussian(scale, guarantee.delta))
 
 
-def mostly_noise(releases: Iterable[object]) -> list[str]:
-    """List the reasons why most of each release is noise, by the releases alone; empty unless it is so for all."""
+def hidden_by_noise(releases: Iterable[object]) -> list[str]:
+    """List the reasons why noise hides much of each release, by the releases alone; empty unless it does so in all."""
     outlooks = [
         Outlook.of_release(release) if isinstance(release, (NoisyMarginals, NoisyResiduals)) else None
         for release in releases
@@ -192,9 +192,9 @@ def mostly_noise(releases: Iterable[object]) -> list[str]:
 
 
 def warn_of_noise(releases: Iterable[object]) -> None:
-    """Warn if most of the releases is noise, by the rule of :func:`mostly_noise`."""
-    for reason in mostly_noise(releases):
-        warnings.warn(f"Most of the release is noise: {reason}.", NoiseWarning, stacklevel=callers_level())
+    """Warn if noise hides much of the releases, by the rule of :func:`hidden_by_noise`."""
+    for reason in hidden_by_noise(releases):
+        warnings.warn(f"Noise hides much of the release: {reason}.", NoiseWarning, stacklevel=callers_level())
 
 
 def _predicted(ratio: float, states: Sequence[int]) -> float:
