@@ -10,6 +10,8 @@ import numba
 from numba.core import event
 from tqdm.auto import tqdm
 
+from pgmpy_dp._progress import progress
+
 Compiled = Callable[..., Any]
 
 
@@ -46,8 +48,7 @@ class _Progress(event.Listener):
             gc.disable()  # it would look through all objects of all libraries, again and again
         self.depth += 1
         if self.bar is None:
-            what = "Compiling, once on this machine"
-            self.bar = tqdm(desc=what, unit="loop", delay=1.0, leave=False, disable=None)
+            self.bar = progress("Compiling, once on this machine", "loop")
 
     def on_end(self, event: event.Event) -> None:
         self.depth -= 1

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from tqdm import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp.privacy.checks import checked_delta, exact_positive, whole_number
 
 Numbers = NDArray[np.float64]
@@ -170,7 +170,7 @@ class _Draws:
             raise ValueError("neighbours must be a pair of inputs.")
         draws = cls(Observer(), ([], []), ([], []), {})
         failures = []
-        for _ in tqdm(range(trials), desc="audit", delay=1.0, leave=False, disable=None):
+        for _ in progress("Auditing", "trial", of=range(trials)):
             for side, given in enumerate(neighbours):
                 try:
                     output = function(given)

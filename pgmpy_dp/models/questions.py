@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from pgmpy_dp._names import suggestion
+from pgmpy_dp._progress import progress
 from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.distribution import Distribution, ImpossibleEvidenceError, Positions
@@ -114,7 +114,7 @@ class Rows:
     ) -> Iterator[tuple[int, Sequence[int], Any]]:
         """Answer for the missing variables of each row, or for `asked`, together for rows that lack the same."""
         patterns, members = np.unique(codes < 0, axis=0, return_inverse=True)
-        with tqdm(total=len(codes), desc="Predicting", unit="row", delay=1.0, leave=False, disable=None) as bar:
+        with progress("Predicting", "row", len(codes)) as bar:
             for number, lacking in enumerate(patterns):
                 wanted = np.flatnonzero(lacking).tolist() if asked is None else asked
                 if not wanted:

@@ -26,6 +26,7 @@ from pgmpy.models import DiscreteMarkovNetwork
 from scipy.special import gammaln, xlogy
 from sklearn.exceptions import ConvergenceWarning
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import TableEstimator
@@ -184,7 +185,7 @@ def cgm_em(
     """
     path, likelihoods, gaps = [start], [], []
     before = engine.calibrate(start)
-    for iteration in range(iterations + 1):
+    for iteration in progress("CGM-EM", "iteration", of=range(iterations + 1)):
         theta = path[-1]
         if e_step == "nlbp":
             tolerance = TOLERANCE * max(1.0, noise.loss(total * before.marginals)) / theta.size

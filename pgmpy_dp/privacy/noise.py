@@ -37,6 +37,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.coins import fixed_sample, poisson_sample, random_integer, random_keys
@@ -263,9 +264,12 @@ class OpenDPNoise:
         if counts.size <= _PART:  # starting a thread takes longer than a small table
             return draw(counts)
         # Cells are independent and OpenDP releases Python's lock, so parts can be drawn in parallel.
-        parts = np.array_split(counts, min(cores(), -(-counts.size // _PART)))
-        with ThreadPoolExecutor(len(parts)) as pool:
-            return np.concatenate(list(pool.map(draw, parts)))
+        parts, noisy = np.array_split(counts, -(-counts.size // _PART)), list[Counts]()
+        with ThreadPoolExecutor(cores()) as pool, progress("Drawing noise", "cell", counts.size, scaled=True) as bar:
+            for part in pool.map(draw, parts):
+                noisy.append(part)
+                bar.update(part.size)
+        return np.concatenate(noisy)
 
     def _chosen(self, kind: _Kind, scores: Counts, scale: float) -> int:
         if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1 or scores.size == 0:

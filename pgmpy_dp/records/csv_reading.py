@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records import csv_grammar as grammar
 from pgmpy_dp.records.columns import (
@@ -152,7 +152,7 @@ def _blocks(file: CsvFile, asked: Sequence[str]) -> Iterator[tuple[Any, Any, Any
     whole = file.path.stat().st_size
     with (
         opened(file) as handle,
-        tqdm(total=whole, desc="Reading", unit="B", unit_scale=True, delay=1, leave=False, disable=None) as bar,
+        progress("Reading", "B", whole, scaled=True) as bar,
     ):
         window = _Window(handle, file)
         names, ending = window.header()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.inference.tables.table import Table, grouped
@@ -52,7 +53,8 @@ def count_all(
     width = 1 + sum(schema.cardinality(variable) - 1 for variable in {v for clique in pairs for v in clique})
     by_product = width <= _WIDEST and width**2 <= _TABLES_BY_PRODUCT * len(pairs)  # faster, as measured for many sizes
     tables = count_pairs(codes, schema, pairs) if by_product else {}
-    for scope, members in shared_scopes(schema, [clique for clique in cliques if clique not in tables]):
+    scopes = shared_scopes(schema, [clique for clique in cliques if clique not in tables])
+    for scope, members in progress("Counting", "table", of=scopes):
         table = Table(scope, count(codes, schema, scope, weights))
         tables |= {clique: np.ascontiguousarray(table.margin(clique).values) for clique in members}
     return {clique: tables[clique] for clique in cliques}
@@ -95,7 +97,7 @@ def count_pairs(codes: Mapping[str, Codes], schema: Schema, cliques: Sequence[Cl
     rows = next(iter(codes.values())).shape[0]
     products = np.zeros((width, width))
     block = max(_PRODUCT // width, 1)
-    for start in range(0, rows, block):
+    for start in progress("Counting", "block", of=range(0, rows, block)):
         indicators = np.ones((width, min(block, rows - start)), dtype=np.float32)
         for variable, first in firsts.items():
             column = codes[variable][start : start + block]

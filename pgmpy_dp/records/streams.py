@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
@@ -251,7 +251,7 @@ def sum_of_batches(batches: Iterable[Any], tally: Tally, rows: int | None) -> Co
     total, pending = tally.empty(), deque[Future[Counted]]()
     with (
         ThreadPoolExecutor(cores()) as pool,
-        tqdm(total=rows, desc="Counting", unit="row", unit_scale=True, delay=1, leave=False, disable=None) as bar,
+        progress("Counting", "row", rows, scaled=True) as bar,
     ):
         for batch in batches:
             pending.append(pool.submit(tally, batch))

@@ -14,8 +14,8 @@ from pgmpy.base import DAG
 from pgmpy.metrics import get_metrics
 from pgmpy.models import DiscreteBayesianNetwork
 from sklearn.base import BaseEstimator
-from tqdm.auto import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
 from pgmpy_dp.data.mechanisms.steps import Measure, TablesInSteps
@@ -238,7 +238,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
         again = np.zeros(len(self.edges_))
         # Without its release, since a failed test of fit would be repeated for each refit.
         network = PrivateBayesianNetwork.of(DiscreteBayesianNetwork.copy(self.network_))
-        for position in tqdm(range(refits), desc="Repeating", unit="search", delay=1.0, leave=False, disable=None):
+        for position in progress("Repeating", "search", of=range(refits)):
             records = network.simulate(total, seed=seed + position)
             dataset = PrivateDataset(
                 positions(records, schema),

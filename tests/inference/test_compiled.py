@@ -13,7 +13,7 @@ import pytest
 from numba.core import event
 from tqdm import tqdm
 
-from pgmpy_dp import _compiled
+from pgmpy_dp import _compiled, _progress
 from pgmpy_dp.inference import FactorGraph, JunctionTree
 from pgmpy_dp.inference.trees import elimination_kernel, kernel
 
@@ -106,7 +106,7 @@ def test_nothing_is_compiled_for_a_problem():
 def test_a_bar_counts_the_loops_that_are_compiled(monkeypatch):
     written = io.StringIO()
     terminal = {"disable": False, "file": written, "delay": 0, "mininterval": 0}
-    monkeypatch.setattr(_compiled, "tqdm", lambda **options: tqdm(**options | terminal))
+    monkeypatch.setattr(_progress, "tqdm", lambda *given, **options: tqdm(*given, **options | terminal))
 
     @numba.njit
     def doubled(value):

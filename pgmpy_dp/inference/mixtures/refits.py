@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from tqdm.auto import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.balanced_records import pair_counts
 from pgmpy_dp.inference.mixtures.boxes import conditioned
@@ -223,7 +223,7 @@ def draw_refits(
     with (
         one_thread(),
         ThreadPoolExecutor(cores()) as pool,
-        tqdm(total=draws, desc="Drawing", unit="fit", delay=1.0, leave=False, disable=None) as bar,
+        progress("Drawing", "fit", draws) as bar,
     ):
         draw = partial(_draw_and_refit, fit, noisy, fine, refitting(fit, ordered))
         results = []

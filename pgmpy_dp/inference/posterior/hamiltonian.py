@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
-from tqdm import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, bend
 from pgmpy_dp.inference.tables.optimisation import minimise
 from pgmpy_dp.inference.tables.table import Rows, Vector, row_maxima
@@ -257,7 +257,7 @@ def sample_posterior(
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
     results: list[tuple[Vector, Vector]] = []
     # The progress bar is for the longest chain, since the final length is not known in advance.
-    with tqdm(total=longest * draws, desc="posterior", leave=False, delay=1.0, disable=None) as bar:
+    with progress("Drawing", "draw", longest * draws) as bar:
         while True:
             for each in itertools.islice(chain, len(results) or draws):
                 results.append(each)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from tqdm.auto import tqdm
 
+from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores, one_thread
 from pgmpy_dp.inference.mixtures.balanced_records import pair_shares
 from pgmpy_dp.inference.mixtures.boxes import Boxes, Rules
@@ -168,7 +168,7 @@ def fit_mixture(
     with (
         one_thread(),
         ThreadPoolExecutor(cores()) as pool,
-        tqdm(total=members + _TRIES, desc="Fitting", unit="fit", delay=1.0, leave=False, disable=None) as bar,
+        progress("Fitting", "fit", members + _TRIES) as bar,
     ):
         third = members // 3
         whole = start.problem(noisy)
