@@ -22,19 +22,20 @@ class Noise:
         self.drawn = defaultdict(lambda: np.empty(0, np.int64))
         self.sizes = defaultdict(lambda: 256)
 
-    def _draw(self, draw, counts, scale):
-        asked = draw, scale
+    def _draw(self, name, counts, scale):
+        asked = name, scale  # not the method, which is another object at each access
         if self.drawn[asked].size < counts.size:
-            self.drawn[asked] = draw(np.zeros(max(self.sizes[asked], counts.size), np.int64), self.times * scale)
+            zeros = np.zeros(max(self.sizes[asked], counts.size), np.int64)
+            self.drawn[asked] = getattr(OPENDP_NOISE, name)(zeros, self.times * scale)
             self.sizes[asked] = min(2 * self.sizes[asked], 8192)
         noise, self.drawn[asked] = np.split(self.drawn[asked], [counts.size])
         return counts + noise
 
     def discrete_laplace(self, counts, scale):
-        return self._draw(OPENDP_NOISE.discrete_laplace, counts, scale)
+        return self._draw("discrete_laplace", counts, scale)
 
     def discrete_gaussian(self, counts, scale):
-        return self._draw(OPENDP_NOISE.discrete_gaussian, counts, scale)
+        return self._draw("discrete_gaussian", counts, scale)
 
     def permute_and_flip(self, scores, scale):
         return OPENDP_NOISE.permute_and_flip(scores, self.times * scale)
