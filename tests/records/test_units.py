@@ -216,9 +216,9 @@ def test_bad_units_are_refused(arguments, message):
 
 
 def test_a_unit_of_few_declared_states_is_cautioned_against_by_the_schema_alone():
-    schema = Schema({"a": ["x", "y"], "b": [0, 1], "person": list(range(200)), "row": []}, other={"row": "other"})
+    schema = Schema({"a": ["x", "y"], "b": [0, 1, 2], "person": range(200), "row": []}, other={"row": "other"})
     for records in (visits(), visits(0)):
-        with pytest.warns(UserWarning, match='unit="b" is a variable of 2 states, which hardly identifies persons'):
+        with pytest.warns(UserWarning, match='unit="b" is a variable of 3 states, which hardly identifies persons'):
             PrivateDataset(records, schema.select(["a", "b"]), PrivacyBudget(1.0), unit="b")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
