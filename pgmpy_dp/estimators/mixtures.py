@@ -494,4 +494,4 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             for clique, table, deviation in release.tables_of(release.variables)
             if clique in structure.together
         }
-        self.network_ = PrivateHouseholdNetwork(structure, fit.mixture, fit.total, release.guarantee, pairs)
+        self.network_ = PrivateHouseholdNetwork(structure, fit.mixture, release.total, release.guarantee, pairs)

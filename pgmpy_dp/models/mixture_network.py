@@ -261,7 +261,8 @@ class PrivateMixtureNetwork(Model):
 
     @classmethod
     def fitted(cls, schema: Schema, fit: MixtureFit, release: MixtureRelease) -> Self:
-        """Build a network that keeps the fit's settings and the release, which bounds require."""
+        """Build a network that keeps the fit's settings and the release, which bounds require, and its total."""
+        fit = replace(fit, total=release.total)
         network = cls(schema, fit.mixture, fit.total, release.guarantee)
         network._fit = replace(network._fit, settings=fit, releases=(release,))
         return network

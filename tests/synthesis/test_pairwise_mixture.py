@@ -166,7 +166,7 @@ def test_pairs_of_records_come_back(frame, fitted):
     exact = dp.exact_marginals(frame, SCHEMA, itertools.combinations("abcd", 2))
     for pair, table in exact.tables.items():
         assert np.abs(fitted.network_.marginal(pair) - table / table.sum()).sum() / 2 < 0.02, pair
-    assert fitted.network_.total_ == pytest.approx(4000, rel=0.01)
+    assert fitted.network_.total_ == fitted.release_.total == pytest.approx(4000, rel=0.01)
 
 
 def test_a_release_is_fitted_for_nothing_and_alike(fitted):
