@@ -134,7 +134,7 @@ def changed_json(content, generator):
 
 
 def attack(path, read, error, count):
-    """How many changed files are refused; memory counts from here, since a compiler of kernels has some, and is slow."""
+    """How many changed files are refused; memory counts after the first read, which compiles kernels slowly."""
     file = path.name
     genuine, around = path.read_bytes(), {entry.name for entry in path.parent.iterdir()}
     read(path)
