@@ -383,8 +383,8 @@ def _part(part):
 
 
 def test_values_of_parameters_are_written_for_a_shell():
-    text = 'for unit="person id", max_rows=3, largest_weight=2.5 and neighbours="add_remove".'
-    shown = "for --unit 'person id', --max-rows 3, --largest-weight 2.5 and --neighbours add_remove."
+    text = "for unit=\"person id\", max_rows=3, delta=1e-09 and neighbours='add_remove': give the same weights."
+    shown = "for --unit 'person id', --max-rows 3, --delta 1e-09 and --neighbours add_remove: give the same --weights."
     assert in_command_words(text, main.commands["release"]) == shown
 
 

@@ -229,8 +229,8 @@ class Guarantee:
                 mine, its = getattr(result, name), getattr(one, name)
                 if mine != its and result.every and one.every:
                     raise ValueError(
-                        f"What was learned earlier protects {name}={its!r}, and these records are protected for "
-                        f"{name}={mine!r}: no one promise holds for both."
+                        f"What was learned earlier, such as states or a graph, protects {its!r}, and these records "
+                        f"are protected for {mine!r}: no one promise holds for both: give the same {name}."
                     )
             sites = result.sites | one.sites
             result = Guarantee(result.costs, result.earlier | one.every, result._overlap_with(one), sites)

@@ -57,6 +57,9 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     *((rf"\b{name.split('.')[-1]}(?:\(.*?\))?(?!\w| of)", f"--estimator {own}") for own, name in METHODS.items()),
 )  # fmt: skip
 
+# A value as Python writes it: a text, a number, or what stands for any or none.
+_VALUE = r"""\"[^\"]*\"|'[^']*'|\d[\d.]*(?:e[-+]?\d+)?|\.\.\.|True"""
+
 
 def in_command_words(message: str, command: click.Command | None = None) -> str:
     """Rewrite a message of the library for the command line, where parameters are options."""
@@ -74,9 +77,9 @@ def in_command_words(message: str, command: click.Command | None = None) -> str:
         before, name, value = found[1], found[2], found[3] if found.re.groups > 2 else "..."
         if name not in options:
             return found[0]
-        shown = "" if value in ("...", "True") else shlex.quote(value.strip('"'))
+        shown = "" if value in ("...", "True") else shlex.quote(value.strip("'\""))
         return f"{before}{options[name]} {shown}".rstrip()
 
-    message = re.sub(r"(?<![\w-])()(\w+)=(\"[^\"]*\"|\d+(?:\.\d+)?\b|\.\.\.|True)", option, message)
-    message = re.sub(r"\b(leave |give (?:a )?)(\w+)", option, message)
+    message = re.sub(rf"(?<![\w-])()(\w+)=({_VALUE})", option, message)
+    message = re.sub(r"\b(leave |give (?:a |the same )?)(\w+)", option, message)
     return re.sub(r"\A()(\w+)(?= (?:must|is|needs|bounds) )", option, message)
