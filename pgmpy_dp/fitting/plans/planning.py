@@ -139,7 +139,10 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
     neighbours.add_edges_from(pair for scope in scopes for pair in combinations(scope, 2))
     joined = joined_pairs([*cliques, *scopes])
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
-    pairs = [pair for pair in combinations(network.nodes(), 2) if frozenset(pair) not in joined]
+    # Given its coarser variable, the finer one of a hierarchy is declared to be independent of all others.
+    finer = {variable for variable, (coarser, _) in schema.structure.refined.items() if coarser in neighbours}
+    tested = [node for node in network.nodes() if node not in finer]
+    pairs = [pair for pair in combinations(tested, 2) if frozenset(pair) not in joined]
     cards = schema.cardinalities()
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), cards[pair[0]] * cards[pair[1]]))
     left = nx.Graph(pairs[: max(_MAX_PAIRS, len(neighbours))])

@@ -185,3 +185,19 @@ def test_what_nothing_joins_is_measured_together():
     network.add_node("v29")
     cliques, _ = dp.plan_measurements(network, schema, check=0.1, mechanism="gaussian")
     assert {v for clique in cliques if "v29" in clique for v in clique} == set(names)
+
+
+def test_no_pair_tests_what_a_hierarchy_declares():
+    """Beyond its coarser variable, if the network has that too, the finer one says nothing of others."""
+    groups = {place: f"area {place // 50}" for place in range(200)}
+    states = {"place": list(groups), "area": sorted(set(groups.values())), "a": [0, 1], "b": [0, 1]}
+    schema = dp.Schema(states, rules=[dp.Hierarchy("place", "area", groups, column=False)])
+    nodes, edges = ["place", "area", "a", "b"], [("area", "place"), ("area", "a"), ("a", "b")]
+    network = dp.PrivateBayesianNetwork(edges)
+    network.add_nodes_from(nodes)
+    pairs = {frozenset(pair) for clique in dp.plan_measurements(network, schema)[0] for pair in combinations(clique, 2)}
+    assert frozenset({"area", "b"}) in pairs
+    assert not pairs & {frozenset({"place", "a"}), frozenset({"place", "b"})}
+    network = dp.PrivateBayesianNetwork([("place", "a"), ("a", "b")])  # without it, it is a variable like any other
+    pairs = {frozenset(pair) for clique in dp.plan_measurements(network, schema)[0] for pair in combinations(clique, 2)}
+    assert frozenset({"place", "b"}) in pairs
