@@ -55,8 +55,8 @@ class FittedHouseholds(FittedMixture):
     def required_releases(self) -> NoReturn:
         raise ValueError(_NO_BOUNDS)
 
-    @property
-    def refits(self) -> NoReturn:  # type: ignore[override]
+    @cached_property
+    def refits(self) -> NoReturn:
         raise ValueError(_NO_BOUNDS)
 
 
