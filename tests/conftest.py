@@ -43,16 +43,49 @@ Dispatcher.compile = _compile_once
 
 TESTS = Path(__file__).parent
 
-# Rooms whose tests are for who changes them; README's command runs what a user should see pass.
-ROOMS = ["experiments", "fitting", "inference", "models", "observed", "papers", "records", "structure", "synthesis"]
-FULL = {TESTS / room for room in ROOMS}
+# Rooms and files whose tests are for who changes them; README's command runs what a user should see pass.
+FULL = {
+    TESTS / place
+    for place in (
+        "experiments", "fitting", "inference", "models", "observed", "papers", "records", "structure", "synthesis",
+        # Exact costs, planted bugs and odds of what these draw are in tests/audit, and in data/ what is left there.
+        *(f"data/test_{name}.py" for name in (
+            "contrasts", "documents", "features", "integer_sums", "partition_selection", "quantiles",
+            "regression_cost", "split_sums", "steps", "sums", "tables",
+        )),
+        *(f"privacy/test_{name}.py" for name in (
+            "blocks", "coins", "cost", "guarantee", "rounding", "sequences", "subsampling",
+        )),
+        # Files of all versions are in release/test_golden_files.py, and estimators of all kinds in test_base.py.
+        *(f"release/test_{name}.py" for name in (
+            "coefficients", "contrasts", "draws", "interchange", "joining", "residuals",
+        )),
+        *(f"schema/test_{name}.py" for name in (
+            "agreement", "bins", "date_bins", "date_format", "dictionary", "fields", "rules",
+        )),
+        *(f"networks/test_{name}.py" for name in ("elimination", "network", "rules", "tied", "wide")),
+        "estimators/test_iterated.py", "estimators/test_several_noises.py",
+    )
+}  # fmt: skip
+
+
+def _is_full(path):
+    return not FULL.isdisjoint([path, *path.parents])
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not read what would not run: that takes each process of tests a quarter of a minute."""
+    asked = (Path(argument.partition("::")[0]).absolute() for argument in config.args)
+    if collection_path in FULL and "not full" in config.option.markexpr and not any(map(_is_full, asked)):
+        return True
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Mark the tests of some rooms, and let one process run all tests with Spark, whose start takes longer."""
+    """Mark the tests of some rooms and files, and let one process run all with Spark, whose start takes longer."""
     for item in items:
-        if FULL.intersection(item.path.parents):
+        if _is_full(item.path):
             item.add_marker(pytest.mark.full)
     items.sort(key=lambda item: "spark" not in item.name.lower())  # the first half is given to one process
 
