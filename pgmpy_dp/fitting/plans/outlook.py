@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from pgmpy_dp.errors import NoiseWarning, callers_level
-from pgmpy_dp.fitting.plans.pairs import pair_shares, paired
+from pgmpy_dp.fitting.plans.pairs import UNGROUPED, pair_shares, paired
 from pgmpy_dp.release import Guarantee, NoisyMarginals, NoisyResiduals
 from pgmpy_dp.schema import Clique, Schema
 
@@ -184,11 +184,18 @@ class Outlook:
 
 def hidden_by_noise(releases: Iterable[object]) -> list[str]:
     """List the reasons why noise hides much of each release, by the releases alone; empty unless it does so in all."""
-    outlooks = [
-        Outlook.of_release(release) if isinstance(release, (NoisyMarginals, NoisyResiduals)) else None
-        for release in releases
-    ]
-    return [o.reason for o in outlooks if o] if all(o and o.advice == ADVICE[-1] for o in outlooks) else []
+    reasons = []
+    for release in releases:
+        if not isinstance(release, (NoisyMarginals, NoisyResiduals)):
+            return []
+        outlook = Outlook.of_release(release)
+        if outlook.advice != ADVICE[-1]:
+            return []
+        sizes, joined = release.schema.cardinalities(), {v for c in release.cliques if len(c) > 1 for v in c}
+        wide = [f"{v} has {sizes[v]:,} states" for v in release.variables if v in joined and sizes[v] > UNGROUPED]
+        advice = "fit PairwiseMixture, which measures pairs of such variables in groups of states"
+        reasons.append(outlook.reason + (f"; {' and '.join(wide)}: {advice}" if wide else ""))
+    return reasons
 
 
 def warn_of_noise(releases: Iterable[object]) -> None:

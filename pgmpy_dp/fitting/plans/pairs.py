@@ -222,7 +222,7 @@ def residuals_pay(schema: Schema) -> bool:
     """Whether a mixture is closer if residuals are measured in place of tables, by the numbers of states."""
     varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
     costs = [residual_cost(schema, pair) for pair in itertools.combinations(varied, 2)]
-    few = all(states <= _UNGROUPED for states in schema.cardinalities().values())
+    few = all(states <= UNGROUPED for states in schema.cardinalities().values())
     return few and bool(costs) and sum(costs) <= _MAX_COST * len(costs)
 
 
@@ -303,7 +303,7 @@ IN_GROUPS = " in groups"
 
 # Variables of at most this number of states are measured as they are, others if noise would leave at least half as many
 # groups; those of more than the second number are always grouped, since fits to their pairs take minutes.
-_UNGROUPED, _SLOW = 100, 500
+UNGROUPED, _SLOW = 100, 500
 # Noise in a cell of a pair, relative to the mean number of records in one, at which pairs over groups were closest to
 # the records (docs/benchmarks.md); it may be larger with more variables, by which a fit averages noise.
 _LEVEL = 0.08
@@ -324,7 +324,7 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
     """
     states = {v: count for v, count in schema.cardinalities().items() if v not in schema.structure.refined}
     ruled = {variable for rule in schema.rules for variable in rule.variables}
-    large = {variable for variable, count in states.items() if count > _UNGROUPED and variable not in ruled}
+    large = {variable for variable, count in states.items() if count > UNGROUPED and variable not in ruled}
     for name in large:
         if name + IN_GROUPS in schema.states or name + IN_GROUPS in schema.bounds:
             raise SchemaError(f"The name {name + IN_GROUPS!r} is that of groups of {name!r}: rename the variable.")

@@ -98,3 +98,19 @@ def test_dependence_that_noise_hides_is_missing_from_the_fit(noise, lower, upper
     added = draws.predict(*question, of_records=False).deviations ** 2 - without.deviations**2
     share = fit.mixture.marginal(["1"])[1]
     assert added == pytest.approx(draws.missing * np.prod(without.values) * (1 - share) / share)
+
+
+def test_evidence_that_members_exclude_and_the_whole_allows_has_an_answer():
+    """Cells without records are in no member's block; components of independent variables have them all the same."""
+    counts = {"ab": [[4000.0, 0.0], [0.0, 4000.0]], "ac": [[3000.0, 1000.0], [1000.0, 3000.0]]}
+    tables = [(tuple(pair), np.array(table), 1.0) for pair, table in counts.items()]
+    tables.append((("b", "c"), np.array(counts["ac"]), 1.0))
+    fit = fit_mixture(dict.fromkeys("abc", 2), tables, components=4, members=2, generator=np.random.default_rng(0))
+    given = {"a": 0, "b": 1}
+    with pytest.raises(ValueError, match="probability zero"):
+        fit.members[0].given(given)
+    draws = draw_refits(fit, tables, draws=4, generator=np.random.default_rng(1))
+    for of_records in (True, False):
+        found = draws.predict(["c"], given, of_records=of_records)
+        assert found.values == pytest.approx(fit.mixture.given(given).marginal("c"))
+        assert (found.deviations > 0.2).all()  # since nothing is known
