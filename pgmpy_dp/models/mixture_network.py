@@ -25,7 +25,7 @@ from pgmpy_dp.fitting.readings.mixture_fits import (
     rules_of,
     warn_of_unmeasured,
 )
-from pgmpy_dp.inference.distribution import Codes, GivenOthers, ImpossibleEvidenceError, Positions
+from pgmpy_dp.inference.distribution import Codes, GivenOthers, Positions
 from pgmpy_dp.inference.mixtures.balanced_records import draw_with_components
 from pgmpy_dp.inference.mixtures.boxes import Rules, conditioned
 from pgmpy_dp.inference.mixtures.children import Child
@@ -123,10 +123,7 @@ class MixtureDistribution:
 
     @cached_property
     def conditioned(self) -> Mixture:
-        try:
-            return conditioned(self.mixture, self.rules, self.evidence)
-        except ValueError as error:
-            raise ImpossibleEvidenceError(str(error)) from error
+        return conditioned(self.mixture, self.rules, self.evidence)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.mixtures.children import Whole
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
@@ -228,7 +229,7 @@ class Boxes:
 def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]) -> Mixture:
     """Return the mixture given evidence, over the same variables.
 
-    Raises ValueError if the rules exclude the evidence.
+    Raises ImpossibleEvidenceError if the rules exclude the evidence.
     """
     if not evidence:
         return mixture
@@ -236,7 +237,7 @@ def conditioned(mixture: Mixture, rules: Rules, evidence: Mapping[Variable, int]
         return mixture.given(evidence)
     result = _independent(mixture, rules, evidence)
     if result is None:
-        raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
+        raise ImpossibleEvidenceError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
     return result.given(evidence)
 
 

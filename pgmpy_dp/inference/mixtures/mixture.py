@@ -19,6 +19,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from pgmpy_dp._threads import cores, one_thread
+from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.mixtures.children import Child, Whole, along, row_products
 from pgmpy_dp.inference.tables.table import Scope, Variable, Vector
 
@@ -206,12 +207,11 @@ class Mixture:
 
         Raises
         ------
-        ValueError
-            If the evidence is impossible.
+        ImpossibleEvidenceError
         """
         logs, tables, children = self._weigh(evidence)
         if logs.max() == -np.inf:
-            raise ValueError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
+            raise ImpossibleEvidenceError(f"evidence on {', '.join(map(repr, evidence))} has probability zero")
         weights = np.exp(logs - logsumexp(logs))
         return replace(self, weights=weights / weights.sum(), tables=tables, children=children)
 

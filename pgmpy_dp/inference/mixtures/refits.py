@@ -24,6 +24,7 @@ from scipy import stats
 
 from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores, one_thread
+from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.mixtures.balanced_records import pair_counts
 from pgmpy_dp.inference.mixtures.boxes import conditioned
 from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit, marginals_of, refined_by, refitting
@@ -160,7 +161,7 @@ class MixtureDraws:
         """Compute a member's answer; one that excludes the evidence, which the whole allows, answers `otherwise`."""
         try:
             return self._answer(mixture, asked, given)
-        except ValueError:
+        except ImpossibleEvidenceError:
             return otherwise
 
     def _shares(self, variable: Variable) -> Vector:
