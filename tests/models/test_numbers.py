@@ -190,7 +190,7 @@ def test_a_tail_is_not_longer_than_what_stands_out_of_the_noise():
     far = dict.fromkeys((LaplaceNoise, GaussianNoise), 0)
     for seed in range(150):
         noisy = exact + LaplaceNoise(exact, noise**2).draw(1, np.random.default_rng(seed))[0]
-        for law in far:
+        for law in [LaplaceNoise, GaussianNoise][: 1 if far[GaussianNoise] else 2]:  # the bug is seen once
             shape = shape_of(bins, tuple(shares), 20.0, float(COUNT), (tuple(noisy / COUNT), noise / COUNT), law)
             far[law] += abs(shape.mean / records.mean() - 1) > 0.2
     assert far[LaplaceNoise] == 0
