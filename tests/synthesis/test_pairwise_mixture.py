@@ -16,6 +16,12 @@ SCHEMA = dp.Schema({"a": ["x", "y"], "b": ["x", "y", "z"], "c": dp.Bins([0, 1, 2
 SMALL = {"components": 8, "members": 2}
 
 
+class Quick(dp.PairwiseMixture):
+    """It measures alike; a quarter of the steps makes no difference to means over releases."""
+
+    _steps = 100
+
+
 def records(count=4000, seed=0):
     """Pairs of all strengths: b follows a, c follows b, d is alone."""
     draw = np.random.default_rng(seed)
@@ -139,7 +145,7 @@ def test_what_pairs_do_not_say_is_no_farther_than_from_single_variables():
         shares = {v: project_to_simplex(release.tables[v,] / release.total) for v in schema.variables}
         return error(lambda pair: np.outer(*map(shares.__getitem__, pair)))
 
-    mixture = dp.PairwiseMixture(0.1, 1e-9, **SMALL)
+    mixture = Quick(0.1, 1e-9, **SMALL)
     found = np.mean([error(mixture.fit(data).network_.marginal) for _ in range(30)])
     assert found < 1.1 * np.mean([alone() for _ in range(80)])
 
@@ -189,7 +195,7 @@ def test_residuals_of_few_states_bring_pairs_closer():
 
     def error(seed, **how):
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.5, 1e-6), noise=dp.SimulatedNoise(seed))
-        estimator = dp.PairwiseMixture(0.5, 1e-6, members=4, **how).fit(data)
+        estimator = Quick(0.5, 1e-6, members=4, **how).fit(data)
         assert estimator.guarantee_.epsilon == 0.5
         found = compare(frame, estimator.network_, schema)["error"]
         return found[[len(scope) == 2 for scope in found.index]].mean(), estimator
@@ -225,7 +231,7 @@ def test_a_stage_of_residuals_is_followed_by_residuals():
     frame = pd.DataFrame({"a": a, "b": np.where(draw.random(600) < 0.8, a, "w"), "c": draw.integers(0, 10, 600)})
     for seed in range(12):
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(seed))
-        release = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, members=1, components=2).fit(data).release_
+        release = Quick(1.0, 1e-6, members=1, components=2).fit(data).release_
         assert isinstance(release, dp.NoisyResiduals)
 
 
