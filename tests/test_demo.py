@@ -38,6 +38,7 @@ def test_errors_are_sentences_not_tracebacks(tmp_path):
     assert "Traceback" not in unknown.output
 
 
+@pytest.mark.full
 def test_the_network_passes_its_own_test_and_its_bounds_hold_the_records_answers():
     """On eight releases; on a hundred, tests/benchmarks/demonstration.py has the rates."""
     records, failures, covered = demo.first_years(demo.load_records()), 0, []

@@ -66,6 +66,7 @@ def test_a_huge_epsilon_gives_what_scikit_learn_gives():
     assert (model.classes_ == reference.classes_).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_posterior_covariance_covers_the_truth(neighbours):
     """Mahalanobis distances of 24 fits are chi-squared of 4 degrees: their sum, two-sided, false alarm below 1e-6.
@@ -88,6 +89,7 @@ def test_posterior_covariance_covers_the_truth(neighbours):
     assert without > stats.chi2.isf(cut, 96)
 
 
+@pytest.mark.full
 def test_several_classes():
     """Against the chain of regressions that the records were drawn from, and its best accuracy."""
     rng = np.random.default_rng(5)

@@ -151,6 +151,7 @@ def test_recovers_the_noiseless_fit_as_epsilon_grows(records, schema, mechanism)
         assert kl_divergence(exact, network) < 2e-3
 
 
+@pytest.mark.full
 def test_collective_fit_beats_the_naive_one_and_the_uniform_distribution():
     """Mean KL over 60 chains of five 5-state variables: 0.027, 0.029 and 1.5.
 
