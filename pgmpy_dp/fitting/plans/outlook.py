@@ -218,10 +218,10 @@ def _states_of_pairs(schema: Schema, cliques: Sequence[Clique]) -> tuple[int, ..
     cliques = [clique for clique in cliques if clique[0] not in schema.details]
     singles = {clique[0] for clique in cliques if len(clique) == 1} or set().union(*cliques)
     selected = schema.select([variable for variable in schema.variables if variable in singles])
-    larger = {frozenset(clique) for clique in cliques if len(clique) > 1}
-    if not all(frozenset(pair) in larger for pair in paired(selected)):
+    larger, pairs = {frozenset(clique) for clique in cliques if len(clique) > 1}, [*paired(selected)]
+    if not pairs or not all(frozenset(pair) in larger for pair in pairs):
         return None
     if 2 * sum(clique <= singles for clique in larger) <= len(larger):
         return None
-    wanted = set().union(*paired(selected))
+    wanted = set().union(*pairs)
     return tuple(schema.cardinality(variable) for variable in selected.variables if variable in wanted)

@@ -7,6 +7,7 @@ shrunk as far as the other rows of their CPD are sparse; see `pgmpy_dp.inference
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,15 +53,25 @@ class Problem:
     """Minus the penalised log-likelihood of the observations, as a function of the logits of all rows."""
 
     def __init__(self, tree: JunctionTree, families: Layout, observed: Observed) -> None:
-        self.tree, self.rows, self.observed, self.total = tree, Rows(families), observed, observed.total
-        self.pseudo = _pseudo_counts(families)
-        self.free = tree.layout.places(families.scopes)
+        self.tree, self.families, self.observed, self.total = tree, families, observed, observed.total
+        # Noise in cells that rules forbid is no evidence of records there: they have no parameters.
+        self.allowed = np.concatenate([allowed_cells(observed.schema, scope).ravel() for scope in families.scopes])
+        self.rows = Rows(families, self.allowed)
+        places = tree.layout.places(families.scopes)
+        self.free, self._forbidden = places[self.allowed], places[~self.allowed]
+        self.pseudo = 1.0 / self.rows.sums(np.ones(self.free.size))
         self.seen = LinearMap(tree.layout.places(observed.cliques))
 
     def calibrate(self, log_rows: Vector) -> Calibration:
         potentials = np.zeros(self.tree.layout.size)
-        potentials[self.free] = log_rows
+        potentials[self.free], potentials[self._forbidden] = log_rows, -np.inf
         return self.tree.calibrate(potentials)
+
+    def tables(self, values: Vector) -> dict[Clique, Vector]:
+        """Return the families' tables with these values in allowed cells, and zero in others."""
+        every = np.zeros(self.families.size)
+        every[self.allowed] = values
+        return self.families.tables(every)
 
     def observe(self, marginals: Vector) -> None:
         """Set the sampling variance to that at these marginals."""
@@ -95,8 +106,9 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
     layout = Layout.of(tree.layout.cardinalities, families)
     problem = Problem(tree, layout, observed)
     starts = [_start(observed, family) for family in families]
-    family_variance = layout.per_cell([table.variance for table in starts])
-    start = np.maximum(layout.flatten(table.observed for table in starts), 0.0) + 0.5 * np.sqrt(family_variance / 2)
+    family_variance = layout.per_cell([table.variance for table in starts])[problem.allowed]
+    noisy = layout.flatten(table.observed for table in starts)[problem.allowed]
+    start = np.maximum(noisy, 0.0) + 0.5 * np.sqrt(family_variance / 2)
     logits, value = np.log(start), np.inf
     for _ in range(_ROUNDS):
         log_rows = problem.rows.normalise(logits)
@@ -113,7 +125,7 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
     sampling = np.maximum(squares - expected**2 / observed.total, 0.0)
     spread = np.maximum(informative.noise.variance, MIN_VARIANCE) + sampling
     residual = float(((informative.noise.observed - expected) ** 2 / spread).mean())
-    return DirectedFit(layout.tables(np.exp(log_rows)), -value, residual, solution.finished)
+    return DirectedFit(problem.tables(np.exp(log_rows)), -value, residual, solution.finished)
 
 
 def fit_directed_loopily(
@@ -185,6 +197,12 @@ def require_exact(schema: Schema, scopes: Sequence[Clique]) -> None:
         )
 
 
+def allowed_cells(schema: Schema, scope: Clique) -> NDArray[np.bool_]:
+    """Return which cells of a family rules about it allow; all states where they leave none, as these do not occur."""
+    possible: NDArray[np.bool_] = schema.possible(scope)
+    return possible | ~possible.any(axis=0)
+
+
 def _pseudo_counts(families: Layout) -> Vector:
     """Divide one record per row equally among its cells."""
     return families.per_cell([1.0 / shape[0] for shape in families.shapes])
@@ -205,21 +223,29 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     noises = [with_noise(release, scope, tables) for scope in scopes]
     strata = [release.strata(scope) for scope in scopes]
     noisy: list[Any] = []
+    allowed: list[NDArray[np.bool_]] = []
     totals: list[float] = []
     pseudo: list[float] = []
     for scope, noise, stratum in zip(scopes, noises, strata, strict=True):
         axis, sums = stratum or (0, [release.total])
-        cells = np.broadcast_arrays(noise.observed, noise.variance)
-        pieces = [np.moveaxis(each, axis, 0) if stratum else each[None] for each in cells]
-        noisy += [type(noise)(*piece) for piece in zip(*pieces, strict=True)]
+        cells = np.broadcast_arrays(noise.observed, noise.variance, allowed_cells(release.schema, scope))
+        for observed, variance, kept in zip(
+            *(np.moveaxis(each, axis, 0) if stratum else each[None] for each in cells), strict=True
+        ):
+            noisy.append(type(noise)(observed[kept], variance[kept]))
+            allowed.append(kept)
         totals += sums
         pseudo += [1.0 / release.schema.cardinality(scope[0])] * len(sums)
-    explained = iter(explain_tables(noisy, pseudo, np.array(totals)))
+    explained = zip(allowed, explain_tables(noisy, pseudo, np.array(totals)), strict=True)
     result = []
     for stratum in strata:
         axis, sums = stratum or (0, [release.total])
-        table = np.stack([next(explained) for _ in sums], axis)
-        result.append(conditional(table if stratum else table[0]))
+        tables_apart = []
+        for kept, counts in itertools.islice(explained, len(sums)):
+            table = np.zeros(kept.shape)
+            table[kept] = counts
+            tables_apart.append(table)
+        result.append(conditional(np.stack(tables_apart, axis) if stratum else tables_apart[0]))
     return result
 
 
@@ -338,7 +364,9 @@ def shrunk_tables(
     tree = build_engine(observed.schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), "junction_tree")
     assert isinstance(tree, JunctionTree)
     layout = Layout.of(tree.layout.cardinalities, scopes)
-    return layout.tables(_Shrinking(tree, layout, observed).run(layout.flatten(tables[scope] for scope in scopes)))
+    rounds = _Shrinking(tree, layout, observed)
+    shares = layout.flatten(tables[scope] for scope in scopes)[rounds.problem.allowed]
+    return rounds.problem.tables(rounds.run(shares))
 
 
 class _Shrinking:
@@ -351,8 +379,11 @@ class _Shrinking:
         self.law: tuple[Vector, Vector] = self.noise.hyperbolic()
         self.scale, self.corner = self.law[0], self.law[1]
         self.variance_of_cells: Vector = self.noise.variance
-        self.seen, self.contained = _containing(families, observed.layout)
-        self.design, self.bases = _design(families)
+        allowed = self.problem.allowed
+        seen, contained = _containing(families, observed.layout)
+        self.seen, self.contained = seen[allowed[contained]], (np.cumsum(allowed) - 1)[contained[allowed[contained]]]
+        design, self.bases = _design(families)
+        self.design = design[allowed]
         self.logs = np.zeros(self.design.shape[1])
         self.logs[: self.bases] = self.centre = math.log(_CONCENTRATION)
         self.variance = _BASES

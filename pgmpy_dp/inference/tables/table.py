@@ -186,15 +186,19 @@ def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
 
 
 class Rows:
-    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents."""
+    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents.
 
-    def __init__(self, families: Layout) -> None:
+    Without the cells that are not `kept`, if these are given.
+    """
+
+    def __init__(self, families: Layout, kept: NDArray[np.bool_] | None = None) -> None:
         numbers, count = [], 0
         for shape in families.shapes:
             width = math.prod(shape[1:])
             numbers.append(count + np.arange(shape[0] * width) % width)
             count += width
-        self.numbers: NDArray[np.int64] = np.concatenate(numbers)
+        every = np.concatenate(numbers)
+        self.numbers: NDArray[np.int64] = every if kept is None else every[kept]
         self.shapes = families.shapes
         self._count = count
 
