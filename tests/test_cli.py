@@ -157,6 +157,7 @@ def test_synthetic_records_are_counted_and_cautions_are_no_notes(asia):
     assert "Note: Caution" not in outputs + run("query", "fitted.zip", "--target", "lung")
 
 
+@pytest.mark.full
 def test_dates_are_written_as_the_records_write_them():
     days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(400) % 365, unit="D")
     frame = pd.DataFrame({"seen": days.strftime("%d.%m.%Y"), "left": days.strftime("%b %Y"), "cost": "1,5"})
@@ -201,6 +202,10 @@ def test_cliques_may_be_named(asia):
     assert tables[1]["scale"] == pytest.approx(8.0)
     (asia / "cliques.json").write_text('{"smoke": "lung"}')
     assert "list of lists" in refused(*call, "--out", "r2.zip")
+    planned = ["--table", "smoke,lung=50", "--out", "plan.json"]
+    run("plan-accuracy", "--schema", "schema.json", *planned)
+    (table,) = as_json(*call[:4], "--plan", "plan.json", "--no-ledger", "--out", "r2.zip")["tables"]
+    assert table["variables"] == ["smoke", "lung"]
 
 
 def test_releases_of_holders_are_united_fitted_and_asked_about_each_of_them(asia):
@@ -568,6 +573,7 @@ def test_synthetic_records_of_states_of_several_types():
     assert (table > 0).all()
 
 
+@pytest.mark.full
 def test_a_poor_fit_is_told_in_the_command_lines_words(asia, monkeypatch, recwarn):
     (asia / "edges.txt").write_text("smoke -> lung\n")
     call = ["release", "records.csv", "--schema", "schema.json", "--model", "edges.txt", "--no-ledger"]
@@ -594,6 +600,7 @@ def test_help_imports_nothing_slow_and_covers_all_commands():
         assert "Usage:" in run(name, "--help")
 
 
+@pytest.mark.full
 def test_records_without_a_network_need_no_pgmpy(asia):
     code = (
         "import sys\n"
@@ -808,6 +815,7 @@ def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
     assert "Missing option '--out'" in run(*call, "--no-ledger", code=2)
 
 
+@pytest.mark.full
 def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia):
     (asia / "records.csv").write_text("not read")
     pairs = ["--schema", "schema.json", "--delta", 1e-9]
@@ -830,6 +838,7 @@ def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia)
         assert f"For --dry-run alone: {option}" in run(*asked, code=2)
 
 
+@pytest.mark.full
 def test_synthesis_measures_what_its_dry_run_foresees_for_a_guess_of_the_records(asia):
     call = ["synthesize", "records.csv", "--schema", "schema.json", "--epsilon", 0.1, "--delta", 1e-9]
     noise = {}
@@ -956,6 +965,7 @@ def test_synthetic_records_have_the_columns_of_the_schema(asia):
     assert dp.NoisyMarginals.load("pair.zip").schema.variables == (wanted[2], wanted[5])
 
 
+@pytest.mark.full
 def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess():
     """Most wages are in a bin without an end, and nothing tells how far they reach; ages were measured finely."""
     bins = {"wage": dp.Bins([0, 10, float("inf")], detail=0), "age": dp.Bins([0, 20, 40, 60, 80])}
@@ -970,6 +980,7 @@ def test_a_mean_that_a_prior_decides_is_said_to_be_a_guess():
     assert Path("report.html").read_text().count("is mostly an assumption") == 1
 
 
+@pytest.mark.full
 def test_bins_of_a_network_come_back_as_numbers(tmp_path):
     schema = dp.Schema({"age": dp.Bins([0, 18, 65]), "smoke": ["yes", "no"], "pay": dp.Bins([0, 9, float("inf")])})
     records = pd.DataFrame({"age": [7, 18, 40, 64] * 50, "smoke": ["no", "yes"] * 100, "pay": [1, 2, 3, 40] * 50})
@@ -1010,6 +1021,7 @@ def test_bins_of_a_network_come_back_as_numbers(tmp_path):
     assert "9_or_more" in run("sample", "open_ended.zip", *call, "--numbers", "states")
 
 
+@pytest.mark.full
 def test_a_mixture_is_fitted_to_a_release_of_pairs():
     schema = dp.Schema({"smoke": ["yes", "no"], "=lung": ["=1+1", "no"]})
     records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "=lung": ["=1+1", "no", "no", "no"] * 250})
