@@ -242,3 +242,10 @@ def test_a_score_of_families_reads_residuals_as_it_reads_tables():
     for release in (noisy, tables):
         score = dp.NoisyScore(release)
         assert score.local_score("b", ("a",)) > score.local_score("b", ()) + 100
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e16])
+def test_noise_that_whole_numbers_cannot_carry_has_no_price(scale):
+    schema = dp.Schema({"a": [0, 1], "b": [0, 1, 2]})
+    with pytest.raises(ValueError, match="too small or too large for 64-bit integers"):
+        coefficients.residual_epsilon(schema, {("a", "b"): scale}, "add_remove", 1e-6)
