@@ -42,7 +42,7 @@ class Card {
     this.list.onkeydown = (event) => this.step(event);
     this.name_box.append(named(name));
     const order = [...states.keys()];
-    if (!edges && !ordered) order.sort((a, b) => base[b].value - base[a].value);
+    if (!ordered) order.sort((a, b) => base[b].value - base[a].value);
     this.rows = order.map((state, place) => {
       const row = copied('state-template');
       row.label.append(named(states[state]));

@@ -153,8 +153,8 @@ def explore(
     Notes
     -----
     Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
-    on the page.
-    A model without a release has a page without bounds, and the page of a network of households answers for persons.
+    on the page. A model without a release has a page without bounds, and the page of a network of households answers
+    for persons.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def explore(
     parts = {"title": html.escape(title or "Ask the records"), "head": head, "arrays": packed.text()}
     parts |= {"script": script, "style": style, "script-hash": _hash(script), "style-hash": _hash(style)}
     promise, notices = _promised(model, content["bounded"])
-    parts |= {"counted": html.escape(printable(counted))}
     parts |= {"drawing": drawing(model, fitted.schema), "promise": promise, "notices": notices}
+    parts["counted"] = html.escape(printable(counted))
     parts["bounds"] = "" if content["bounded"] else "no-bounds"
     # In one pass, since names and titles may contain text that looks like a placeholder.
     page = re.sub(r"\{([a-z-]+)\}", lambda result: parts[result[1]], _source("page.html"))
@@ -192,12 +192,13 @@ def explore(
 def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any]:
     """Return everything that the page's scripts know about a model, as JSON whose arrays are packed."""
     schema, bounded = fitted.schema, _is_bounded(fitted)
-    shown = set(model._predicted())
+    shown, ordered = set(model._predicted()), set(schema.ordered)
+    variables = [_variable(fitted, variable, packed) for variable in schema.variables]
     content: dict[str, Any] = {
         "bounded": bounded,
-        "variables": [_variable(fitted, variable, packed) for variable in schema.variables],
+        "variables": variables,
         "shown": [number for number, variable in enumerate(schema.variables) if variable in shown],
-        "ordered": [schema.variables.index(variable) for variable in schema.ordered],
+        "ordered": [n for n, own in enumerate(variables) if "edges" in own or own["name"] in ordered],
         "rules": [
             {
                 "scope": [schema.variables.index(variable) for variable in rule.variables],

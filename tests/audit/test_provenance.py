@@ -19,7 +19,6 @@ from click.testing import CliRunner
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
-from pgmpy_dp.explorer import page
 from pgmpy_dp.exports import from_mbi, to_mbi
 from pgmpy_dp.models.formats import formats as provenance
 from pgmpy_dp.privacy.guarantee import Guarantee, learned, learned_graph
@@ -202,10 +201,8 @@ def in_a_file(ending):
 
 
 def in_a_page(network, folder):
-    """The page states the guarantee in words; the words are those of the network, with bounds or without."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "_is_bounded", lambda fitted: False)  # bounds are of many draws
-        network.explore(folder / "page.html")
+    """The page states the guarantee in words; the words are those of the network."""
+    network.explore(folder / "page.html")
     assert str(network.guarantee_) in (folder / "page.html").read_text().replace("&#39;", "'")
     return network
 

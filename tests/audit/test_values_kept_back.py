@@ -66,13 +66,16 @@ def test_a_number_of_thousands_of_digits_is_another_undeclared_value(tmp_path):
 
 def test_a_missing_column_is_named_with_advice_for_its_source_and_others_are_kept_back(tmp_path):
     (tmp_path / "records.csv").write_text(f"{SECRET},V\n1,0.5\n")  # without a header, a record may stand in its place
-    frame = pd.DataFrame({SECRET: [1], "V ": [1]})
-    for source, advice in ((tmp_path / "records.csv", "strip=True"), (frame, "rename the column")):
+    frames = pd.DataFrame({SECRET: [1], "V ": [1]}), pd.DataFrame({"V": [1]})
+    for source, advice in (
+        (tmp_path / "records.csv", "strip=True"),
+        *((frame, "rename the column") for frame in frames),
+    ):
         with pytest.raises(dp.SchemaError, match=r"'v' has no column.* in another case or with blanks") as caught:
             dp.PrivateDataset(source, dp.Schema({"v": [1, 2]}), dp.PrivacyBudget(1.0))
         assert advice in str(caught.value)
         assert SECRET not in str(caught.value)
-        assert ("CsvFile" in str(caught.value)) is (source is not frame)
+        assert ("CsvFile" in str(caught.value)) is not isinstance(source, pd.DataFrame)
     with pytest.raises(dp.SchemaError, match="more than one column of the records: rename or drop"):
         dp.PrivateDataset(pd.DataFrame([[1, 1]], columns=["v", "v"]), dp.Schema({"v": [1, 2]}), dp.PrivacyBudget(1.0))
 

@@ -193,7 +193,7 @@ def test_private_noise_is_asked_for_once_a_scale_and_each_table_gets_its_part():
 @pytest.mark.full
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_a_table_costs_a_few_operations_however_many_there_are(delta):
-    schema = dp.Schema({f"v{number}": ["x", "y"] for number in range(317)})
+    schema = dp.Schema({f"v{number}": ["x", "y"] for number in range(633)})
     pairs = list(itertools.combinations(schema.variables, 2))
     weights = [1.0 + place % 40 for place in range(len(pairs))]
     public = PublicRecords.of(schema, delta)
@@ -208,5 +208,5 @@ def test_a_table_costs_a_few_operations_however_many_there_are(delta):
         assert len(quote.terms) == tables
         return next(calls) / tables
 
-    assert len(pairs) == 50_086
-    assert operations(50_000) < 1.1 * operations(5_000) < 100
+    assert len(pairs) == 200_028
+    assert operations(200_000) < 1.1 * operations(20_000) < 100

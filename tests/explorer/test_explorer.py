@@ -141,9 +141,8 @@ def agrees(call, model, count):
                     expected, columns = answer.to_numpy(), list(answer)
                 got = np.array([[found[variable][str(state)][column] for column in columns] for state in states])
                 near = EXACT if way["interval"] is None else BOUNDS
-                if (
-                    way["interval"] is not None
-                ):  # draws of whole records, which all bounds contain, may turn over by one
+                if way["interval"] is not None:
+                    # Draws of whole records, which all bounds contain, may turn over by one.
                     turned = 1.0 if "target" in way else 0.1
                     near += turned / call("return explorer.model.answered(...arguments).records", given, way)
                 assert np.abs(got - expected).max() < near, (given, variable)

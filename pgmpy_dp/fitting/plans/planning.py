@@ -141,8 +141,8 @@ def _pairs_outside(network: Network, schema: Schema, cliques: Sequence[Clique], 
     distances = dict(nx.all_pairs_shortest_path_length(neighbours))
     # Given its coarser variable, the finer one of a hierarchy is declared to be independent of all others.
     finer = {variable for variable, (coarser, _) in schema.structure.refined.items() if coarser in neighbours}
-    tested = [node for node in network.nodes() if node not in finer]
-    pairs = [pair for pair in combinations(tested, 2) if frozenset(pair) not in joined]
+    nodes = [node for node in network.nodes() if node not in finer]
+    pairs = [pair for pair in combinations(nodes, 2) if frozenset(pair) not in joined]
     cards = schema.cardinalities()
     pairs.sort(key=lambda pair: (distances[pair[0]].get(pair[1], 0), cards[pair[0]] * cards[pair[1]]))
     left = nx.Graph(pairs[: max(_MAX_PAIRS, len(neighbours))])

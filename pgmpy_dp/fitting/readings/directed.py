@@ -7,7 +7,6 @@ shrunk as far as the other rows of their CPD are sparse; see `pgmpy_dp.inference
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class Problem:
         self.rows = Rows(families, self.allowed)
         places = tree.layout.places(families.scopes)
         self.free, self._forbidden = places[self.allowed], places[~self.allowed]
-        self.pseudo = 1.0 / self.rows.sums(np.ones(self.free.size))
+        self.pseudo = self.rows.even()
         self.seen = LinearMap(tree.layout.places(observed.cliques))
 
     def calibrate(self, log_rows: Vector) -> Calibration:
@@ -138,14 +137,13 @@ def fit_directed_loopily(
     table.
     """
     layout = Layout.of(graph.layout.cardinalities, families)
-    rows, pseudo = Rows(layout), _pseudo_counts(layout)
-    free = graph.layout.places(families)
+    rows, free = Rows(layout), graph.layout.places(families)
     starts = [_start(observed, family) for family in families]
     explained = explain_tables(starts, [1.0 / shape[0] for shape in layout.shapes], observed.total)
     potentials = np.zeros(graph.layout.size)
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = observed.explain(graph, potentials, max_iter)
-    counts = np.maximum(step.counts[free], 0.0) + pseudo
+    counts = np.maximum(step.counts[free], 0.0) + rows.even()
     return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan, True)
 
 
@@ -203,11 +201,6 @@ def allowed_cells(schema: Schema, scope: Clique) -> NDArray[np.bool_]:
     return possible | ~possible.any(axis=0)
 
 
-def _pseudo_counts(families: Layout) -> Vector:
-    """Divide one record per row equally among its cells."""
-    return families.per_cell([1.0 / shape[0] for shape in families.shapes])
-
-
 def _start(seen: Observed, family: Clique) -> LaplaceNoise | GaussianNoise:
     """Return the family's own noisy table; if it was not measured, a flat one whose noise is as large as itself."""
     release = first_containing(seen.releases, family)
@@ -229,23 +222,17 @@ def read_joint(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     for scope, noise, stratum in zip(scopes, noises, strata, strict=True):
         axis, sums = stratum or (0, [release.total])
         cells = np.broadcast_arrays(noise.observed, noise.variance, allowed_cells(release.schema, scope))
-        for observed, variance, kept in zip(
-            *(np.moveaxis(each, axis, 0) if stratum else each[None] for each in cells), strict=True
-        ):
-            noisy.append(type(noise)(observed[kept], variance[kept]))
-            allowed.append(kept)
+        pieces = [np.moveaxis(each, axis, 0) if stratum else each[None] for each in cells]
+        noisy += [type(noise)(*piece) for piece in zip(*pieces[:2], strict=True)]
+        allowed += [*pieces[2]]
         totals += sums
         pseudo += [1.0 / release.schema.cardinality(scope[0])] * len(sums)
-    explained = zip(allowed, explain_tables(noisy, pseudo, np.array(totals)), strict=True)
+    explained = iter(explain_tables(noisy, pseudo, np.array(totals), allowed))
     result = []
     for stratum in strata:
         axis, sums = stratum or (0, [release.total])
-        tables_apart = []
-        for kept, counts in itertools.islice(explained, len(sums)):
-            table = np.zeros(kept.shape)
-            table[kept] = counts
-            tables_apart.append(table)
-        result.append(conditional(np.stack(tables_apart, axis) if stratum else tables_apart[0]))
+        table = np.stack([next(explained) for _ in sums], axis)
+        result.append(conditional(table if stratum else table[0]))
     return result
 
 
@@ -267,10 +254,20 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
 
 
 def explain_tables(
-    tables: Sequence[LaplaceNoise | GaussianNoise], pseudo: Sequence[float], total: float | Vector
+    tables: Sequence[LaplaceNoise | GaussianNoise],
+    pseudo: Sequence[float],
+    total: float | Vector,
+    allowed: Sequence[NDArray[np.bool_] | bool] | None = None,
 ) -> list[Vector]:
-    """Find the most likely counts of each table, see `PrivateMLE`; equal noisy cells are solved for once."""
-    cells = [np.broadcast_arrays(noise.observed, noise.variance) for noise in tables]
+    """Find the most likely counts of each table, see `PrivateMLE`, with none in cells that are not allowed.
+
+    Equal noisy cells are solved for once.
+    """
+    every = [
+        np.broadcast_arrays(noise.observed, noise.variance, kept)
+        for noise, kept in zip(tables, allowed or [True] * len(tables), strict=True)
+    ]
+    cells = [(observed[kept], variance[kept]) for observed, variance, kept in every]
     distinct = [np.unique(y + 1j * variance, return_inverse=True, return_counts=True) for y, variance in cells]
     sizes = [values.size for values, _, _ in distinct]
     offsets = np.cumsum([0, *sizes])
@@ -283,11 +280,11 @@ def explain_tables(
     for _ in range(_ROUNDS):
         noise = seen.sampled(sampling_variance(counts, np.repeat(totals, sizes)))
         counts = _constrained_maximum(offsets, copies, noise, counts, prior, totals)
+    results = [np.zeros(kept.shape) for *_, kept in every]
     parts = np.split(counts, offsets[1:-1])
-    return [
-        part[inverse].reshape(noise.observed.shape)
-        for part, (_, inverse, _), noise in zip(parts, distinct, tables, strict=True)
-    ]
+    for table, (*_, kept), part, (_, inverse, _) in zip(results, every, parts, distinct, strict=True):
+        table[kept] = part[inverse]
+    return results
 
 
 def _constrained_maximum(
@@ -381,7 +378,8 @@ class _Shrinking:
         self.variance_of_cells: Vector = self.noise.variance
         allowed = self.problem.allowed
         seen, contained = _containing(families, observed.layout)
-        self.seen, self.contained = seen[allowed[contained]], (np.cumsum(allowed) - 1)[contained[allowed[contained]]]
+        kept = allowed[contained]
+        self.seen, self.contained = seen[kept], (np.cumsum(allowed) - 1)[contained[kept]]
         design, self.bases = _design(families)
         self.design = design[allowed]
         self.logs = np.zeros(self.design.shape[1])

@@ -136,7 +136,7 @@ class MixtureDraws:
         result = np.max([variance(errors, len(self.refits)) for errors in each], axis=0)
         if len(asked) + len(given) > 2:
             members = self._members
-            apart = (self._answer_or(answer, member, asked, given) - answer for member in members)
+            apart = (self._answer_or(lambda: answer, member, asked, given) - answer for member in members)
             starts = variance(apart, len(members) - 1)
             result = np.maximum(result - (1 - _STARTS) * starts, _MIN * result)
             result += _DEPENDENT * beyond * own / max(records, 1.0)
@@ -156,13 +156,17 @@ class MixtureDraws:
         return conditioned(mixture, self.fit.rules, given).marginal(asked).ravel()
 
     def _answer_or(
-        self, otherwise: Vector, mixture: Mixture, asked: Sequence[Variable], given: Mapping[Variable, int]
+        self,
+        otherwise: Callable[[], Vector],
+        mixture: Mixture,
+        asked: Sequence[Variable],
+        given: Mapping[Variable, int],
     ) -> Vector:
         """Compute a member's answer; one that excludes the evidence, which the whole allows, answers `otherwise`."""
         try:
             return self._answer(mixture, asked, given)
         except ImpossibleEvidenceError:
-            return otherwise
+            return otherwise()
 
     def _shares(self, variable: Variable) -> Vector:
         return self.fit.mixture.marginal((variable,))
@@ -172,7 +176,7 @@ class MixtureDraws:
     ) -> Iterator[Vector]:
         """Yield the errors of the refits' answers relative to the truth that they were drawn from."""
         mixture = self.fit.mixture
-        shape, alone = [mixture.cardinalities[variable] for variable in asked], mixture.marginal(asked).ravel()
+        shape = [mixture.cardinalities[variable] for variable in asked]
         for codes, again in zip(self.records, self.refits, strict=True):
             truth = answer
             if of_records:
@@ -182,7 +186,7 @@ class MixtureDraws:
                 drawn = self.fit.total * _drawn_to(share * answer, counted, len(codes), self.fit.total)
                 # Add one record that matches the mixture, since there may be none.
                 truth = (drawn + answer) / (drawn.sum() + 1)
-            yield self._answer_or(alone, again, asked, given) - truth
+            yield self._answer_or(lambda: mixture.marginal(asked).ravel(), again, asked, given) - truth
 
     def _having(self, codes: NDArray[np.unsignedinteger], given: Mapping[Variable, int]) -> NDArray[np.bool_]:
         """Mark the drawn records that have the evidence."""

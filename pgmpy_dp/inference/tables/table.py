@@ -186,10 +186,7 @@ def row_maxima(values: Vector, numbers: NDArray[np.int64]) -> Vector:
 
 
 class Rows:
-    """Rows of all CPDs: the cells of a family's table that share a configuration of the parents.
-
-    Without the cells that are not `kept`, if these are given.
-    """
+    """Rows of all CPDs: the (`kept`) cells of a family's table that share a configuration of the parents."""
 
     def __init__(self, families: Layout, kept: NDArray[np.bool_] | None = None) -> None:
         numbers, count = [], 0
@@ -209,6 +206,10 @@ class Rows:
     def sums(self, values: Vector) -> Vector:
         """Return each cell's row sum; shape of `values`."""
         return self.totals(values)[self.numbers]
+
+    def even(self) -> Vector:
+        """Divide one record per row equally among its cells."""
+        return 1.0 / self.sums(np.ones(self.numbers.size))
 
     def normalise(self, logs: Vector) -> Vector:
         """Return the logarithms of exp(logs) divided by its sum in each row; shape of `logs`."""

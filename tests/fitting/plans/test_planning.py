@@ -192,9 +192,7 @@ def test_no_pair_tests_what_a_hierarchy_declares():
     groups = {place: f"area {place // 50}" for place in range(200)}
     states = {"place": list(groups), "area": sorted(set(groups.values())), "a": [0, 1], "b": [0, 1]}
     schema = dp.Schema(states, rules=[dp.Hierarchy("place", "area", groups, column=False)])
-    nodes, edges = ["place", "area", "a", "b"], [("area", "place"), ("area", "a"), ("a", "b")]
-    network = dp.PrivateBayesianNetwork(edges)
-    network.add_nodes_from(nodes)
+    network = dp.PrivateBayesianNetwork([("area", "place"), ("area", "a"), ("a", "b")])
     pairs = {frozenset(pair) for clique in dp.plan_measurements(network, schema)[0] for pair in combinations(clique, 2)}
     assert frozenset({"area", "b"}) in pairs
     assert not pairs & {frozenset({"place", "a"}), frozenset({"place", "b"})}
