@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records import memory
 from pgmpy_dp.records.frames import encode
@@ -282,3 +283,11 @@ def test_tables_come_in_the_order_asked_for_whichever_way_they_are_counted():
     codes = {name: np.array([0, 1, 1, 0], dtype=np.uint8) for name in "abcd"}
     cliques = [("a", "b", "c"), ("b", "a"), ("d",), ("a", "b", "c", "d"), ("c", "d")]
     assert list(memory.count_all(codes, schema, cliques)) == cliques
+
+
+def test_positions_of_states_have_no_values_to_discover():
+    schema = Schema({"a": [0, 1], "b": []}, other={"b": "other"})
+    data = dp.PrivateDataset(np.zeros((10, 2), dtype=int), schema, dp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(SchemaError, match="'b' cannot be discovered in positions of public states"):
+        data.discover_states("b", 0.5, delta=1e-7)
+    assert data.budget.spent.epsilon == 0
