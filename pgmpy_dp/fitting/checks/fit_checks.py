@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork
+from scipy.sparse.linalg import LinearOperator
 
 from pgmpy_dp.fitting.checks.misfit import FitCheck, fit_test, scoring_step
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, TreeTooLargeError, build_engine, sample
@@ -126,7 +127,7 @@ def _checked(network: Network, releases: Sequence[Release], seed: int, max_work:
     # The null distribution assumes small steps of the parameters, which may be far off if a release was attached later.
     for _ in releases[:_STEPS]:
         at = _Calibrated.of(tree, layout, logs, rows)
-        step = scoring_step(near, at.shares(near.cliques), at.tangents)
+        step = scoring_step(near, at.shares(near.cliques), at.derivatives(near.cliques))
         logs = logs.copy()
         logs[at.free] += step
         logs = logs if rows is None else rows.normalise(logs)
@@ -193,25 +194,42 @@ class _Calibrated:
         order = np.lexsort((self.logs, self.rows.numbers))  # the last of each row is its largest
         return np.sort(order[:-1][np.diff(self.rows.numbers[order]) == 0])
 
-    def tangents(self, tables: Sequence[Clique]) -> Vector:
-        """Compute derivatives of tables in the tree by the parameters, with the rows of CPDs kept normalised."""
+    def derivatives(self, tables: Sequence[Clique]) -> LinearOperator:
+        """Return derivatives of tables in the tree by the parameters, with the rows of CPDs kept normalised."""
         positions, own = (self.tree.layout.places(scopes) for scopes in (tables, self.layout.scopes))
-        direction, masses = np.zeros(self.tree.layout.size), np.exp(self.logs)
-        tangents = np.empty((positions.size, self.free.size))
-        if positions.size < self.free.size:
-            for number, cell in enumerate(positions):
-                direction[cell] = 1.0
-                moved = self.tree.covariance_product(self.calibration, direction)[own]
-                moved = moved if self.rows is None else moved - masses * self.rows.sums(moved)
-                tangents[number] = moved[self.free]
-                direction[cell] = 0.0
-            return tangents
-        for number, cell in enumerate(self.free):
-            if self.rows is not None:
-                direction[own[self.rows.numbers == self.rows.numbers[cell]]] = -masses[cell]
-            direction[own[cell]] += 1.0
-            tangents[:, number] = self.tree.covariance_product(self.calibration, direction)[positions]
-            direction[:] = 0.0
+        masses = np.exp(self.logs)
+
+        def product(places: NDArray[np.int64], values: Vector) -> Vector:
+            direction = np.zeros(self.tree.layout.size)
+            direction[places] = values
+            return self.tree.covariance_product(self.calibration, direction)
+
+        def of_cells(step: Vector) -> Vector:
+            moved = np.zeros(self.logs.size)
+            moved[self.free] = step
+            moved = moved if self.rows is None else moved - self.rows.sums(masses * moved)
+            return product(own, moved)[positions]
+
+        def of_parameters(cells: Vector) -> Vector:
+            moved = product(positions, cells)[own]
+            moved = moved if self.rows is None else moved - masses * self.rows.sums(moved)
+            return moved[self.free]
+
+        shape = positions.size, self.free.size
+        return LinearOperator(shape, matvec=of_cells, rmatvec=of_parameters, dtype=np.float64)
+
+    def tangents(self, tables: Sequence[Clique]) -> Vector:
+        """Return these derivatives as a matrix."""
+        derivatives = self.derivatives(tables)
+        cells, parameters = derivatives.shape
+        tangents, one = np.empty((cells, parameters)), np.zeros(min(cells, parameters))
+        for number in range(one.size):
+            one[number] = 1.0
+            if cells < parameters:
+                tangents[number] = derivatives.rmatvec(one)
+            else:
+                tangents[:, number] = derivatives.matvec(one)
+            one[number] = 0.0
         return tangents
 
 

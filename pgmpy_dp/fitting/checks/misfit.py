@@ -28,6 +28,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, lsmr
 
 from pgmpy_dp._threads import one_thread
 from pgmpy_dp.inference.tables.table import Table, Vector
@@ -51,6 +52,7 @@ _LEFT = 1e-3
 _SHOWN = 3
 _NAMED = 6  # pairs that are named as measured
 _APART = 1e-10  # regularises near-collinear columns of length 1
+_PRECISE, _ITERATIONS = 1e-10, 10_000  # tolerance of a scoring step, and maximum number of products for it
 
 Tangents = Callable[[Sequence[Clique]], Vector]
 
@@ -307,15 +309,24 @@ def fit_test(
     )
 
 
-def scoring_step(seen: Observed, shares: Vector, tangents: Tangents) -> Vector:
+def scoring_step(seen: Observed, shares: Vector, derivatives: LinearOperator) -> Vector:
     """Return a step of Fisher scoring of log parameters, regularised where the observations do not identify them."""
     residuals, weights = seen.residuals(shares)
-    with one_thread():
-        ((_, columns),) = _columns(seen, shares, weights, tangents, np.ones(weights.size, dtype=np.bool_))
-        gram = columns.T @ columns
-        gram[np.diag_indices_from(gram)] += 1.0
-        step: Vector = cho_solve(cho_factor(gram), columns.T @ (weights * residuals))
-    return step[:-1] if seen.total_variance > 0 else step
+    counts, records = seen.sums * seen.total, weights * (seen.sums @ shares)
+    known, parameters = seen.total_variance == 0, derivatives.shape[1]
+
+    def of_observations(step: Vector) -> Vector:
+        moved: Vector = weights * (counts @ derivatives.matvec(step[:parameters]))
+        return moved if known else moved + records * step[-1]
+
+    def of_parameters(observations: Vector) -> Vector:
+        moved: Vector = derivatives.rmatvec(counts.T @ (weights * observations))
+        return moved if known else np.append(moved, records @ observations)
+
+    shape = weights.size, parameters if known else parameters + 1
+    columns = LinearOperator(shape, matvec=of_observations, rmatvec=of_parameters, dtype=np.float64)
+    step: Vector = lsmr(columns, weights * residuals, damp=1.0, atol=_PRECISE, btol=_PRECISE, maxiter=_ITERATIONS)[0]
+    return step[:parameters]
 
 
 def _columns(
