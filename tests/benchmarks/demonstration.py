@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import Rows, options
 from matplotlib.figure import Figure
 
 import pgmpy_dp as dp
 from pgmpy_dp import demo
 
-COLUMNS = ["epsilon", "seed", "fails", "p_value", "covered", "width", "error"]
+FOUND = ["fails", "p_value", "covered", "width", "error"]
 
 
-def one_run(records: pd.DataFrame, epsilon: float, seed: int) -> list[float]:
+def one_run(records: pd.DataFrame, epsilon: float, seed: int) -> dict[str, float]:
     network = dp.PrivateBayesianNetwork(demo.EDGES)
     network.fit(demo.release(records, epsilon, noise=dp.SimulatedNoise(seed)))
     check, answers = network.check_fit(), []
@@ -32,7 +32,7 @@ def one_run(records: pd.DataFrame, epsilon: float, seed: int) -> list[float]:
     found = pd.concat(answers)
     covered = found["truth"].between(found["lower"], found["upper"]).mean()
     width, error = (found["upper"] - found["lower"]).mean(), (found["value"] - found["truth"]).abs().mean()
-    return [epsilon, seed, check.fails, check.p_value, covered, width, error]
+    return dict(zip(FOUND, (check.fails, check.p_value, covered, width, error), strict=True))
 
 
 def draw(rows: pd.DataFrame, target: Path) -> None:
@@ -54,15 +54,11 @@ def draw(rows: pd.DataFrame, target: Path) -> None:
 def main() -> None:
     asked = options(runs=100, first_seed=0, epsilon=1.0, out=Path("docs/pictures/demonstration.csv"))
     warnings.simplefilter("ignore")
-    rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
-    done = set(rows[rows["epsilon"] == asked.epsilon]["seed"])
-    records = demo.first_years(demo.load_records())
+    kept, records = Rows(asked.out, ["epsilon", "seed"], FOUND), demo.first_years(demo.load_records())
     for seed in range(asked.first_seed, asked.first_seed + asked.runs):
-        if seed not in done:
-            row = pd.DataFrame([one_run(records, asked.epsilon, seed)], columns=COLUMNS).round(5)
-            row.to_csv(asked.out, mode="a", header=not asked.out.exists(), index=False)
-    rows = pd.read_csv(asked.out)
-    rows = rows[rows["epsilon"] == asked.epsilon]
+        if (asked.epsilon, seed) not in kept:
+            kept.add((asked.epsilon, seed), one_run(records, asked.epsilon, seed))
+    rows = kept.read().query("epsilon == @asked.epsilon")
     passed, covered = 1.0 - rows["fails"].mean(), rows["covered"]
     print(
         f"{len(rows)} runs at epsilon = {asked.epsilon:g}: the test passes in {100 * passed:.3g} %, bounds hold "

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pgmpy.models import DiscreteBayesianNetwork
@@ -63,16 +63,16 @@ KEY = ["network", "epsilon", "missing", "estimator"]
 
 def main() -> None:
     arguments = options(
-        networks="asia,sachs,child,insurance,alarm", epsilons="0.3,1,3", records=10_000, sets=10, missing="0",
-        estimators=";".join(ALLOCATIONS), out=Path,
+        networks=("asia", "sachs", "child", "insurance", "alarm"), epsilons=(0.3, 1.0, 3.0), missing=(0.0,),
+        records=10_000, sets=10, estimators=";".join(ALLOCATIONS), out=Path,
     )  # fmt: skip
     chosen = {label: ESTIMATORS[label] for label in arguments.estimators.split(";")}
     print("mean KL, its standard error, mass on rare states, milliseconds; ratio: the first's mean to the best other's")
     print(f"{'network':<10}{'epsilon':<8}{'missing':<8}" + "".join(f"{name:<28}" for name in chosen) + "ratio")
-    for name in arguments.networks.split(","):
+    for name in arguments.networks:
         truth = bnlearn_network(name)
-        for missing in map(float, arguments.missing.split(",")):
-            for epsilon in map(float, arguments.epsilons.split(",")):
+        for missing in arguments.missing:
+            for epsilon in arguments.epsilons:
                 rows = run(name, truth, epsilon, missing, arguments.records, arguments.sets, chosen)
                 if arguments.out:
                     keep(rows, arguments.out)
@@ -162,7 +162,7 @@ def run(name, truth, epsilon, missing, records, sets, chosen) -> pd.DataFrame:
         best = poorer(truth, missing, number)
         least = kl_divergence(truth, best)
         for label, make in chosen.items():
-            data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(number))
+            data = private(frame, schema, epsilon, seed=number)
             network = DiscreteBayesianNetwork(best.edges())
             network.add_nodes_from(best.nodes())
             start = time.perf_counter()

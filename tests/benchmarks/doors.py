@@ -1,7 +1,7 @@
 """One question, one value: the same questions through every door of seven models.
 
     python tests/benchmarks/doors.py                # 1,000 questions to each model; without Chromium, no page
-    python tests/benchmarks/doors.py --questions 50 --shell 10
+    python tests/benchmarks/doors.py --questions 50 --shell 10     # of these, ten through the command line as well
 
 Doors: `query`, `query` with bounds for the population and for the records, `expectation` with and without bounds,
 `marginal` (of questions without evidence), the page in a browser, and the shell (of some questions, since each of its
@@ -9,7 +9,6 @@ calls loads the network). Printed are the largest difference of each door from `
 outside its bounds. A network whose test of fit fails answers otherwise than its CPDs: `eliminated` says how far.
 """
 
-import argparse
 import json
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from click.testing import CliRunner
+from common import options
 from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
@@ -118,11 +118,11 @@ def page(path: Path) -> Callable[[str, Question], dict[str, dict[str, dict[str, 
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
+    chosen = webdriver.ChromeOptions()
+    chosen.binary_location = shutil.which("chromium") or ""
     for flag in ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={path.parent / path.stem}"):
-        options.add_argument(flag)
-    browser = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        chosen.add_argument(flag)
+    browser = webdriver.Chrome(options=chosen, service=Service(shutil.which("chromedriver")))
     browser.get(path.as_uri())
     browser.execute_async_script("const [done] = arguments; explorer.ready.then(() => done(), done)")
     way = {"interval": 0.9, "target": "population"}
@@ -177,10 +177,7 @@ def compare(model: Any, count: int, of_shell: int, folder: Path) -> tuple[dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=1000, help="to each model")
-    parser.add_argument("--shell", type=int, default=50, help="of these, through the command line as well")
-    chosen = parser.parse_args()
+    chosen = options(questions=1000, shell=50)
     warnings.simplefilter("ignore")
     for name, model in models():
         with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from outlook import tables
 
 import pgmpy_dp as dp
@@ -32,8 +32,8 @@ DRAWS = 20
 def main() -> None:
     """Write the rows."""
     asked = options(
-        "folder", tables="adult,adult7,rand,fair", sizes="1000,2160,8000", epsilons="0.03,0.1,0.3,1,3",
-        out="docs/pictures/few_records.csv", delta=1e-9, seeds=4, told=False,
+        "folder", tables=("adult", "adult7", "rand", "fair"), sizes=(1000, 2160, 8000),
+        epsilons=(0.03, 0.1, 0.3, 1.0, 3.0), out="docs/pictures/few_records.csv", delta=1e-9, seeds=4, told=False,
     )  # fmt: skip
     warnings.simplefilter("ignore")
     known = tables(asked.folder)
@@ -43,10 +43,10 @@ def main() -> None:
         writer.writerow(
             ["table", "records", "epsilon", "seed", *(f"{kind}_{size}" for kind in kinds for size in (1, 2))]
         )
-        for name in asked.tables.split(","):
+        for name in asked.tables:
             whole, schema = known[name]()
-            sizes = sorted({min(int(size), len(whole)) for size in asked.sizes.split(",")})
-            cases = itertools.product(sizes, map(float, asked.epsilons.split(",")), range(asked.seeds))
+            sizes = sorted({min(size, len(whole)) for size in asked.sizes})
+            cases = itertools.product(sizes, asked.epsilons, range(asked.seeds))
             for place, (size, epsilon, seed) in enumerate(cases):
                 frame = whole.sample(size, random_state=seed).reset_index(drop=True)
                 found = row(frame, schema, epsilon, asked.delta, place, asked.told)
@@ -67,9 +67,6 @@ def row(frame, schema, epsilon, delta, seed, told):
         places = np.ravel_multi_index(tuple(codes[v] for v in scope), shape)
         truth[scope] = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape) / len(frame)
 
-    def dataset(seed):
-        return dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=dp.SimulatedNoise(seed))
-
     def errors(found):
         return [np.mean([np.abs(found(scope) - truth[scope]).sum() / 2 for scope in some]) for some in scopes]
 
@@ -77,13 +74,13 @@ def row(frame, schema, epsilon, delta, seed, told):
         return lambda scope: reduce(np.multiply.outer, [own[v] for v in scope])
 
     def alone(seed):
-        release = dataset(seed).measure([(v,) for v in names], epsilon, delta=delta)
+        release = private(frame, schema, epsilon, delta, seed=seed).measure([(v,) for v in names], epsilon, delta=delta)
         return errors(product({v: project_to_simplex(release.tables[v,] / release.total) for v in names}))
 
-    found = [
-        errors(dp.PairwiseMixture(epsilon, delta, records=records).fit(dataset(seed)).network_.marginal)
-        for records in (None, *[len(frame)] * told)
-    ]
+    found = []
+    for records in (None, *[len(frame)] * told):
+        data = private(frame, schema, epsilon, delta, seed=seed)
+        found.append(errors(dp.PairwiseMixture(epsilon, delta, records=records).fit(data).network_.marginal))
     found.append(np.mean([alone([seed, draw]) for draw in range(DRAWS)], axis=0))
     found.append(errors(product({v: np.full(cards[v], 1 / cards[v]) for v in names})))
     return np.round(np.concatenate(found), 4).tolist()

@@ -4,25 +4,25 @@
 
 Each line is a process of its own. A model is fitted, and asked with `interval=0.9` for the first time, for other
 states, and for other variables. Nodes of the networks follow one or two of the ten before them; columns of the mixture
-follow five hidden bits. Epsilon is 1, noise simulated.
+are those of width.py. Epsilon is 1, noise simulated.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import a_process_each, private
+from width import fitted, made_up
 
 import pgmpy_dp as dp
 
 # Records, nodes, edges, minimum and maximum number of states.
 NETWORKS = {"494 nodes": (10_000, 494, 608, 4, 4), "28 nodes": (30_000, 28, 40, 2, 9)}
-MIXTURES = {"100 x 2": (20_000, 100)}
+MIXTURES = {"100 x 2": (20_000, 100, 2)}
 
 
 def network(records: int, nodes: int, edges: int, minimum: int, maximum: int) -> Any:
@@ -45,25 +45,13 @@ def network(records: int, nodes: int, edges: int, minimum: int, maximum: int) ->
         codes.append((generator.random((records, 1)) > sums).sum(axis=1).clip(0, states[node] - 1))
     schema = dp.Schema({f"c{node}": list(range(int(count))) for node, count in enumerate(states)})
     frame = pd.DataFrame({f"c{node}": own for node, own in enumerate(codes)})
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
     joined = [(f"c{parent}", f"c{node}") for node in range(nodes) for parent in parents[node]]
-    return dp.PrivateBayesianNetwork(joined).fit(data, estimator=dp.AutoMLE(1.0))
-
-
-def mixture(records: int, columns: int) -> Any:
-    """Draw columns of two states that depend on one of five hidden bits each, and fit a mixture."""
-    generator = np.random.default_rng(0)
-    hidden = generator.random((records, 5)) < 0.5
-    chances = np.where(hidden, 0.7, 0.25)
-    frame = pd.DataFrame({f"c{c}": (generator.random(records) < chances[:, c % 5]).astype(int) for c in range(columns)})
-    schema = dp.Schema({name: [0, 1] for name in frame})
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-9), noise=dp.SimulatedNoise(0))
-    return dp.PairwiseMixture(1.0, 1e-9).fit(data).network_
+    return dp.PrivateBayesianNetwork(joined).fit(private(frame, schema, 1.0), estimator=dp.AutoMLE(1.0))
 
 
 def run(line: str) -> Iterator[str]:
     """Run a line, and yield what it prints."""
-    model = network(*NETWORKS[line]) if line in NETWORKS else mixture(*MIXTURES[line])
+    model = network(*NETWORKS[line]) if line in NETWORKS else fitted(*made_up(*MIXTURES[line]))
     middle = len(model.schema_.variables) // 2
     questions = ("first", middle, 2, 0), ("again", middle, 2, 1), ("others", middle - 4, 3, 0)
     for name, asked, before, state in questions:
@@ -72,15 +60,5 @@ def run(line: str) -> Iterator[str]:
         yield f"{name} {time.perf_counter() - start:6.2f} s {time.process_time() - used:6.2f} CPU s"
 
 
-def main() -> None:
-    """Start a process for each line."""
-    if len(sys.argv) == 3 and sys.argv[1] == "--line":
-        print("  ".join(run(sys.argv[2])), flush=True)
-        return
-    for line in sys.argv[1:] or [*NETWORKS, *MIXTURES]:
-        print(f"{line:11}", end="", flush=True)
-        subprocess.run([sys.executable, "-W", "ignore", __file__, "--line", line], check=True)
-
-
 if __name__ == "__main__":
-    main()
+    a_process_each([*NETWORKS, *MIXTURES], run)

@@ -1,7 +1,6 @@
 """What holders of records who may not pool them get from a union of their releases, and what pooling would give.
 
     python tests/benchmarks/holders.py FOLDER [--sets adult,born,alarm] [--sites 2,5,20] [--seeds 3] [--out holders.csv]
-    python tests/benchmarks/holders.py --figure docs/pictures/holders.csv holders.svg
     python tests/benchmarks/holders.py --coverage holders_coverage.csv [--seeds 3]
 
 FOLDER holds adult_train.csv.gz and adult_test.csv.gz, as for synthesis.py. Eight variables of Adult are split at random
@@ -26,7 +25,6 @@ or more, for 10,000 records drawn from networks of five sites whose CPDs differ 
 before they are normalised.
 """
 
-import argparse
 import itertools
 import warnings
 from collections.abc import Iterator, Mapping
@@ -35,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import bare, options, private
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -74,16 +73,13 @@ def split(name: str, sites: int, seed: int, folder: Path) -> tuple[list[pd.DataF
 
 def measured(frame: pd.DataFrame, schema: dp.Schema, network: Any, epsilon: float, seed: int) -> dp.NoisyMarginals:
     """A release of the network's tables with simulated noise."""
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon), noise=dp.SimulatedNoise(seed))
     cliques, weights = dp.plan_measurements(network, schema)
-    return data.measure(cliques, epsilon, weights=weights)
+    return private(frame, schema, epsilon, seed=seed).measure(cliques, epsilon, weights=weights)
 
 
 def fitted(network: Any, release: Any) -> Any:
     """A network of this structure, fitted to a release."""
-    structure = dp.PrivateBayesianNetwork(network.edges())
-    structure.add_nodes_from(network.nodes())
-    return structure.fit(release, estimator=ESTIMATOR())
+    return bare(network.edges(), network.nodes()).fit(release, estimator=ESTIMATOR())
 
 
 def networks(parts: list[pd.DataFrame], schema: dp.Schema, network: Any, seed: int) -> dict[str, tuple[Any, list[Any]]]:
@@ -111,8 +107,7 @@ def networks(parts: list[pd.DataFrame], schema: dp.Schema, network: Any, seed: i
 
 def averaged(fits: list[Any], weights: Any, schema: dp.Schema) -> Any:
     """What people do: the weighted mean of each CPD."""
-    mean = dp.PrivateBayesianNetwork(fits[0].edges())
-    mean.add_nodes_from(fits[0].nodes())
+    mean = bare(fits[0].edges(), fits[0].nodes())
     for cpd in fits[0].get_cpds():
         values = sum(w * fit.get_cpds(cpd.variable).values for w, fit in zip(weights, fits, strict=True))
         mean.add_cpds(tabular_cpd(tuple(cpd.variables), values, schema.states))
@@ -121,8 +116,8 @@ def averaged(fits: list[Any], weights: Any, schema: dp.Schema) -> Any:
 
 def of_site(network: Any, site: int, schema: dp.Schema) -> Any:
     """The network of one site, out of one in which the site is a parent of all."""
-    own = dp.PrivateBayesianNetwork([edge for edge in network.edges() if "site" not in edge])
-    own.add_nodes_from([node for node in network.nodes() if node != "site"])
+    edges = [edge for edge in network.edges() if "site" not in edge]
+    own = bare(edges, [node for node in network.nodes() if node != "site"])
     for cpd in network.get_cpds():
         if cpd.variable != "site":
             values = cpd.values.take(site, cpd.variables.index("site"))
@@ -180,8 +175,7 @@ def coverage(name: str, difference: float, seed: int) -> Iterator[dict[str, Any]
     network, generator, laws = bnlearn_network(name), np.random.default_rng(seed), []
     schema = dp.Schema.from_model(network)
     for _ in range(5):
-        laws.append(dp.PrivateBayesianNetwork(network.edges()))
-        laws[-1].add_nodes_from(network.nodes())
+        laws.append(bare(network.edges(), network.nodes()))
         for cpd in network.get_cpds():
             values = np.maximum(cpd.values, 1e-12) * np.exp(difference * generator.normal(size=cpd.values.shape))
             laws[-1].add_cpds(tabular_cpd(tuple(cpd.variables), values / values.sum(axis=0), schema.states))
@@ -240,18 +234,9 @@ def figure(table: Path, out: Path) -> None:
 
 def main() -> None:
     """Write one row a way, split and seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--sets", default="adult,born,alarm")
-    parser.add_argument("--sites", default="2,5,20")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("holders.csv"))
-    parser.add_argument("--figure", type=Path, nargs=2)
-    parser.add_argument("--coverage", type=Path)
-    asked = parser.parse_args()
-    if asked.figure:
-        figure(*asked.figure)
-        return
+    asked = options(
+        "folder?", sets=("adult", "born", "alarm"), sites=(2, 5, 20), seeds=3, out=Path("holders.csv"), coverage=Path
+    )
     warnings.simplefilter("ignore")
     found: list[dict[str, Any]] = []
     if asked.coverage:
@@ -260,8 +245,8 @@ def main() -> None:
             found += coverage(name, difference, seed)
             pd.DataFrame(found).to_csv(asked.coverage, index=False)
         return
-    for seed, name, sites in itertools.product(range(asked.seeds), asked.sets.split(","), asked.sites.split(",")):
-        found += rows(name, int(sites), seed, asked.folder)
+    for seed, name, sites in itertools.product(range(asked.seeds), asked.sets, asked.sites):
+        found += rows(name, sites, seed, asked.folder)
         pd.DataFrame(found).to_csv(asked.out, index=False, float_format="%.5g")
     frame = pd.DataFrame(found).drop(columns="seed")
     print(frame.groupby(["set", "sites", "way"]).mean().to_string(float_format="%.4f"))

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from synthesis import EDGES, adult
 
 import pgmpy_dp as dp
@@ -170,9 +170,9 @@ def counted(data: Tables, schema: dp.HouseholdSchema, epsilon: float, delta: flo
     homes, people = data
     people = people.merge(homes, on=KEY)
     people[schema.size] = people.groupby(KEY)[KEY].transform("size").clip(upper=schema.max_persons)
-    bounds = {"unit": KEY, "max_rows": schema.max_persons, "noise": dp.SimulatedNoise(seed)}
-    private = dp.PrivateDataset(people, schema.joined, dp.PrivacyBudget(epsilon, delta), **bounds)
-    network = dp.PairwiseMixture(epsilon, delta).fit(private).network_
+    bounds = {"unit": KEY, "max_rows": schema.max_persons}
+    private_persons = private(people, schema.joined, epsilon, delta, seed=seed, **bounds)
+    network = dp.PairwiseMixture(epsilon, delta).fit(private_persons).network_
     far = {}
     for (kind, group), share in found(data, schema).items():
         if kind == "across" or (kind.endswith("persons") and kind != "two persons"):
@@ -182,8 +182,8 @@ def counted(data: Tables, schema: dp.HouseholdSchema, epsilon: float, delta: flo
 
 def main() -> None:
     """Print the errors of each set."""
-    asked = options("folder", sets="rand,census", epsilon=1.0, delta=1e-9, seeds=3)
-    for name in asked.sets.split(","):
+    asked = options("folder", sets=("rand", "census"), epsilon=1.0, delta=1e-9, seeds=3)
+    for name in asked.sets:
         tables, schema = rand() if name == "rand" else census(asked.folder)
         true = found(tables, schema)
         errors: dict[str, list[pd.Series]] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -43,8 +43,7 @@ def bootstrap(basic):
             for fresh in (True, False):
                 frame = simulate(copy, round(release.total), 1000 * seed + (number if fresh else 0))
                 epsilon = release.guarantee.epsilon
-                noise = dp.SimulatedNoise(1000 * seed + number)
-                data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon), noise=noise)
+                data = private(frame, schema, epsilon, seed=1000 * seed + number)
                 weights = [1 / release.scales[clique] for clique in release.cliques]
                 again = data.measure(list(release.cliques), epsilon=epsilon, weights=weights)
                 refit = dp.PrivateMLE().fit(copy, again)
@@ -63,16 +62,16 @@ ENGINES = {"posterior": posterior_engine, "percentile": bootstrap(False), "basic
 
 def main() -> None:
     arguments = options(
-        networks="asia,sachs,child,alarm", epsilons="0.3,1,3", records=10_000, sets=30, first=0, engine="posterior",
-        mechanism="laplace",
+        networks=("asia", "sachs", "child", "alarm"), epsilons=(0.3, 1.0, 3.0), records=10_000, sets=30, first=0,
+        engine=("posterior",), mechanism="laplace",
     )  # fmt: skip
     noise = {"mechanism": arguments.mechanism}
     if arguments.mechanism == "gaussian":
         noise["delta"] = 1e-6
-    for name in arguments.networks.split(","):
+    for name in arguments.networks:
         truth = bnlearn_network(name)
-        for epsilon in map(float, arguments.epsilons.split(",")):
-            for engine in arguments.engine.split(","):
+        for epsilon in arguments.epsilons:
+            for engine in arguments.engine:
                 start = time.process_time()
                 frame = coverage_study(
                     truth, epsilon, arguments.records, arguments.sets, engine=ENGINES[engine], first=arguments.first,

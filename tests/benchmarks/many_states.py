@@ -5,12 +5,12 @@
 Prints seconds of the fit and of as many synthetic records, peak memory, and total variation distances to the records.
 """
 
-import resource
 import sys
 import time
 
 import numpy as np
 import pandas as pd
+from common import peak_megabytes
 
 import pgmpy_dp as dp
 
@@ -57,7 +57,7 @@ def main() -> None:
         for data in (frame, synthetic)
     )
     print(f"{states:,} states: fit {fitted - start:.0f} s, {RECORDS:,} records {drawn - fitted:.1f} s, "
-          f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")  # fmt: skip
+          f"peak {peak_megabytes() / 1024:.2f} GB")  # fmt: skip
     kept, noisy = (abs(truth - shares).sum() / 2 for shares in (own, measured))
     print(f"distance of places {kept:.3f}, of their noisy table {noisy:.3f}")
     print(f"distance of region and a column {abs(table - other).to_numpy().sum() / 2:.3f}")

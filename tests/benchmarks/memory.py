@@ -7,13 +7,10 @@ and calls a compiled function once, and `pgmpy-dp synthesize` from a CSV file to
 is the resident set, which counts the libraries' code.
 """
 
-import argparse
-import os
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from common import options, process
 from synthesis import adult
 
 # Kernels are read from the cache on disk, as they are from the second run on.
@@ -23,34 +20,25 @@ from pgmpy_dp.inference.mixtures.record_kernel import even_counts
 room = numpy.zeros(2)
 even_counts(numpy.array([3]), numpy.array([[0.5, 0.5]]), room, numpy.zeros((1, 2), dtype=numpy.int64), room.copy())
 """
-COMMAND = "from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"
-
-
-def peak(code: str, *arguments: str) -> tuple[float, float]:
-    """Megabytes of a process's largest resident set, and its seconds of the processor."""
-    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, *arguments], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"The process ended with status {status}.")
-    return used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+COMMAND = "import sys; from pgmpy_dp.cli import main; main(sys.argv[1:], standalone_mode=False)"
 
 
 def main() -> None:
     """Print a line for the libraries and one for the command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    frame, _, schema = adult(parser.parse_args().folder)
+    frame, _, schema = adult(options("folder").folder)
     with TemporaryDirectory() as folder:
         records, declared, out = (str(Path(folder, name)) for name in ("records.csv", "schema.json", "synthetic.csv"))
         frame.to_csv(records, index=False)
         schema.save(declared)
         call = ["synthesize", records, "--schema", declared, "--epsilon", "1", "--delta", "1e-9", "--no-ledger"]
         call += ["--out", out, "--force"]
-        peak("import sys\n" + COMMAND, *call)  # fills the cache
+        process("-c", COMMAND, *call)  # fills the cache
         print("                         MB  CPU s")
         for name, code, arguments in (("libraries alone", LIBRARIES, []), ("pgmpy-dp synthesize", COMMAND, call)):
-            most, seconds = peak("import sys\n" + code, *arguments)
-            print(f"{name:20} {most:6.0f} {seconds:6.1f}")
+            ended = process("-c", code, *arguments, stderr=None)
+            if ended.status:
+                raise SystemExit(f"The process ended with status {ended.status}.")
+            print(f"{name:20} {ended.megabytes:6.0f} {ended.seconds:6.1f}")
 
 
 if __name__ == "__main__":

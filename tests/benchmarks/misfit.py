@@ -15,8 +15,9 @@ python tests/benchmarks/misfit.py [--networks asia,sachs] [--epsilons 0.1,1,10] 
 import time
 
 import numpy as np
-from common import options
+from common import options, private
 from pgmpy.models import DiscreteBayesianNetwork
+from structure import network_of
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network, kl_divergence
@@ -40,13 +41,6 @@ def without(truth: DiscreteBayesianNetwork, edge: tuple[str, str]) -> DiscreteBa
     return poorer
 
 
-def structure(network: DiscreteBayesianNetwork) -> dp.PrivateBayesianNetwork:
-    bare = dp.PrivateBayesianNetwork()
-    bare.add_nodes_from(network.nodes())
-    bare.add_edges_from(network.edges())
-    return bare
-
-
 def plan(name: str, network: DiscreteBayesianNetwork, schema: dp.Schema, check: float):
     if name == "size":
         cliques = maximal(families(network))
@@ -57,11 +51,11 @@ def plan(name: str, network: DiscreteBayesianNetwork, schema: dp.Schema, check: 
 
 def main() -> None:
     arguments = options(
-        networks="asia,sachs,child", epsilons="0.1,1,10", mechanisms="laplace,gaussian",
-        plans="size,planned,checked,farthest", check=0.2, estimator="PrivateMLE", records=10_000, sets=200,
+        networks=("asia", "sachs", "child"), epsilons=(0.1, 1.0, 10.0), mechanisms=("laplace", "gaussian"),
+        plans=("size", "planned", "checked", "farthest"), check=0.2, estimator="PrivateMLE", records=10_000, sets=200,
         missing=float,
     )  # fmt: skip
-    for name in arguments.networks.split(","):
+    for name in arguments.networks:
         truth = bnlearn_network(name)
         schema = dp.Schema.from_model(truth)
         assumed = [truth]
@@ -69,17 +63,16 @@ def main() -> None:
             poorer = [without(truth, edge) for edge in truth.edges()]
             assumed = [each for each in poorer if kl_divergence(truth, each) > arguments.missing]
         frames = [simulate(truth, arguments.records, 10_000 + number) for number in range(arguments.sets)]
-        for epsilon in map(float, arguments.epsilons.split(",")):
-            for mechanism in arguments.mechanisms.split(","):
+        for epsilon in arguments.epsilons:
+            for mechanism in arguments.mechanisms:
                 delta = 1e-6 if mechanism == "gaussian" else 0.0
-                for kind in arguments.plans.split(","):
+                for kind in arguments.plans:
                     plans = [plan(kind, each, schema, arguments.check) for each in assumed]
                     found, seconds = [], 0.0
                     for number, frame in enumerate(frames):
                         which = number % len(assumed)
                         cliques, weights = plans[which]
-                        noise = dp.SimulatedNoise(number)
-                        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=noise)
+                        data = private(frame, schema, epsilon, delta, seed=number)
                         after = arguments.check if kind == "farthest" else 0.0
                         release = data.measure(
                             cliques,
@@ -88,7 +81,7 @@ def main() -> None:
                             mechanism="gaussian_block" if delta else "laplace",
                             delta=delta / 2.0 if after else delta,
                         )
-                        network = structure(assumed[which])
+                        network = network_of(assumed[which].nodes(), assumed[which].edges())
                         network.fit(release, estimator=getattr(dp, arguments.estimator)())
                         start = time.process_time()
                         if after:

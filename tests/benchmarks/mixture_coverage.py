@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -62,19 +62,18 @@ def questions(
 def main() -> None:
     """Print a line for each set of records and epsilon."""
     wanted = options(
-        "folder", sets="adult,rand", epsilons="0.3,1,10", measure="auto", seeds=3, questions=100, delta=1e-9
+        "folder", sets=("adult", "rand"), epsilons=(0.3, 1.0, 10.0), measure="auto", seeds=3, questions=100, delta=1e-9
     )
     warnings.simplefilter("ignore")
     print("set       epsilon  CPU s  " + "".join(f"{f'{given} given':<25}" for given in range(MAX_GIVEN + 1)))
-    for name in wanted.sets.split(","):
+    for name in wanted.sets:
         frame, schema = records_of(name, wanted.folder)
         codes = dict(encode(frame, schema, schema.variables))
-        for epsilon in map(float, wanted.epsilons.split(",")):
+        for epsilon in wanted.epsilons:
             held: list[list[tuple[float, ...]]] = [[] for _ in range(MAX_GIVEN + 1)]
             seconds = 0.0
             for seed in range(wanted.seeds):
-                budget = dp.PrivacyBudget(epsilon, wanted.delta)
-                data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(100 + seed))
+                data = private(frame, schema, epsilon, wanted.delta, seed=100 + seed)
                 network = dp.PairwiseMixture(epsilon, wanted.delta, measure=wanted.measure).fit(data).network_
                 begin = time.process_time()
                 network.sample_draws(seed=seed)

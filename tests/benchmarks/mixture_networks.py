@@ -14,8 +14,9 @@ import time
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, private
 from pgmpy.models import DiscreteBayesianNetwork
+from structure import log_likelihood
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
@@ -40,21 +41,13 @@ def errors(truth, answer) -> tuple[float, float]:
     return float(np.mean(apart)), float(np.max(apart))
 
 
-def log_likelihood(model: DiscreteBayesianNetwork, frame: pd.DataFrame) -> float:
-    """Mean log-likelihood of records, in nats."""
-    total = 0.0
-    for cpd in model.get_cpds():
-        states = (frame[v].map({state: i for i, state in enumerate(cpd.state_names[v])}) for v in cpd.variables)
-        total += np.log(cpd.values[tuple(column.to_numpy(int) for column in states)]).mean()
-    return float(total)
-
-
 def main() -> None:
     asked = options(
-        networks="child,insurance,alarm", measure="auto", records=10_000, seeds=3, stages=2, epsilon=1.0, delta=1e-6
-    )
+        networks=("child", "insurance", "alarm"), measure="auto", records=10_000, seeds=3, stages=2, epsilon=1.0,
+        delta=1e-6,
+    )  # fmt: skip
     print(f"{'network':<10} {'model':<14} mean pair  worst pair  log-likelihood  CPU s")
-    for name in asked.networks.split(","):
+    for name in asked.networks:
         truth = bnlearn_network(name)
         schema = dp.Schema.from_model(truth)
         tables = pair_tables(truth, schema)
@@ -65,8 +58,7 @@ def main() -> None:
             counted = dp.exact_marginals(frame, schema, list(tables)).tables
             rows["records"].append((*errors(tables, lambda p, c=counted: c[p] / asked.records), np.nan, np.nan))
             for label in ("PairwiseMixture", "CollectiveEM"):
-                budget = dp.PrivacyBudget(asked.epsilon, asked.delta)
-                data = dp.PrivateDataset(frame, schema, budget, noise=dp.SimulatedNoise(seed))
+                data = private(frame, schema, asked.epsilon, asked.delta, seed=seed)
                 start = time.process_time()
                 if label == "PairwiseMixture":
                     network = (

@@ -6,7 +6,6 @@ python tests/benchmarks/networks.py [--plot cells.png] [network ...]
 import argparse
 import importlib.resources
 import json
-import re
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import matplotlib
 import networkx as nx
 import numpy as np
 import pandas as pd
+from common import peak_megabytes, private
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -64,18 +64,17 @@ def measure(name: str) -> dict[str, object]:
     blank = DiscreteBayesianNetwork(network.edges())
     blank.add_nodes_from(network.nodes())
     del network, engine
-    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    data = private(records, schema, 1.0)
     start = time.process_time()
     blank.fit(data, estimator=dp.CollectiveEM(epsilon=1.0))
     fitted = time.process_time() - start
-    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     cells = sum(
         int(np.prod([layout.cardinalities[v] for v in clique]))
         for clique in JunctionTree.cliques_of(layout.cardinalities, layout.scopes)
     )
     return {
         "name": name, "nodes": len(schema.variables), "cells": cells, "exact": exact, "build": built,
-        "calibration": float(np.median(seconds)), "fit": fitted, "megabytes": int(peak[1]) / 1024 if peak else 0,
+        "calibration": float(np.median(seconds)), "fit": fitted, "megabytes": peak_megabytes(),
         "said": [str(warning.message) for warning in said],
     }  # fmt: skip
 

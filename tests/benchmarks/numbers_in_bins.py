@@ -1,7 +1,6 @@
 """Synthetic numbers in bins that a cautious owner declared: filled evenly, shaped free, and by a measured shape.
 
     python tests/benchmarks/numbers_in_bins.py FOLDER --out numbers.csv
-    python tests/benchmarks/numbers_in_bins.py --draw numbers.csv --out numbers.svg
     python tests/benchmarks/numbers_in_bins.py FOLDER --means bounds|heaps|tails --out means.csv [--seeds 3]
 
 FOLDER holds adult_train.csv.gz; the other tables, RAND's and one of marriages, are shipped with statsmodels. Mixtures
@@ -23,7 +22,6 @@ heaps        of numbers at the lower edges of their bins (all, half, none), with
 tails        of RAND's visits (11 or more: a bin without an end); relative, and those of as many synthetic records
 """
 
-import argparse
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,7 +31,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import statsmodels.datasets as shipped
+from common import options, private
 from real_coverage import MIN, case
+from sharp import fitted
 from sklearn.linear_model import LinearRegression
 
 import pgmpy_dp as dp
@@ -82,7 +82,7 @@ def filled(
     bare, count = schema.replace(variables={**schema.declared, **without}), len(frame)
     networks = []
     for own in (bare, schema):
-        data = dp.PrivateDataset(frame, own, dp.PrivacyBudget(epsilon, DELTA), noise=dp.SimulatedNoise(seed))
+        data = private(frame, own, epsilon, DELTA, seed=seed)
         networks.append(dp.PairwiseMixture(epsilon, DELTA).fit(data).network_)
     even, generator = networks[0].simulate(count, seed=seed), np.random.default_rng(seed)
     for variable, bins in schema.bins.items():
@@ -130,21 +130,6 @@ def measured_rows(folder: Path) -> Iterator[dict[str, Any]]:
                 print(table, epsilon, seed, way, flush=True)
 
 
-def fitted(frame: pd.DataFrame, schema: dp.Schema, edges: list, recipe: str, epsilon: float, seed: int) -> Any:
-    """Fit by one of the recipes: a plan with Laplace or Gaussian noise, fit(frame), or a mixture."""
-    delta = DELTA if recipe in ("gaussian", "mixture") else 0.0
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=dp.SimulatedNoise(seed))
-    if recipe == "mixture":
-        return dp.PairwiseMixture(epsilon, delta).fit(data).network_
-    network = dp.PrivateBayesianNetwork(edges)
-    network.add_nodes_from(schema.variables)
-    if recipe == "fit":
-        return network.fit(data, estimator=dp.AutoMLE(epsilon))
-    mechanism = {"laplace": "laplace", "gaussian": "gaussian_block"}[recipe]
-    cliques, weights = dp.plan_measurements(network, schema, 0.15, mechanism)
-    return network.fit(data.measure(cliques, epsilon, delta=delta, mechanism=mechanism, weights=weights))
-
-
 def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> Iterator[tuple[str, dict, np.ndarray]]:
     """Yield every number given nothing, then some given one or two other variables, and which records agree."""
     generator, codes, numbers = np.random.default_rng(0), encode(frame, schema, list(frame)), list(schema.bins)
@@ -165,7 +150,7 @@ def bounds_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
     for model, recipe in (*cases, ("adult-mixture", "mixture"), ("rand-mixture", "mixture")):
         frame, schema, edges = case(model, folder)
         for epsilon, seed in itertools.product((1.0, 3.0), range(seeds)):
-            network = fitted(frame, schema, edges, recipe, epsilon, seed)
+            network = fitted(recipe, frame, schema, edges, epsilon, seed, DELTA)
             rows = []
             for number, given, held in questions(frame, schema, 60):
                 truth, unit = frame[number][held].mean(), frame[number].std()
@@ -191,7 +176,7 @@ def heaps_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
         frame = pd.DataFrame({number: own, "group": np.where(draws.random(own.size) < 0.3, "a", "b")})
         schema = dp.Schema({number: dp.Bins(edges[number], detail=detail), "group": ["a", "b"]})
         for recipe, epsilon, seed in itertools.product(("laplace", "gaussian"), (0.5, 2.0), range(seeds)):
-            network = fitted(frame, schema, [("group", number)], recipe, epsilon, seed)
+            network = fitted(recipe, frame, schema, [("group", number)], epsilon, seed, DELTA)
             value, low, high = network.expectation([number]).iloc[0] / own.mean()
             yield {"case": f"{share:.0%} heaped" + ("" if detail else ", no detail"), "recipe": recipe,
                    "epsilon": epsilon, "seed": seed, "number": number, "count": 1, "covered": low <= 1 <= high,
@@ -203,7 +188,7 @@ def tails_rows(folder: Path, seeds: int) -> Iterator[dict[str, Any]]:
     """Yield the mean of visits, and of synthetic ones, by release."""
     frame, schema, edges = case("rand-1", folder)
     for recipe, epsilon, seed in itertools.product(("laplace", "gaussian", "fit", "mixture"), (1.0,), range(seeds)):
-        network = fitted(frame, schema, edges, recipe, epsilon, seed)
+        network = fitted(recipe, frame, schema, edges, epsilon, seed, DELTA)
         value = network.expectation(["visits"], interval=None).loc["visits", "value"] / frame["visits"].mean()
         drawn = network.simulate(len(frame), seed=seed, numbers="drawn")["visits"].mean() / frame["visits"].mean()
         yield {"case": "rand-1", "recipe": recipe, "epsilon": epsilon, "seed": seed, "number": "visits", "count": 1,
@@ -258,17 +243,8 @@ def draw(rows: pd.DataFrame, out: Path) -> None:
 
 def main() -> None:
     """Measure, or draw what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--draw", type=Path)
-    parser.add_argument("--means", choices=PARTS)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
+    asked = options("folder", means=str, seeds=3, out=Path("numbers.csv"))
     warnings.simplefilter("ignore")
-    if asked.draw is not None:
-        draw(pd.read_csv(asked.draw), asked.out)
-        return
     if asked.means is not None:
         add_means(asked.means, asked.folder, asked.seeds, asked.out)
         return

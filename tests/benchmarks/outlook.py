@@ -13,7 +13,6 @@ formula is fitted to the rows, and each table is predicted by what was fitted to
 figure beside --out.
 """
 
-import csv
 import itertools
 import time
 import warnings
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import Rows, options, private
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -128,8 +127,7 @@ def distance(truth: Shares, other: Callable[[tuple[str, str]], Any]) -> float:
 def released(frame: pd.DataFrame, schema: dp.Schema, epsilon: float, delta: float, seed: int) -> dict[str, Any]:
     """One release, and how far it is off."""
     names, total, begin = list(schema.variables), len(frame), time.process_time()
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, delta), noise=dp.SimulatedNoise(seed))
-    network = dp.PairwiseMixture(epsilon, delta).fit(data).network_
+    network = dp.PairwiseMixture(epsilon, delta).fit(private(frame, schema, epsilon, delta, seed=seed)).network_
     made = network.simulate(total, seed=seed, numbers="states")
     seconds = time.process_time() - begin
     codes = {name: np.asarray(column) for name, column in encode(frame, schema, names).items()}
@@ -144,7 +142,7 @@ def released(frame: pd.DataFrame, schema: dp.Schema, epsilon: float, delta: floa
         again.__getitem__,
         lambda pair: 1.0 / truth[pair].size,
     )
-    errors = {name: round(distance(truth, other), 5) for name, other in zip(ERRORS, others, strict=True)}
+    errors = {name: distance(truth, other) for name, other in zip(ERRORS, others, strict=True)}
     return {"states": " ".join(map(str, schema.cardinalities().values())), **errors, "seconds": round(seconds, 1)}
 
 
@@ -222,20 +220,15 @@ def draw(rows: pd.DataFrame, out: Path) -> None:
 
 
 def main() -> None:
-    asked = options("folder", tables=str, out=Path("docs/pictures/outlook.csv"), fit=False)
+    asked = options("folder", tables="", out=Path("docs/pictures/outlook.csv"), fit=False)
     warnings.simplefilter("ignore")
-    done = set(pd.read_csv(asked.out)[KEY].itertuples(index=False, name=None)) if asked.out.exists() else set()
-    wanted = asked.tables.split(",") if asked.tables else list(tables(asked.folder))
+    kept, wanted = Rows(asked.out, KEY, ["states", *ERRORS, "seconds"]), asked.tables.split(",")
+    if not asked.tables:
+        wanted = list(tables(asked.folder))
     for seed, (name, frame, schema, epsilon, delta) in enumerate(() if asked.fit else cases(asked.folder, wanted)):
         key = (name, len(frame), epsilon, delta)
-        if key not in done:
-            row = dict(zip(KEY, key, strict=True)) | released(frame, schema, epsilon, delta, seed)
-            fresh = not asked.out.exists()
-            with asked.out.open("a", newline="") as file:
-                writer = csv.DictWriter(file, list(row))
-                if fresh:
-                    writer.writeheader()
-                writer.writerow(row)
+        if key not in kept:
+            kept.add(key, released(frame, schema, epsilon, delta, seed))
     rows = judged(asked.out)
     rows.drop(columns=["drawn_again", "by_others"]).to_csv(asked.out, index=False, float_format="%.5g")
     show(rows)

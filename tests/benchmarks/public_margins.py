@@ -11,7 +11,7 @@ table, which have to gain by inference.
 from typing import Any
 
 import pandas as pd
-from common import options
+from common import options, private
 from synthesis import adult
 
 import pgmpy_dp as dp
@@ -35,8 +35,7 @@ def main() -> None:
     print("mean total variation of all pairs, and of pairs of one public variable and another")
     print("seed  without        with public tables")
     for seed in range(asked.seeds):
-        budget, noise = dp.PrivacyBudget(asked.epsilon, asked.delta), dp.SimulatedNoise(seed)
-        data = dp.PrivateDataset(frame, schema, budget, noise=noise)
+        data = private(frame, schema, asked.epsilon, asked.delta, seed=seed)
         estimator = dp.PairwiseMixture(asked.epsilon, asked.delta, members=asked.members).fit(data)
         informed = dp.PairwiseMixture(members=asked.members).fit(estimator.release_, public=public)
         without, within = (errors(frame, each.network_, schema) for each in (estimator, informed))

@@ -27,12 +27,13 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pandas as pd
+from common import Rows, bare, options, private
 from sklearn.metrics import mutual_info_score
 from synthesis import adult
 
 import pgmpy_dp as dp
 from pgmpy_dp.demo import SCHEMA, load_records
-from pgmpy_dp.models.fitted import bounds
+from pgmpy_dp.models.fitted import bounds, rounded_to_records
 from pgmpy_dp.records.frames import encode
 
 MIN, MAX_GIVEN = 50, 3
@@ -47,7 +48,7 @@ GUESSES = {
     "coinsurance visits, coinsurance deductible",
     "rand-2": "health diseases, health limitation, diseases visits, coinsurance visits, coinsurance deductible",
 }
-MODELS = "adult-1,adult-2,adult-tree,adult-mixture,rand-1,rand-2,rand-mixture"
+MODELS = ("adult-1", "adult-2", "adult-tree", "adult-mixture", "rand-1", "rand-2", "rand-mixture")
 KEY = ["model", "epsilon", "target", "seed", "questions", "check", "mechanism"]
 MEANS = [f"{kind}_{mean}" for kind in ("answer", "posterior") for mean in ("covered", "width", "error")]
 FOUND = ["fails", *MEANS, *(f"given_{count}" for count in range(1, MAX_GIVEN + 1))]
@@ -91,36 +92,27 @@ def questions(frame: pd.DataFrame, schema: dp.Schema, count: int) -> list[tuple[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--epsilons", default=".3,1,10")
-    parser.add_argument("--models", default=MODELS)
-    parser.add_argument("--target", choices=["records", "population"], default="records")
-    parser.add_argument("--out", type=Path, default=Path("real_coverage.csv"))
-    parser.add_argument("--mechanism", choices=["laplace", "gaussian", "gaussian_block"], default="gaussian_block")
-    for option, value in (("seeds", 10), ("questions", 200), ("check", 0.15), ("delta", 1e-9)):
-        parser.add_argument(f"--{option}", type=type(value), default=value)
-    asked = parser.parse_args()
-    models, epsilons = asked.models.split(","), [float(epsilon) for epsilon in asked.epsilons.split(",")]
-    cases = {name: case(name, asked.folder) for name in models}
+    asked = options(
+        "folder", epsilons=(0.3, 1.0, 10.0), models=MODELS, target="records", mechanism="gaussian_block", seeds=10,
+        questions=200, check=0.15, delta=1e-9, out=Path("real_coverage.csv"),
+    )  # fmt: skip
+    warnings.simplefilter("ignore")
+    cases = {name: case(name, asked.folder) for name in asked.models}
     wanted = {name: questions(frame, schema, asked.questions) for name, (frame, schema, _) in cases.items()}
-    done = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=KEY)
-    made = set(done[KEY].itertuples(index=False, name=None))
-    for seed, name, epsilon in itertools.product(range(asked.seeds), models, epsilons):
+    kept = Rows(asked.out, KEY, FOUND)
+    for seed, name, epsilon in itertools.product(range(asked.seeds), asked.models, asked.epsilons):
         key = (name, epsilon, asked.target, seed, asked.questions, asked.check, asked.mechanism)
-        if key not in made:
-            row = dict(zip(KEY, key, strict=True)) | judged(cases[name], wanted[name], asked, epsilon, seed)
-            line = pd.DataFrame([row], columns=[*KEY, *FOUND])
-            line.to_csv(asked.out, mode="a", header=not asked.out.exists(), index=False)
-    table = pd.read_csv(asked.out)
-    kept = table["target"].eq(asked.target) & table["questions"].eq(asked.questions) & table["check"].eq(asked.check)
-    kept &= table["mechanism"].eq(asked.mechanism)
+        if key not in kept:
+            kept.add(key, judged(cases[name], wanted[name], asked, epsilon, seed))
+    table = kept.read().query(
+        "model in @asked.models and epsilon in @asked.epsilons and target == @asked.target "
+        "and questions == @asked.questions and check == @asked.check and mechanism == @asked.mechanism"
+    )
     print(
         "model         epsilon  sets  fails  covered (from, to)        width            error     covered given 1, 2, 3"
     )
-    for (name, epsilon), rows in table[kept].groupby(["model", "epsilon"], sort=False):
-        if name in models and epsilon in epsilons:
-            print(f"{name:<13} {epsilon:<8g} {len(rows):<6} " + summary(rows))
+    for (name, epsilon), rows in table.groupby(["model", "epsilon"], sort=False):
+        print(f"{name:<13} {epsilon:<8g} {len(rows):<6} " + summary(rows))
 
 
 def judged(
@@ -130,22 +122,18 @@ def judged(
     frame, schema, edges = case
     if asked.target == "population":
         frame = frame.sample(len(frame), replace=True, random_state=seed, ignore_index=True)
-    noise, budget = dp.SimulatedNoise(seed), dp.PrivacyBudget(epsilon, asked.delta)
-    data = dp.PrivateDataset(frame, schema, budget, noise=noise)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if edges:
-            network = dp.PrivateBayesianNetwork(edges)
-            network.add_nodes_from(schema.variables)
-            cliques, weights = dp.plan_measurements(network, schema, asked.check, asked.mechanism)
-            delta = 0.0 if asked.mechanism == "laplace" else asked.delta
-            noisy = data.measure(cliques, epsilon, delta=delta, mechanism=asked.mechanism, weights=weights)
-            network.fit(noisy, estimator=dp.PrivateMLE())
-            fails = network.check_fit().fails
-            remember(network)
-        else:
-            network, fails = dp.PairwiseMixture(epsilon, asked.delta).fit(data).network_, np.nan
-        rows = [row for question in wanted for row in answer(network, *question, asked.target)]
+    data = private(frame, schema, epsilon, asked.delta, seed=seed)
+    if edges:
+        network = bare(edges, schema.variables)
+        cliques, weights = dp.plan_measurements(network, schema, asked.check, asked.mechanism)
+        delta = 0.0 if asked.mechanism == "laplace" else asked.delta
+        noisy = data.measure(cliques, epsilon, delta=delta, mechanism=asked.mechanism, weights=weights)
+        network.fit(noisy, estimator=dp.PrivateMLE())
+        fails = network.check_fit().fails
+        remember(network)
+    else:
+        network, fails = dp.PairwiseMixture(epsilon, asked.delta).fit(data).network_, np.nan
+    rows = [row for question in wanted for row in answer(network, *question, asked.target)]
     table = pd.DataFrame(rows, columns=["kind", "given", "covered", "width", "error"])
     columns = ["covered", "width", "error"]
     found = {"fails": float(fails)}
@@ -179,7 +167,8 @@ def answer(network: object, variable: str, evidence: dict, truth: np.ndarray, ta
         draws, shares = network._fitted.uncertainty.conditioning.distributions(
             posterior.draws(target), [variable], places
         )
-        answers["posterior"] = (draws.mean(axis=0), *bounds(draws, 0.9, float(np.mean(posterior.totals * shares))))
+        known = rounded_to_records(*bounds(draws, 0.9), float(np.mean(posterior.totals * shares)))
+        answers["posterior"] = (draws.mean(axis=0), *known)
     rows = []
     for kind, (value, low, high) in answers.items():
         held = (truth >= low - 1e-9) & (truth <= high + 1e-9)

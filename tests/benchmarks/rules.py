@@ -1,14 +1,14 @@
 """14 constraints and 13 dependencies on 20 columns: what they cost a fit, and whether a million records obey them.
 
-python tests/benchmarks/rules.py [members]
+python tests/benchmarks/rules.py [--members 12]
 """
 
-import sys
 import time
 import warnings
 
 import numpy as np
 import pandas as pd
+from common import options, private
 
 import pgmpy_dp as dp
 
@@ -45,8 +45,9 @@ def broken(frame: pd.DataFrame, rules) -> np.ndarray:
     return found
 
 
-def main(members: int = 12) -> None:
+def main() -> None:
     """Print the seconds of CPU of both fits, and the violations."""
+    members = options(members=12).members
     warnings.simplefilter("ignore")
     rules, states = rules_and_states()
     draw = np.random.default_rng(1)
@@ -57,7 +58,7 @@ def main(members: int = 12) -> None:
     print(f"{len(frame):,} records, {len(states)} columns")
     for name, given in (("without rules", ()), ("with rules", rules)):
         schema = dp.Schema(states, rules=given)
-        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-9), noise=dp.SimulatedNoise(0))
+        data = private(frame, schema, 1.0, 1e-9)
         cliques, weights = dp.plan_pairs(schema)
         release = data.measure(cliques, 1.0, delta=1e-9, mechanism="gaussian", weights=weights)
         cpu, begun = time.process_time(), time.perf_counter()
@@ -72,4 +73,4 @@ def main(members: int = 12) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

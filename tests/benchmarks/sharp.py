@@ -19,7 +19,6 @@ cover 90 % (above 1: they are too narrow), and the share of states whose bounds 
 the population. Prints means over releases, and over one and two given variables.
 """
 
-import argparse
 import itertools
 import warnings
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from common import Rows, bare, options, private
 from matplotlib.figure import Figure
 from pgmpy.inference import VariableElimination
 from real_coverage import MIN, case
@@ -36,10 +36,11 @@ from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.records.frames import encode
 
-MODELS, RECIPES = "asia,child,insurance,alarm,adult-1,adult-2,rand-1", "frame,laplace,gaussian,search,mixture"
+MODELS = ("asia", "child", "insurance", "alarm", "adult-1", "adult-2", "rand-1")
+RECIPES = ("frame", "laplace", "gaussian", "search", "mixture")
 REAL = ("adult", "rand")
 DELTA, MAX_GIVEN = 1e-6, 2
-KEY = ["model", "epsilon", "recipe", "seed", "given"]
+KEY = ["model", "epsilon", "recipe", "seed"]
 FOUND = ["fails", "plain", "error", "width", "covered", "factor", "beyond"]
 
 
@@ -70,18 +71,19 @@ def drawn(name: str, folder: Path, seed: int, questions: int) -> tuple[pd.DataFr
     return frame, schema, edges, found
 
 
-def fitted(recipe: str, frame: pd.DataFrame, schema: dp.Schema, edges: list, epsilon: float, seed: int) -> Any:
+def fitted(
+    recipe: str, frame: pd.DataFrame, schema: dp.Schema, edges: list, epsilon: float, seed: int, delta: float = DELTA
+) -> Any:
     """A model of one release."""
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(epsilon, DELTA), noise=dp.SimulatedNoise(seed))
+    data = private(frame, schema, epsilon, delta, seed=seed)
     if recipe == "mixture":
-        return dp.PairwiseMixture(epsilon, DELTA).fit(data).network_
+        return dp.PairwiseMixture(epsilon, delta).fit(data).network_
     if recipe == "search":
-        return dp.PrivateStructureSearch(epsilon, DELTA).fit(data).network_
-    network = dp.PrivateBayesianNetwork(edges)
-    network.add_nodes_from(schema.variables)
-    if recipe == "frame":
+        return dp.PrivateStructureSearch(epsilon, delta).fit(data).network_
+    network = bare(edges, schema.variables)
+    if recipe in ("frame", "fit"):  # as numbers_in_bins.py calls it
         return network.fit(data, estimator=dp.AutoMLE(epsilon=epsilon))
-    mechanism, delta = ("laplace", 0.0) if recipe == "laplace" else ("gaussian_block", DELTA)
+    mechanism, delta = ("laplace", 0.0) if recipe == "laplace" else ("gaussian_block", delta)
     cliques, weights = dp.plan_measurements(network, schema, mechanism=mechanism)
     return network.fit(data.measure(cliques, epsilon, delta=delta, mechanism=mechanism, weights=weights))
 
@@ -123,7 +125,7 @@ def show(table: pd.DataFrame) -> None:
 def draw(table: pd.DataFrame, target: Path) -> None:
     """Draw shares covered and widths of bounds, a column for each epsilon, a colour for each recipe."""
     rows = table[table["given"] > 0].groupby(KEY[:3])[["covered", "width"]].mean()
-    epsilons, models, recipes = sorted(table["epsilon"].unique()), MODELS.split(","), RECIPES.split(",")
+    epsilons = sorted(table["epsilon"].unique())
     page = Figure(figsize=(3.2 * len(epsilons), 4.8), layout="constrained")
     panels = page.subplots(2, len(epsilons), sharex=True, sharey="row", squeeze=False)
     for column, epsilon in enumerate(epsilons):
@@ -131,10 +133,10 @@ def draw(table: pd.DataFrame, target: Path) -> None:
         covered.axhspan(86, 97, color="0.93")
         covered.set(title=f"ε = {epsilon:g}", ylabel="" if column else "within 90 % bounds, %")
         width.set(ylim=(0, None), ylabel="" if column else "width of bounds")
-        width.set_xticks(range(len(models)), models, rotation=90)
-        for number, recipe in enumerate(recipes):
-            at = [place for place, model in enumerate(models) if (model, epsilon, recipe) in rows.index]
-            kept = rows.loc[[(models[place], epsilon, recipe) for place in at]]
+        width.set_xticks(range(len(MODELS)), MODELS, rotation=90)
+        for number, recipe in enumerate(RECIPES):
+            at = [place for place, model in enumerate(MODELS) if (model, epsilon, recipe) in rows.index]
+            kept = rows.loc[[(MODELS[place], epsilon, recipe) for place in at]]
             for axes, values in ((covered, 100 * kept["covered"]), (width, kept["width"])):
                 axes.scatter(np.array(at) + 0.12 * (number - 2), values, 18, color=f"C{number}", label=recipe)
     page.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
@@ -142,32 +144,19 @@ def draw(table: pd.DataFrame, target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path())
-    parser.add_argument("--read", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("sharp.csv"))
-    options = ("models", MODELS), ("epsilons", ".3,1,3"), ("recipes", RECIPES), ("releases", 5), ("questions", 90)
-    for option, value in (*options, ("first-seed", 0)):
-        parser.add_argument(f"--{option}", type=type(value), default=value)
-    asked = parser.parse_args()
-    models, recipes = asked.models.split(","), asked.recipes.split(",")
-    epsilons = [float(epsilon) for epsilon in asked.epsilons.split(",")]
-    out = asked.read or asked.out
-    done = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=[*KEY, *FOUND])
-    made = set(done[KEY[:4]].itertuples(index=False, name=None))
+    asked = options(
+        "folder?", models=MODELS, epsilons=(0.3, 1.0, 3.0), recipes=RECIPES, releases=5, questions=90, first_seed=0,
+        read=Path, out=Path("sharp.csv"),
+    )  # fmt: skip
+    warnings.simplefilter("ignore")
+    kept = Rows(asked.read or asked.out, KEY, ["given", *FOUND])
     seeds = () if asked.read else range(asked.first_seed, asked.first_seed + asked.releases)
-    for seed, name, epsilon, recipe in itertools.product(seeds, models, epsilons, recipes):
-        key = (name, epsilon, recipe, seed)
-        if key in made:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    for seed, name, epsilon, recipe in itertools.product(seeds, asked.models, asked.epsilons, asked.recipes):
+        if (name, epsilon, recipe, seed) not in kept:
             frame, schema, edges, questions = drawn(name, asked.folder, seed, asked.questions)
-            rows = judged(fitted(recipe, frame, schema, edges, epsilon, seed), questions)
-        lines = pd.DataFrame([dict(zip(KEY, key, strict=False)) | row for row in rows], columns=[*KEY, *FOUND])
-        lines.round(5).to_csv(out, mode="a", header=not out.exists(), index=False)
-    table = pd.read_csv(out)
-    show(table[table["model"].isin(models) & table["epsilon"].isin(epsilons) & table["recipe"].isin(recipes)])
+            model = fitted(recipe, frame, schema, edges, epsilon, seed)
+            kept.add((name, epsilon, recipe, seed), *judged(model, questions))
+    show(kept.read().query("model in @asked.models and epsilon in @asked.epsilons and recipe in @asked.recipes"))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from common import median, private
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
@@ -31,17 +32,6 @@ memory, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_co
 import pgmpy_dp
 print(time.perf_counter() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024)
 """
-
-
-def median(action, repeats: int) -> float:
-    """Median seconds of a call, after one to warm up."""
-    action()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return float(np.median(seconds))
 
 
 def calibration() -> None:
@@ -79,9 +69,7 @@ def fits() -> None:
     for name, edges in (("third-order chain", third_order_chain()), ("Erdos-Renyi", erdos_renyi(seed=0))):
         truth = random_markov_network(edges, 8, 0)
         for size, epsilon in ((10_000, 0.1), (10_000, 0.5), (100_000, 0.5), (1_000_000, 1.0)):
-            budget, noise = dp.PrivacyBudget(epsilon), dp.SimulatedNoise(1)
-            data = dp.PrivateDataset(truth.simulate(size, seed=1), truth.schema_, budget, noise=noise)
-            noisy = data.measure(edges, epsilon)
+            noisy = private(truth.simulate(size, seed=1), truth.schema_, epsilon, seed=1).measure(edges, epsilon)
             network = dp.PrivateMarkovNetwork(edges)
             naive = median(lambda: network.fit(noisy, estimator=dp.papers.NaiveMLE()), 9)
             collective = median(lambda: network.fit(noisy), 9)
@@ -153,8 +141,7 @@ def iterations() -> None:
             for limit in (60, 1000):
                 found = []
                 for seed in range(2):
-                    budget, noise = dp.PrivacyBudget(epsilon), dp.SimulatedNoise(seed)
-                    noisy = dp.PrivateDataset(records, truth.schema_, budget, noise=noise).measure(joined, epsilon)
+                    noisy = private(records, truth.schema_, epsilon, seed=seed).measure(joined, epsilon)
                     start = time.perf_counter()
                     fitted = dp.PrivateMarkovNetwork(joined).fit(noisy, estimator=dp.CollectiveEM(max_iter=limit))
                     found.append((kl_divergence(truth, fitted), time.perf_counter() - start))

@@ -3,7 +3,6 @@
     python tests/benchmarks/structure.py [--networks asia,sachs,child,insurance,alarm] [--epsilon 1] [--delta 1e-6]
         [--records 10000] [--runs 5] [--first-seed 0] [--ways search,tree,truth,records] [--out structure.csv]
     python tests/benchmarks/structure.py --real FOLDER [--epsilon 1] [--runs 3]
-    python tests/benchmarks/structure.py --figure structure.csv structure.png
 
 Ways: "search" is PrivateStructureSearch; "tree" a private Chow-Liu tree (half on all pairs, half on the families of the
 tree of greatest mutual information, AutoMLE); "mixture" is PairwiseMixture; "truth" has the true graph and measures its
@@ -26,6 +25,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pandas as pd
+from common import options, private
 from pgmpy.base import DAG
 from pgmpy.causal_discovery import HillClimbSearch
 
@@ -118,17 +118,15 @@ WAYS = {"search": search, "tree": tree, "mixture": mixture, "truth": truth, "rec
 def drawn(asked: argparse.Namespace) -> pd.DataFrame:
     """Records of known networks."""
     rows = []
-    for name in asked.networks.split(","):
+    for name in asked.networks:
         true = bnlearn_network(name)
         schema = dp.Schema.from_model(true)
         held = simulate(true, HELD_OUT, seed=777)
         best, skeleton, pattern = log_likelihood(true, held), {frozenset(e) for e in true.edges()}, marks(true)
-        for seed, way in itertools.product(
-            range(asked.first_seed, asked.first_seed + asked.runs), asked.ways.split(",")
-        ):
+        for seed, way in itertools.product(range(asked.first_seed, asked.first_seed + asked.runs), asked.ways):
             frame = simulate(true, asked.records, seed=10_000 + seed)
-            budget, noise = dp.PrivacyBudget(asked.epsilon, asked.delta), dp.SimulatedNoise([seed, 1])
-            data = frame if way == "records" else dp.PrivateDataset(frame, schema, budget, noise=noise)
+            own = private(frame, schema, asked.epsilon, asked.delta, seed=[seed, 1])
+            data = frame if way == "records" else own
             start = time.process_time()
             network = WAYS[way](data, schema, asked.epsilon, asked.delta, true)
             seconds = time.process_time() - start
@@ -156,8 +154,7 @@ def real(asked: argparse.Namespace) -> pd.DataFrame:
         wanted = questions(frame, schema, 60)
         for seed in range(asked.first_seed, asked.first_seed + asked.runs):
             for way in ("search", "tree", "mixture", "by hand"):
-                budget, noise = dp.PrivacyBudget(asked.epsilon, asked.delta), dp.SimulatedNoise([seed, 1])
-                data = dp.PrivateDataset(frame, schema, budget, noise=noise)
+                data = private(frame, schema, asked.epsilon, asked.delta, seed=[seed, 1])
                 start = time.process_time()
                 if way == "by hand":
                     network = network_of(schema.variables, edges)
@@ -201,19 +198,11 @@ def figure(source: Path, target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", default="asia,sachs,child,insurance,alarm")
-    parser.add_argument("--ways", default="search,tree,truth,records")
-    parser.add_argument("--real", type=Path)
-    parser.add_argument("--figure", type=Path, nargs=2)
-    parser.add_argument("--out", type=Path)
-    for option, value in (("records", 10_000), ("runs", 5), ("first-seed", 0), ("epsilon", 1.0), ("delta", 1e-6)):
-        parser.add_argument(f"--{option}", type=type(value), default=value)
-    asked = parser.parse_args()
+    asked = options(
+        networks=("asia", "sachs", "child", "insurance", "alarm"), ways=("search", "tree", "truth", "records"),
+        records=10_000, runs=5, first_seed=0, epsilon=1.0, delta=1e-6, real=Path, out=Path,
+    )  # fmt: skip
     warnings.simplefilter("ignore")
-    if asked.figure:
-        figure(*asked.figure)
-        return
     if asked.real:
         print(real(asked).to_string())
         return

@@ -12,14 +12,13 @@ the training records.
 
 import gzip
 import itertools
-import resource
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import options, peak_megabytes, private
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare, compare_prediction
@@ -79,14 +78,12 @@ def main() -> None:
     print("seed  of the model   of its records  without a record  husbands  CPU s  peak MB")
     for seed in range(asked.seeds):
         begin = time.process_time()
-        data = dp.PrivateDataset(
-            frame, schema, dp.PrivacyBudget(asked.epsilon, asked.delta), noise=dp.SimulatedNoise(seed)
-        )
+        data = private(frame, schema, asked.epsilon, asked.delta, seed=seed)
         estimator = dp.PairwiseMixture(asked.epsilon, asked.delta, stages=asked.stages, target=asked.target).fit(data)
         network = estimator.network_
         made = network.simulate(len(frame), seed=seed, predicting=asked.target)
         seconds = time.process_time() - begin
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = peak_megabytes()
         model, records = errors(frame, network, schema), errors(frame, made, schema)
         impossible = f"{unseen(frame, made, schema)}  {husbands(made):>8}"
         print(f"{seed:4}  {model}  {records}  {impossible}   {seconds:5.1f}  {peak:7.0f}", flush=True)

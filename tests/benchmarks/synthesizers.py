@@ -17,13 +17,10 @@ and its peak memory; or the reason why it has no records, such as --limit second
 authors' defaults. Seeds are those of their generators, and not of noise that comes from OpenDP (dpmm, OpenDP).
 """
 
-import csv
 import itertools
 import os
-import re
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -34,7 +31,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-from common import options
+from common import Rows, options, peak_megabytes, private, process
 
 DELTA, BYTES = 1e-9, 12 * 2**30
 KEY = ["table", "epsilon", "seed", "synthesizer"]
@@ -69,8 +66,8 @@ def ours(problem, fitted):
     import pgmpy_dp as dp
 
     schema = dp.Schema({name: range(size) for name, size in problem.domain.items()})
-    budget, noise = dp.PrivacyBudget(problem.epsilon, problem.delta), dp.SimulatedNoise(problem.seed)
-    network = fitted(dp, problem).fit(dp.PrivateDataset(problem.frame, schema, budget, noise=noise)).network_
+    data = private(problem.frame, schema, problem.epsilon, problem.delta, seed=problem.seed)
+    network = fitted(dp, problem).fit(data).network_
     return network.simulate(len(problem.frame), seed=problem.seed)
 
 
@@ -262,8 +259,7 @@ def alone(name: str, folder: Path, limit: int) -> None:
         domain = dict(zip(names, map(int, held["sizes"]), strict=True))
         problem = Problem(frame, domain, float(held["epsilon"]), float(held["delta"]), int(held["seed"]))
     made = PEERS[name].run(problem)[names].to_numpy().astype(np.int64)
-    peak = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
-    np.savez(folder / "made.npz", codes=made, peak=peak)
+    np.savez(folder / "made.npz", codes=made, peak=peak_megabytes())
 
 
 def run(name: str, problem: Problem, environments: Path, limit: int) -> dict[str, object]:
@@ -290,22 +286,15 @@ def run(name: str, problem: Problem, environments: Path, limit: int) -> dict[str
             delta=problem.delta,
             seed=problem.seed,
         )
-        process = subprocess.Popen(
-            [str(python), __file__, "alone", name, str(folder), str(limit)],
-            stdout=subprocess.DEVNULL,
-            stderr=outputs,
-            env=os.environ | changed,
-        )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        found = {"cpu_seconds": round(used.ru_utime + used.ru_stime, 1)}
-        if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        call = [__file__, "alone", name, str(folder), str(limit)]
+        ended = process(*call, python=str(python), stderr=outputs, env=os.environ | changed)
+        found = {"cpu_seconds": round(ended.seconds, 1)}
+        if ended.status in (-signal.SIGXCPU, -signal.SIGKILL):
             return found | {"reason": f"no records within {limit} seconds of the processor"}
-        if process.returncode:
+        if ended.status:
             outputs.seek(0)
-            return found | {
-                "reason": (outputs.read().strip().splitlines() or [f"ended with {process.returncode}"])[-1][:200]
-            }
+            lines = outputs.read().strip().splitlines()
+            return found | {"reason": (lines or [f"ended with {ended.status}"])[-1][:200]}
         with np.load(folder / "made.npz") as made:
             frame, peak = pd.DataFrame(made["codes"], columns=list(problem.domain)), float(made["peak"])
     schema = dp.Schema({column: range(size) for column, size in problem.domain.items()})
@@ -380,32 +369,22 @@ def main() -> None:
     if sys.argv[1:2] == ["alone"]:
         return alone(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
     asked = options(
-        "folder", "environments", tables="adult10,rand,fair", epsilons="1,3,0.3", only=",".join(PEERS), seeds=3,
-        limit=600, out=Path("docs/pictures/synthesizers.csv"),
+        "folder", "environments", tables=("adult10", "rand", "fair"), epsilons=(1.0, 3.0, 0.3), only=tuple(PEERS),
+        seeds=3, limit=600, out=Path("docs/pictures/synthesizers.csv"),
     )  # fmt: skip
     warnings.simplefilter("ignore")
-    fresh = not asked.out.exists()
-    done = set() if fresh else set(pd.read_csv(asked.out)[KEY].itertuples(index=False, name=None))
-    known = {name: table(name, asked.folder) for name in asked.tables.split(",")}
-    epsilons = map(float, asked.epsilons.split(","))
-    for seed, epsilon, name, place in itertools.product(range(asked.seeds), epsilons, asked.only.split(","), known):
+    kept = Rows(asked.out, KEY, FOUND)
+    known = {name: table(name, asked.folder) for name in asked.tables}
+    for seed, epsilon, name, place in itertools.product(range(asked.seeds), asked.epsilons, asked.only, known):
         key = (place, epsilon, seed, name)
-        if key in done:
-            continue
-        frame, domain = known[place]
-        row = run(name, Problem(frame, domain, epsilon, DELTA, seed), asked.environments, asked.limit)
-        row = dict(zip(KEY, key, strict=True)) | row
-        print(row, flush=True)
-        with asked.out.open("a", newline="") as file:
-            writer = csv.DictWriter(file, KEY + FOUND)
-            if fresh:
-                writer.writeheader()
-                fresh = False
-            writer.writerow(row)
-    rows = pd.read_csv(asked.out)
-    return print(
-        "\n\n".join(f"epsilon {epsilon:g}\n\n{summary(rows, epsilon)}" for epsilon in rows["epsilon"].unique())
-    )
+        if key not in kept:
+            found = run(name, Problem(*known[place], epsilon, DELTA, seed), asked.environments, asked.limit)
+            print(*key, found, flush=True)
+            kept.add(key, found)
+    rows = kept.read()
+    for epsilon in rows["epsilon"].unique():
+        print(f"epsilon {epsilon:g}\n\n{summary(rows, epsilon)}\n")
+    return None
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from common import options
+from common import options, private
 from matplotlib.figure import Figure
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.models import DiscreteBayesianNetwork
@@ -67,10 +67,8 @@ def main() -> None:
     synthetic = round(asked.factor * asked.records)
     for repeat in range(asked.repeats):
         frame = simulate(network, asked.records, seed=repeat)
-        budget, noise = dp.PrivacyBudget(asked.epsilon), dp.SimulatedNoise(repeat)
-        release = dp.PrivateDataset(frame, SCHEMA, budget, noise=noise).measure(
-            [("y", "x1", "x2", "z")], epsilon=asked.epsilon
-        )
+        data = private(frame, SCHEMA, asked.epsilon, seed=repeat)
+        release = data.measure([("y", "x1", "x2", "z")], epsilon=asked.epsilon)
         fitted = dp.PrivateBayesianNetwork(EDGES).fit(release)
         fitted.sample_draws(200, seed=repeat)
         sets = fitted.simulate(synthetic, data_sets=asked.sets, seed=repeat)

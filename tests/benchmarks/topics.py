@@ -10,11 +10,10 @@ ratio of times.
 """
 
 import math
-import sys
 import time
 
 import numpy as np
-from common import peak_megabytes
+from common import options, peak_megabytes
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 
@@ -51,14 +50,15 @@ def reference() -> None:
 
 
 def main() -> None:
+    asked = options(sklearn=False)
     reference()
     train, test = corpus(DOCUMENTS, 1), corpus(1_000, 2)
     share = np.asarray(test.sum(axis=0)).ravel() / test.sum()
     print(f"corpus in memory: peak {peak_megabytes():.0f} MB")
     print(f"all documents alike    perplexity {math.exp(-float(share[share > 0] @ np.log(share[share > 0]))):7.1f}")
-    options = {"steps": STEPS, "sampling_rate": RATE, "document_length": LENGTH}
+    plan = {"steps": STEPS, "sampling_rate": RATE, "document_length": LENGTH}
     start, working = time.perf_counter(), time.process_time()
-    lda = dp.PrivateLDA(TOPICS, 1.0, DELTA, **options).fit(train)
+    lda = dp.PrivateLDA(TOPICS, 1.0, DELTA, **plan).fit(train)
     seconds, private = time.perf_counter() - start, time.process_time() - working
     peak = peak_megabytes()
     print(
@@ -69,7 +69,7 @@ def main() -> None:
     documents = dp.PrivateDocuments(train, [str(word) for word in range(WORDS)], budget, LENGTH)
     quiet = dp.PrivateLDA(TOPICS, None, 0.01, STEPS, RATE, noise_multiplier=0.3).fit(documents)
     print(f"the same, little noise perplexity {quiet.perplexity(test):7.1f}")
-    if "--sklearn" in sys.argv:
+    if asked.sklearn:
         batch = int(RATE * DOCUMENTS)
         working = time.process_time()
         peer = LatentDirichletAllocation(

@@ -13,8 +13,6 @@ an empty cache of compiled loops, and again: seconds of the processor of each pr
 
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import combinations
@@ -23,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from common import a_process_each, private, process
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
@@ -86,8 +85,7 @@ def of_groups(frame: pd.DataFrame, network: dp.PrivateMixtureNetwork) -> tuple[l
 
 def fitted(frame: pd.DataFrame, schema: dp.Schema) -> dp.PrivateMixtureNetwork:
     """Fit a mixture by its defaults."""
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-9), noise=dp.SimulatedNoise(0))
-    return dp.PairwiseMixture(1.0, 1e-9).fit(data).network_
+    return dp.PairwiseMixture(1.0, 1e-9).fit(private(frame, schema, 1.0, 1e-9)).network_
 
 
 def distances(frame: pd.DataFrame, synthetic: pd.DataFrame, states: int) -> tuple[float, float]:
@@ -111,10 +109,7 @@ def five_minutes(cache: Path) -> float:
     code = "".join(re.findall(r"```python\n(.*?)```", text.split("## Find your way")[0], re.DOTALL))
     there = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(dp.__file__).parents[1])}
     with TemporaryDirectory() as folder:
-        call = [sys.executable, "-W", "ignore", "-c", code]
-        with subprocess.Popen(call, cwd=folder, env=there, stderr=subprocess.DEVNULL) as process:
-            _, process.returncode, used = os.wait4(process.pid, 0)
-    return used.ru_utime + used.ru_stime
+        return process("-c", code, cwd=folder, env=there).seconds
 
 
 def run(line: str) -> Iterator[str]:
@@ -161,21 +156,5 @@ def run(line: str) -> Iterator[str]:
         yield f"predict {time.perf_counter() - start:5.1f} s"
 
 
-def main() -> None:
-    """Start a process for each line."""
-    if len(sys.argv) == 3 and sys.argv[1] == "--line":
-        print("  ".join(run(sys.argv[2])), flush=True)
-        return
-    for line in sys.argv[1:] or [*TABLES, *MANY, *PRICED, *PREDICTED, FIRST]:
-        call = [sys.executable, "-W", "ignore", __file__, "--line", line]
-        start = time.perf_counter()
-        with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-            printed = process.stdout.read().strip() if process.stdout else ""
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = status
-        spent = f"{time.perf_counter() - start:6.1f} s {used.ru_utime + used.ru_stime:6.1f} CPU s"
-        print(f"{line:14} {spent} {used.ru_maxrss / 1024:6.0f} MB  {printed}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    a_process_each([*TABLES, *MANY, *PRICED, *PREDICTED, FIRST], run)
