@@ -122,24 +122,30 @@ def test_rounded_laplace_keeps_the_variance():
     assert (weights @ grid**2) / weights.sum() == pytest.approx(2 * 3.0**2, rel=1e-6)
 
 
+def of_counts(scopes, rows, bends, prior, cells, observed, noise, corner):
+    """The density of tables over variables of two states, of which noisy counts of 100 records are observed."""
+    tree = JunctionTree.build(dict.fromkeys(scopes[-1], 2), scopes)
+    none, ends = np.zeros(0, np.int64), np.arange(observed.size + 1, dtype=np.int32)
+    terms = Terms(
+        tree.program, tree.maps, tree.layout.offsets, np.arange(prior.size), rows, np.full(prior.size, bends), prior,
+        none, np.zeros(0), cells, ends, ends[:-1], np.ones(observed.size), observed, noise, corner, 100.0, 0.0,
+    )  # fmt: skip
+    return LogPosterior(tree, terms)
+
+
 def errors(gaussian, belief, directed):
     """Of log-odds' mean and standard deviation, in standard errors; the sampler believes the noise so large.
 
     One variable of two states and two noisy counts of 100 records. Its share is Beta(0.1, 0.1), or the logistic
     function of a normal variable with variance 1000, the difference of two log-potentials: both may be next to zero.
     """
-    tree = JunctionTree.build({"a": 2}, [("a",)])
-    cells, none, whole = np.arange(2), np.zeros(0, np.int64), np.arange(3, dtype=np.int32)
     observed, prior = np.array([4.0, 97.0]), np.full(2, 0.1 if directed else 0.002)
 
     def noise(size):
         return (np.full(2, size), np.full(2, -1.0)) if gaussian else rounded(np.full(2, size))
 
-    terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2 * directed, np.int64), np.full(2, np.inf),
-        prior, none, np.zeros(0), cells, whole, whole[:2], np.ones(2), observed, *noise(belief), 100.0, 0.0,
-    )  # fmt: skip
-    target = LogPosterior(tree, terms)
+    rows = np.zeros(2 * directed, np.int64)
+    target = of_counts([("a",)], rows, np.inf, prior, np.arange(2), observed, *noise(belief))
 
     def renew(values, generator):
         return prior
@@ -172,15 +178,8 @@ def test_draws_agree_with_quadrature(gaussian, directed):
 
 def one_row(scale=80.0):
     """Two states with concentrations of 0.3 and 0.6, and their noisy counts among 100 records."""
-    tree = JunctionTree.build({"a": 2}, [("a",)])
-    cells, none, whole = np.arange(2), np.zeros(0, np.int64), np.arange(3, dtype=np.int32)
-    noise, corner = rounded(np.full(2, scale))
-    terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, np.zeros(2, np.int64), np.full(2, np.inf),
-        np.array([0.3, 0.6]), none, np.zeros(0), cells, whole, whole[:2], np.ones(2), np.array([60.0, 20.0]), noise,
-        corner, 100.0, 0.0,
-    )  # fmt: skip
-    return LogPosterior(tree, terms)
+    rows, prior, observed = np.zeros(2, np.int64), np.array([0.3, 0.6]), np.array([60.0, 20.0])
+    return of_counts([("a",)], rows, np.inf, prior, np.arange(2), observed, *rounded(np.full(2, scale)))
 
 
 def test_differences_of_rows_have_mean_zero_and_explain_what_noise_hides():
@@ -235,15 +234,9 @@ def test_redrawn_rows_agree_with_quadrature(bends, monkeypatch):
 
 def parent_and_child():
     """Both of two states, and noisy counts of their table, of 100 records."""
-    tree = JunctionTree.build({"a": 2, "b": 2}, [("a",), ("b", "a")])
-    cells, none, whole = np.arange(6), np.zeros(0, np.int64), np.arange(5, dtype=np.int32)
-    noise, corner = rounded(np.full(4, 20.0))
-    terms = Terms(
-        tree.program, tree.maps, tree.layout.offsets, cells, np.array([0, 0, 1, 2, 1, 2]), np.full(6, -1.0),
-        np.array([0.5, 0.8, 0.4, 0.6, 0.7, 0.3]), none, np.zeros(0), 2 + np.arange(4), whole, whole[:4], np.ones(4),
-        np.array([35.0, 15.0, 15.0, 35.0]), noise, corner, 100.0, 0.0,
-    )  # fmt: skip
-    return LogPosterior(tree, terms)
+    rows, prior = np.array([0, 0, 1, 2, 1, 2]), np.array([0.5, 0.8, 0.4, 0.6, 0.7, 0.3])
+    observed, noise = np.array([35.0, 15.0, 15.0, 35.0]), rounded(np.full(4, 20.0))
+    return of_counts([("a",), ("b", "a")], rows, -1.0, prior, 2 + np.arange(4), observed, *noise)
 
 
 def test_redraws_go_back_as_often_as_there(monkeypatch):

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from scipy.optimize import minimize
 
 from pgmpy_dp.inference.tables.table import project_to_simplex
 
@@ -13,8 +12,7 @@ tables = arrays(np.float64, array_shapes(max_dims=3, max_side=6), elements=st.fl
 @settings(deadline=None)
 @given(tables)
 def test_optimality_conditions(values):
-    # The projection is the only p on the simplex with p = v - t where p > 0 and v <= t where p = 0, for one
-    # t.
+    # The projection is the only p on the simplex with p = v - t where p > 0 and v <= t where p = 0, for one t.
     p = project_to_simplex(values)
     assert p.shape == values.shape
     assert (p >= 0).all()
@@ -22,18 +20,6 @@ def test_optimality_conditions(values):
     shifts = (values - p)[p > 0]
     assert np.ptp(shifts) <= 1e-9
     assert (values[p == 0] <= shifts.min() + 1e-9).all()
-
-
-def test_agrees_with_a_general_optimiser():
-    rng = np.random.default_rng(0)
-    for d in (1, 2, 5, 8):
-        v = rng.normal(0.3, 0.5, d)
-        start = np.full(d, 1 / d)
-        constraint = {"type": "eq", "fun": lambda p: p.sum() - 1}
-        found = minimize(
-            lambda p, v=v: ((p - v) ** 2).sum(), start, bounds=[(0, 1)] * d, constraints=constraint, tol=1e-12
-        )
-        np.testing.assert_allclose(project_to_simplex(v), found.x, atol=1e-6)
 
 
 @settings(deadline=None)
