@@ -155,7 +155,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "mechanism": NOISE,
     }
 
-    _steps: ClassVar[int] = 400  # number of steps of the optimiser
+    _steps: ClassVar[int] = 300  # number of steps of the optimiser
 
     _informable: ClassVar[bool] = True
 
@@ -409,7 +409,7 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         "mechanism": NOISE,
     }
 
-    _steps: ClassVar[int] = 400  # number of steps of the optimiser
+    _steps: ClassVar[int] = 300  # number of steps of the optimiser
     state_names: ClassVar[None] = None  # type: ignore[misc]  # the schema has them
 
     schema: HouseholdSchema | None = None

@@ -36,7 +36,7 @@ _MORE = 1.5
 # Maximum number of steps, as a multiple of those asked for, since little noise leaves more to fit. More steps than that
 # hardly bring pairs closer, but move the dependence of three variables away from the records, which the thinned
 # release's pairs do not reveal.
-_LONGEST = 2
+_LONGEST = 8 / 3
 # With more states in all, further members gain little over the first, as there are many pairs, and a fit takes long:
 # there are fewer members, down to the second number, and no more steps are tried.
 _MANY_STATES, _FEW_MEMBERS = 400, 4
@@ -120,7 +120,7 @@ def fit_mixture(
     ordered: Collection[Variable] = (),
     components: int = 100,
     members: int = 12,
-    steps: int = 400,
+    steps: int = 300,
     known_total: float | None = None,
     residuals: bool = False,
     rules: Rules | None = None,
@@ -137,8 +137,8 @@ def fit_mixture(
     components, members, steps : int
         Components of a member; members of the ensemble; Adam steps of a member's fit. A quarter of the components, or
         half the steps, are used if they predict the thinned release better; a single component, a product of
-        independent blocks, unless others clearly do; up to twice the steps where they clearly do. Beyond 400 states in
-        all, members are fewer, down to four, and have half the steps.
+        independent blocks, unless others clearly do; 8/3 of the steps where they clearly do. Beyond 400 states in all,
+        members are fewer, down to four, and have half the steps.
     known_total, residuals
         See `NoisyTables`.
     rules : Rules, optional
@@ -456,10 +456,9 @@ def _choose(
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)
     gains, best = risk(longer) < risk(best), longer if risk(longer) < risk(best) + margin else best
-    while not wide and gains and best.steps < _LONGEST * steps:
-        following = replace(best, steps=2 * best.steps)
-        gains = risk(following) < risk(best) - margin
-        best = following if gains else best
+    longest = replace(best, steps=round(_LONGEST * steps))
+    if not wide and gains and risk(longest) < risk(best) - margin:
+        best = longest
     if teachers < _TEACHERS:
         return best
     member = start.adapted(fitted, best.width).tables(known[best].result()[0])[:2]

@@ -213,7 +213,7 @@ class MemberProblem:
     ) -> None:
         self.shape, self.dtype, self.boxes, self._residuals = shape, dtype, boxes, residuals
         self.log_base = np.asarray(log_base, dtype)
-        self._smoothing = [None if matrix is None else np.asarray(matrix, dtype) for matrix in smoothing]
+        self._smoothing = self._smoothed(smoothing)
         self.precision = max(float(alike.precisions.max()) for alike in targets)
         states = int(shape.states[-1])
         self._weight, self._shares = np.zeros((states, states), dtype), np.zeros((states, states), dtype)
@@ -252,8 +252,16 @@ class MemberProblem:
         """Return the same loss with another base and smoothing."""
         result = copy.copy(self)
         result.log_base = np.asarray(log_base, self.dtype)
-        result._smoothing = [None if matrix is None else np.asarray(matrix, self.dtype) for matrix in smoothing]
+        result._smoothing = self._smoothed(smoothing)
         return result
+
+    def _smoothed(self, smoothing: Sequence[Matrix | None]) -> list[tuple[slice, Matrix]]:
+        """List the variables' rows and matrices where there are any."""
+        return [
+            (self.shape.of_variable(variable), np.asarray(matrix, self.dtype))
+            for variable, matrix in enumerate(smoothing)
+            if matrix is not None
+        ]
 
     def _sliced(self, targets: Iterable[_Target]) -> tuple[dict[int, list[_Target]], list[_Target]]:
         """Group triples of different blocks by variables that have many per state; return all other targets too."""
@@ -435,8 +443,9 @@ class MemberProblem:
         by = _Slopes(slope_alone @ states, np.zeros_like(states), np.zeros_like(tables))
         by_weight, by_state, by_cell = by
         strips = self._strips if turn is None else [self._strips[turn % len(self._strips)]]
+        rooted = states * np.sqrt(weights)  # its product with itself is symmetric, and half the work
         for strip in strips:
-            weighted = np.sum(joint, axis=0) if joint else (states * weights) @ states[strip.rows].T
+            weighted = np.sum(joint, axis=0) if joint else rooted @ rooted[strip.rows].T
             if self._residuals:
                 kernel.centre(weighted, shape.states, strip.starts)
             losses = np.zeros(weighted.shape[1], dtype)
@@ -479,10 +488,8 @@ class MemberProblem:
     def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
         """Convert coefficients to log-potentials; transposed, derivatives by potentials to those by coefficients."""
         out = matrix.copy()
-        for variable, smoothing in enumerate(self._smoothing):
-            if smoothing is not None:
-                position = self.shape.of_variable(variable)
-                out[position] = (smoothing.T if transposed else smoothing) @ matrix[position]
+        for rows, smoothing in self._smoothing:
+            np.matmul(smoothing.T if transposed else smoothing, matrix[rows], out=out[rows])
         return out
 
     def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:

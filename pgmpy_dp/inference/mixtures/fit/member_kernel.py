@@ -25,13 +25,13 @@ def potentials_of_cells(potentials, base, forbidden, starts, members, logs, top)
         for k in range(components):
             top[k] = -np.inf
         for s in range(starts[block], starts[block + 1]):
-            log = logs[s]
+            log, own, height = logs[s], potentials[members[s, 0]], base[s]
             for k in range(components):
-                log[k] = base[s]
+                log[k] = height + own[k]
             if forbidden.shape[0] > 0:
                 for k in range(components):
                     log[k] += forbidden[s, k]
-            for place in range(members.shape[1]):
+            for place in range(1, members.shape[1]):
                 if members[s, place] >= 0:
                     own = potentials[members[s, place]]
                     for k in range(components):
@@ -161,21 +161,27 @@ def gradient_of_potentials(
                     own = by_state[members[s, place]]
                     for k in range(components):
                         slope[k] += own[k]
+            height = by_base[s]
             for k in range(components):
-                slope[k] += by_base[s]
+                slope[k] += height
                 mean[k] += table[k] * slope[k]
+            for k in range(components):
                 divergence[k] += table[k] * log[k]
         for k in range(components):
             divergences[k] += divergence[k]
         for s in range(starts[block], starts[block + 1]):
             slope, log, table = by_cell[s], logs[s], tables[s]
-            whole = 0.0
             for k in range(components):
-                share = weights[k] * table[k]
-                slope[k] = share * (slope[k] - mean[k])
-                whole += slope[k]
-                slope[k] += penalty * share * (log[k] - divergence[k])
-            by_base[s] = whole
+                slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
+            by_base[s] = 0
+            for k in range(components % 4):
+                by_base[s] += slope[k]
+            one = two = three = four = slope[0] - slope[0]  # side by side, since each addition waits for the one before
+            for k in range(components % 4, components, 4):
+                one, two, three, four = one + slope[k], two + slope[k + 1], three + slope[k + 2], four + slope[k + 3]
+            by_base[s] += (one + two) + (three + four)
+            for k in range(components):
+                slope[k] += penalty * weights[k] * table[k] * (log[k] - divergence[k])
             for place in range(members.shape[1]):
                 if members[s, place] >= 0:
                     own = by_potential[members[s, place]]

@@ -285,7 +285,7 @@ def test_more_steps_are_taken_where_noise_is_small(deviation, more):
     tables = tables_of(chain(3), 2, 1e5, deviation, np.random.default_rng(0))
     fit = fit_mixture(CARDS, tables, components=20, members=1, steps=40, generator=np.random.default_rng(0))
     assert (fit.steps > 40) == more
-    assert fit.steps <= 80
+    assert fit.steps <= 107  # 8/3 of them
 
 
 @pytest.mark.parametrize("width", ensemble._WIDTHS)
