@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -38,8 +37,8 @@ def tree_records(count, seed, copy=0.7):
     return pd.DataFrame(held)[list("abcdef")].replace({False: "no", True: "yes"})
 
 
-def tree_network(edges=("ab", "bc", "ad", "de")):
-    network = dp.PrivateBayesianNetwork()
+def tree_network(edges=("ab", "bc", "ad", "de"), kind=dp.PrivateBayesianNetwork):
+    network = kind()
     network.add_nodes_from(BITS.variables)
     network.add_edges_from(tuple(edge) for edge in edges)
     return network
@@ -216,9 +215,7 @@ def test_markov_networks_coefficients_and_several_releases_are_checked():
     pairs = [tuple(pair) for pair in ("ab", "bc", "ac", "ad", "de", "ae", "f")]
     tables, coefficients = data.measure(pairs, epsilon=3.0), data.measure_coefficients(pairs, epsilon=3.0)
     for edges, right in ((("ab", "bc", "ad", "de"), True), (("ab", "ad", "de"), False)):
-        markov = dp.PrivateMarkovNetwork([tuple(edge) for edge in edges])
-        markov.add_nodes_from(BITS.variables)
-        both = tree_network(edges)
+        markov, both = tree_network(edges, dp.PrivateMarkovNetwork), tree_network(edges)
         both.fit((tables, coefficients), estimator=dp.PosteriorMean())
         found = [
             markov.fit(tables).check_fit(),
@@ -255,25 +252,21 @@ def test_rows_of_one_unit_are_drawn_as_if_they_were_alike():
     assert found[1] == pytest.approx(4 * found[4], rel=1e-3)
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_answers_warn_once_and_keep_the_note():
     network = tree_network(("ab", "ad", "de"))
     network.fit(measured(network, 0, epsilon=2.0, records=10_000))
     with pytest.warns(UserWarning, match=r"contradicts the network.*add edges where check_fit\(\)") as caught:
         network.map_query(["c"], {"b": "yes"})
     assert [warning.filename for warning in caught] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        network.query(["c"], {"b": "yes"})
-        network.simulate(3)
-        network.sample_draws(20)
-        bounds = network.query(["c"], interval=0.9)
-        network.expectation({"c": {"no": 0, "yes": 1}})
+    network.query(["c"], {"b": "yes"})
+    network.simulate(3)
+    network.sample_draws(20)
+    bounds = network.query(["c"], interval=0.9)
+    network.expectation({"c": {"no": 0, "yes": 1}})
     figure = plot_bounds(bounds)
     assert "contradicts" in figure.get_supxlabel()
-    right = tree_network()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        right.fit(network.release_).query(["c"])
+    tree_network().fit(network.release_).query(["c"])
     check = network.check_fit()
     assert network.check_fit() is check
     network.attach_release(network.release_)
@@ -282,24 +275,20 @@ def test_answers_warn_once_and_keep_the_note():
         dp.PrivateBayesianNetwork.of(load_free(network)).check_fit()
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_synthetic_records_warn_once_as_answers_do():
     network = tree_network(("ab", "ad", "de"))
     release = measured(network, 0, epsilon=2.0, records=10_000)
-    markov = dp.PrivateMarkovNetwork([tuple(edge) for edge in ("ab", "ad", "de")])
-    markov.add_nodes_from(BITS.variables)
+    markov = tree_network(("ab", "ad", "de"), dp.PrivateMarkovNetwork)
     for wrong in (network.fit(release), network.copy().fit(release), markov.fit(release)):
         options = {} if wrong is not network else {"do": {"a": "yes"}, "show_progress": False}
         with pytest.warns(UserWarning, match="synthetic records may be far off") as caught:
             wrong.simulate(3, **options)
         assert [warning.filename for warning in caught if warning.category is UserWarning] == [__file__]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)
-            wrong.simulate(3)
-            wrong.query(["c"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        load_free(network).simulate(3)
-        tree_network().fit(release).simulate(3)
+        wrong.simulate(3)
+        wrong.query(["c"])
+    load_free(network).simulate(3)
+    tree_network().fit(release).simulate(3)
 
 
 @pytest.mark.parametrize(("estimator", "advised"), [(dp.PrivateMLE, False), (dp.CollectiveEM, True)])
@@ -307,13 +296,9 @@ def test_advice_is_to_fit_what_was_not_fitted(estimator, advised, tmp_path):
     network = tree_network(("ab", "ad", "de"))
     release = measured(network, 0, epsilon=2.0, records=10_000)
     network.fit(release, estimator=estimator()).save(tmp_path / "fitted.zip")
-    markov = dp.PrivateMarkovNetwork([tuple(edge) for edge in ("ab", "ad", "de")])
-    markov.add_nodes_from(BITS.variables)
-    for wrong, by_families in (
-        (network, advised),
-        (dp.PrivateBayesianNetwork.load(tmp_path / "fitted.zip"), advised),
-        (markov.fit(release), False),
-    ):
+    markov = tree_network(("ab", "ad", "de"), dp.PrivateMarkovNetwork)
+    loaded = dp.PrivateBayesianNetwork.load(tmp_path / "fitted.zip")
+    for wrong, by_families in ((network, advised), (loaded, advised), (markov.fit(release), False)):
         with pytest.warns(UserWarning, match="contradicts") as caught:
             wrong.query(["c"])
         assert ("PrivateMLE()" in str(caught[0].message)) is by_families

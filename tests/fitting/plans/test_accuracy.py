@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,7 @@ WANTED = {("a", "b"): 40.0, ("b", "c"): 60.0, ("a",): 15.0, ("a", "c"): 90.0}
 def summing(clique):
     """The matrix that sums the whole joint table to a clique's."""
     parts = [np.eye(len(states)) if v in clique else np.ones((1, len(states))) for v, states in SCHEMA.states.items()]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = np.kron(whole, part)
-    return whole
+    return reduce(np.kron, parts)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +37,7 @@ def projection(subset):
         np.eye(len(states)) - 1 / len(states) if v in subset else np.full((len(states),) * 2, 1 / len(states))
         for v, states in SCHEMA.states.items()
     ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = np.kron(whole, part)
-    return whole
+    return reduce(np.kron, parts)
 
 
 def test_half_widths_are_those_of_the_residuals(plan):
@@ -156,37 +151,28 @@ def test_more_sets_of_variables_than_are_planned_are_refused(monkeypatch):
         plan_accuracy(schema, widths, delta=1e-6)
 
 
-def test_the_command_prints_the_plan(tmp_path):
-    SCHEMA.save(tmp_path / "schema.json")
-    command = [
-        "plan-accuracy",
-        "--schema",
-        str(tmp_path / "schema.json"),
-        "--table",
-        "a,b=40",
-        "--table",
-        "c=20",
-        "--delta",
-        "1e-6",
-    ]
+def run(command):
+    return CliRunner().invoke(main, command.split())
+
+
+def test_the_command_prints_the_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SCHEMA.save("schema.json")
+    command = "plan-accuracy --schema schema.json --table a,b=40 --table c=20 --delta 1e-6"
     plan = plan_accuracy(SCHEMA, {("a", "b"): 40.0, ("c",): 20.0}, delta=1e-6)
-    text = CliRunner().invoke(main, command)
+    text = run(command)
     assert text.exit_code == 0
     assert f"epsilon {plan.epsilon:.4g}" in text.output
-    stored = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
+    stored = json.loads(run(f"{command} --json").output)
     assert stored["epsilon"] == plan.epsilon
     assert {tuple(table["variables"]): table["scale"] for table in stored["tables"]} == dict(plan.scales)
-    assert CliRunner().invoke(main, [*command, "--table", "c:3"]).exit_code == 2
+    assert run(f"{command} --table c:3").exit_code == 2
 
 
 def test_a_plan_is_released_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     SCHEMA.save("schema.json")
     pd.DataFrame({"a": [0, 1] * 500, "b": [0, 1, 2, 1] * 250, "c": [3] * 1000}).to_csv("records.csv", index=False)
-
-    def run(command):
-        return CliRunner().invoke(main, command.split())
-
     assert run("ledger create ledger.json --epsilon 1 --delta 1e-5").exit_code == 0
     planned = run("plan-accuracy --schema schema.json --table a,b=40 --table c=20 --delta 1e-6 --out plan.json --json")
     epsilon = json.loads(planned.output)["epsilon"]
