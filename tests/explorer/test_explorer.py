@@ -4,7 +4,6 @@ import json
 import math
 import os
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.release import Guarantee
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 # Draws are on the page in single precision.
 EXACT, BOUNDS = 1e-9, 2e-6
@@ -116,9 +115,7 @@ def opened(browser, tmp_path):
 def questions(model, count, seed=0):
     """Random questions whose evidence the model's own records have: the variables asked for, and states of others."""
     draw, schema = np.random.default_rng(seed), model._fitted.schema
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        drawn = model.simulate(count, seed=seed)
+    drawn = model.simulate(count, seed=seed)
     for row in drawn.to_dict("records"):
         given = draw.permutation(schema.variables)[: draw.integers(0, min(len(schema.variables), 5))].tolist()
         yield [v for v in schema.variables if v not in given][:6], {v: row[v] for v in given}
@@ -129,23 +126,21 @@ def agrees(call, model, count):
     ways = [{"interval": None}, {"interval": 0.9}, {"interval": 0.9, "target": "records"}]
     asked = [(*question, way) for question in questions(model, count) for way in ways]
     page = [call("return explorer.query(...arguments)", *question) for question in asked]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for (variables, given, way), found in zip(asked, page, strict=True):
-            for variable in variables:
-                states = list(model._fitted.schema.states[variable])
-                answer = model.query([variable], given, **way)
-                if way["interval"] is None:
-                    expected, columns = answer.values[:, None], ["value"]
-                else:
-                    expected, columns = answer.to_numpy(), list(answer)
-                got = np.array([[found[variable][str(state)][column] for column in columns] for state in states])
-                near = EXACT if way["interval"] is None else BOUNDS
-                if way["interval"] is not None:
-                    # Draws of whole records, which all bounds contain, may turn over by one.
-                    turned = 1.0 if "target" in way else 0.1
-                    near += turned / call("return explorer.model.answered(...arguments).records", given, way)
-                assert np.abs(got - expected).max() < near, (given, variable)
+    for (variables, given, way), found in zip(asked, page, strict=True):
+        for variable in variables:
+            states = list(model._fitted.schema.states[variable])
+            answer = model.query([variable], given, **way)
+            if way["interval"] is None:
+                expected, columns = answer.values[:, None], ["value"]
+            else:
+                expected, columns = answer.to_numpy(), list(answer)
+            got = np.array([[found[variable][str(state)][column] for column in columns] for state in states])
+            near = EXACT if way["interval"] is None else BOUNDS
+            if way["interval"] is not None:
+                # Draws of whole records, which all bounds contain, may turn over by one.
+                turned = 1.0 if "target" in way else 0.1
+                near += turned / call("return explorer.model.answered(...arguments).records", given, way)
+            assert np.abs(got - expected).max() < near, (given, variable)
 
 
 def means_agree(call, model, count):
@@ -155,13 +150,11 @@ def means_agree(call, model, count):
     asked = [([v for v in variables if v in binned], given) for variables, given in questions(model, count, seed=1)]
     asked = [(*question, way) for question in asked if question[0] for way in ways]
     page = [call("return explorer.expectation(...arguments)", *question) for question in asked]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for (variables, given, way), found in zip(asked, page, strict=True):
-            expected = model.expectation(variables, given, **way)
-            for variable, row in expected.iterrows():
-                got = [found[variable][column] for column in expected]
-                assert got == pytest.approx(row.tolist(), rel=EXACT if way["interval"] is None else 1e-5), given
+    for (variables, given, way), found in zip(asked, page, strict=True):
+        expected = model.expectation(variables, given, **way)
+        for variable, row in expected.iterrows():
+            got = [found[variable][column] for column in expected]
+            assert got == pytest.approx(row.tolist(), rel=EXACT if way["interval"] is None else 1e-5), given
 
 
 @pytest.mark.parametrize("name", ["rules", "wrong", "unmeasured", "mixture"])
@@ -225,9 +218,7 @@ def test_a_person_asks_and_compares(page, browser, models):
     question = page("return document.getElementById('question').textContent")
     assert question.startswith("Given health = poor: about ")
     assert " of 2,0" in question or " of 1,9" in question
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        value, lower, upper = 100 * models["rules"].query(["age"], {"health": "poor"}, interval=0.9).loc["60_to_80"]
+    value, lower, upper = 100 * models["rules"].query(["age"], {"health": "poor"}, interval=0.9).loc["60_to_80"]
     outputs = page(f"return {card('age', '60_to_80')}.ariaLabel")
     assert outputs == f"age: 60_to_80, {value:.1f} %, between {lower:.1f} to {upper:.1f} %"
     first = page("return [...document.querySelectorAll('.card h2')].map((head) => head.textContent)")
@@ -281,9 +272,7 @@ def test_links_files_and_keys(opened, models, browser):
     assert len(rows) == 2 + 4 + 2 + 3 + 2
     page("document.getElementById('unpin').click()")
     line = page("return explorer.page.python()")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = eval(line, {"network": models["rules"]})
+    found = eval(line, {"network": models["rules"]})
     assert list(found) == ["age", "married", "well"]
     assert (found["age"]["value"] > 0).any()
 
@@ -348,9 +337,7 @@ def test_what_the_records_are_how_many_there_are_and_what_hides_them(opened):
     for epsilon, notices in ((0.01, 1), (1.0, 0)):
         budget, noise = dp.PrivacyBudget(epsilon), dp.SimulatedNoise(0)
         data = dp.PrivateDataset(rows, schema, budget, unit="person", max_rows=2, noise=noise)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = dp.PrivateBayesianNetwork([("ill", "visits")]).fit(data, estimator=dp.AutoMLE(epsilon))
+        model = dp.PrivateBayesianNetwork([("ill", "visits")]).fit(data, estimator=dp.AutoMLE(epsilon))
         page = opened(model)
         said = "return document.getElementById(arguments[0]).textContent"
         assert page(said, "question") == f"Nothing given: about {len(model.simulate(seed=0)):,} rows."

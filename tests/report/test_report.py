@@ -204,13 +204,9 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
 
 def test_units_are_told_as_what_they_are():
     rows = words(render_report(made({"a": [0, 1]}, [("a",)], scale=6.0, epsilon=0.5, unit="person_id", max_rows=3)))
-    for said in (
-        "with all its rows, added or removed",
-        "At most 3 of them are counted",
-        "share of the rows",
-        "Rows counted",
-    ):
+    for said in ("with all its rows, added or removed", "At most 3 of them are counted", "share of the rows"):
         assert said in rows
+    assert "Rows counted" in rows
     schema = dp.Schema({"a": [0, 1]})
     promise = Guarantee.of(0.5, 0.0, None, "replace_one", "laplace", True, "person_id", {}, 1.0, None)
     noisy = dp.NoisyMarginals(schema, {("a",): np.array([10.5, 20.25])}, {("a",): 4.0}, promise, 31)
@@ -372,10 +368,8 @@ def test_a_variable_is_called_the_same_in_its_box_and_on_its_card():
 
 
 def test_shortened_names_stay_different():
-    names = [f"a_long_common_beginning_{i}" for i in range(12)] + [
-        "x" * 30 + "y" + "z" * 20,
-        "x" * 29 + "yy" + "z" * 20,
-    ]
+    alike = ["x" * 30 + "y" + "z" * 20, "x" * 29 + "yy" + "z" * 20]
+    names = [*(f"a_long_common_beginning_{i}" for i in range(12)), *alike]
     assert len(set(network_drawing.shortened(names).values())) == len(names)
     assert max(map(len, network_drawing.shortened(names).values())) <= 17
 
