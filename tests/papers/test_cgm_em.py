@@ -25,45 +25,59 @@ NOISES = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
 
 
 class Dense:
-    """Two-state variables on their joint table; row i of `cells` is the indicator of cell i of the tables."""
+    """Two-state variables on their joint table, with a table for each group of scopes.
 
-    def __init__(self, scopes):
+    Row i of `sums` adds up the indicators of cell i in the scopes of its group; `means` has their mean. Where each
+    scope has its own table both are `cells`, the indicators themselves.
+    """
+
+    def __init__(self, scopes, groups=None):
         self.scopes, names = scopes, sorted(set(itertools.chain(*scopes)))
         joint = np.indices((2,) * len(names)).reshape(len(names), -1)
-        codes = [np.ravel_multi_index(joint[[names.index(v) for v in scope]], (2,) * len(scope)) for scope in scopes]
-        self.cells = np.concatenate([np.eye(2 ** len(s))[code].T for s, code in zip(scopes, codes, strict=True)])
-        self.cards = dict.fromkeys(names, 2)
+
+        def indicators(scope):
+            codes = np.ravel_multi_index(joint[[names.index(v) for v in scope]], (2,) * len(scope))
+            return np.eye(2 ** len(scope))[codes].T
+
+        groups = groups or [[scope] for scope in scopes]
+        self.sums = np.concatenate([sum(map(indicators, group)) for group in groups])
+        self.means = np.concatenate([np.mean([*map(indicators, group)], axis=0) for group in groups])
+        self.cells, self.cards = self.means, dict.fromkeys(names, 2)
 
     def distribution(self, theta):
-        return softmax(theta @ self.cells)
+        return softmax(theta @ self.sums)
 
-    def e_step(self, theta, kind, observed):
-        """Maximise problem 6 over joint tables by its dual, and check that primal and dual have one value."""
-        base = theta @ self.cells
+    def e_step(self, theta, kind, observed, scale=SCALE, total=TOTAL):
+        """Maximise problem 6 over joint tables by its dual, and check that primal and dual have one value.
+
+        With S the sums and M the means, it is total (S' theta . q + entropy of q) less the noise's loss of total M q.
+        """
+        base = theta @ self.sums
 
         def dual(multipliers):
-            logs = base + multipliers @ self.cells
-            square = (SCALE * multipliers) ** 2 if kind == "gaussian" else 0 * multipliers
-            value = TOTAL * logsumexp(logs) - multipliers @ observed + square.sum() / 2
-            pull = SCALE**2 * multipliers if kind == "gaussian" else 0.0
-            return value, TOTAL * self.cells @ softmax(logs) - observed + pull
+            logs = base + multipliers @ self.means
+            square = (scale * multipliers) ** 2 if kind == "gaussian" else 0 * multipliers
+            value = total * logsumexp(logs) - multipliers @ observed + square.sum() / 2
+            pull = scale**2 * multipliers if kind == "gaussian" else 0.0
+            return value, total * self.means @ softmax(logs) - observed + pull
 
-        bounds = [(-1 / SCALE, 1 / SCALE)] * observed.size if kind == "laplace" else None
+        largest = 1 / np.broadcast_to(scale, observed.shape)
+        bounds = list(zip(-largest, largest, strict=True)) if kind == "laplace" else None
         options = {"ftol": 1e-16, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 100_000}
         found = minimize(dual, 0 * observed, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        joint = softmax(base + found.x @ self.cells)
-        residual = (observed - TOTAL * self.cells @ joint) / SCALE
+        joint = softmax(base + found.x @ self.means)
+        residual = (observed - total * self.means @ joint) / scale
         loss = np.abs(residual).sum() if kind == "laplace" else (residual**2).sum() / 2
-        value = TOTAL * (base @ joint - joint @ np.log(joint)) - loss
+        value = total * (base @ joint - joint @ np.log(joint)) - loss
         assert value == pytest.approx(found.fun, abs=1e-4)
-        return joint, value - TOTAL * logsumexp(base)
+        return joint, value - total * logsumexp(base)
 
     def m_step(self, theta, joint):
         """Fit log-potentials to the marginals of a joint table."""
 
         def loss(theta):
-            logs = theta @ self.cells
-            return logsumexp(logs) - theta @ self.cells @ joint, self.cells @ (softmax(logs) - joint)
+            logs = theta @ self.sums
+            return logsumexp(logs) - theta @ self.sums @ joint, self.sums @ (softmax(logs) - joint)
 
         return minimize(loss, theta, jac=True, method="BFGS", options={"gtol": 1e-9}).x
 
@@ -76,107 +90,86 @@ class Dense:
         return np.concatenate(found)
 
 
+class Problem:
+    """Noisy counts of a dense model, the same model's tree, and where a fit of it begins."""
+
+    def __init__(self, model, kind, observed, directed):
+        self.model, self.kind, self.observed, self.directed = model, kind, observed, directed
+        self.noise = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE))
+        self.tree = JunctionTree.build(model.cards, model.scopes)
+        cells = model.cells.shape[1]
+        self.start = model.conditionals(np.full(cells, 1.0 / cells)) * directed
+        self.m_step = self.conditionals if directed else None
+
+    def conditionals(self, counts):
+        """Take CPDs from counts: the M-step of directed models."""
+        tables = self.tree.layout.split(counts)
+        return self.tree.layout.flatten(np.log(table / table.sum(axis=0)) for table in tables)
+
+
 @pytest.fixture(scope="module", params=itertools.product(GRAPHS, NOISES), ids="-".join)
 def problem(request):
     name, kind = request.param
     model, generator = Dense(GRAPHS[name]), np.random.default_rng(5)
     true = TOTAL * model.cells @ model.distribution(generator.normal(size=len(model.cells)))
     draw = generator.laplace if kind == "laplace" else generator.normal
-    return model, kind, true + draw(scale=SCALE, size=true.size), name == "families"
-
-
-def start_of(model, directed):
-    return model.conditionals(np.full(model.cells.shape[1], 1.0 / model.cells.shape[1])) * directed
-
-
-def m_step_of(model, directed, tree):
-    if not directed:
-        return None
-
-    def m_step(counts):
-        tables = tree.layout.split(counts)
-        return tree.layout.flatten(np.log(table / table.sum(axis=0)) for table in tables)
-
-    return m_step
+    return Problem(model, kind, true + draw(scale=SCALE, size=true.size), name == "families")
 
 
 def test_cgm_em_is_that_of_a_dense_implementation(problem):
-    model, kind, observed, directed = problem
-    tree = JunctionTree.build(model.cards, model.scopes)
-    theta, joint, likelihoods = start_of(model, directed), None, []
-    noise = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE))
-    path = papers.cgm_em(tree, theta, noise, TOTAL, ITERATIONS, m_step=m_step_of(model, directed, tree))
+    model, tree, theta, likelihoods = problem.model, problem.tree, problem.start, []
+    path = papers.cgm_em(tree, theta, problem.noise, TOTAL, ITERATIONS, m_step=problem.m_step)
     for own in path.potentials:
         np.testing.assert_allclose(tree.calibrate(own).marginals, model.cells @ model.distribution(theta), atol=1e-6)
-        joint, likelihood = model.e_step(theta, kind, observed)
+        joint, likelihood = model.e_step(theta, problem.kind, problem.observed)
         likelihoods.append(likelihood)
-        theta = model.conditionals(joint) if directed else model.m_step(theta, joint)
+        theta = model.conditionals(joint) if problem.directed else model.m_step(theta, joint)
     np.testing.assert_allclose(path.likelihoods, likelihoods, atol=1e-3)
     assert (np.diff(path.likelihoods) > 0).all()
 
 
 def test_nlbp_has_the_dual_s_fixed_point_whatever_it_averages(problem):
     """With Laplace noise counts meet their observations, where the printed gradient alternates."""
-    model, kind, observed, directed = problem
-    noise, scopes = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)), model.scopes
-    expected = TOTAL * model.cells @ model.e_step(start_of(model, directed), kind, observed)[0]
-    tree = JunctionTree.build(model.cards, scopes)
-    steps = {"step": lambda k: 0.05} if kind == "gaussian" else {}
+    model, gaussian = problem.model, problem.kind == "gaussian"
+    expected = TOTAL * model.cells @ model.e_step(problem.start, problem.kind, problem.observed)[0]
+    steps = {"step": lambda k: 0.05} if gaussian else {}
     for averages in ("counts", "multipliers"):
-        belief = NLBP(tree, averages, max_iter=3000, tolerance=1e-12, **steps)
-        found = belief.run(start_of(model, directed), noise, TOTAL)
-        np.testing.assert_allclose(found.counts, expected, atol=1e-3 if kind == "gaussian" else 1.0)
+        belief = NLBP(problem.tree, averages, max_iter=3000, tolerance=1e-12, **steps)
+        found = belief.run(problem.start, problem.noise, TOTAL)
+        np.testing.assert_allclose(found.counts, expected, atol=1e-3 if gaussian else 1.0)
 
 
 def test_what_an_e_step_leaves_bounds_the_error_of_all_probabilities(problem):
-    model, kind, observed, directed = problem
-    noise, tree = (
-        NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)),
-        JunctionTree.build(model.cards, model.scopes),
-    )
-    start = start_of(model, directed)
-    best = model.e_step(start, kind, observed)[0]
+    best = problem.model.e_step(problem.start, problem.kind, problem.observed)[0]
     for iterations in (1, 4, 16):
-        found = NLBP(tree, max_iter=iterations, tolerance=0.0).run(start, noise, TOTAL)
-        assert TOTAL * rel_entr(model.distribution(found.potentials), best).sum() <= found.gap
+        found = NLBP(problem.tree, max_iter=iterations, tolerance=0.0).run(problem.start, problem.noise, TOTAL)
+        assert TOTAL * rel_entr(problem.model.distribution(found.potentials), best).sum() <= found.gap
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_nlbp_warns_only_of_what_could_change_an_answer(problem):
     """NLBP's gap decreases with the inverse of the iterations: by default it is small beside sampling, not zero."""
-    model, kind, observed, _ = problem
-    engine, noise = (
-        JunctionTree.build(model.cards, model.scopes),
-        NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)),
-    )
-    start = np.zeros(observed.size)
+    engine, noise, start = problem.tree, problem.noise, np.zeros(problem.observed.size)
     by_dual = papers.cgm_em(engine, start, noise, TOTAL, 4).potentials[-1]
     by_nlbp = papers.cgm_em(engine, start, noise, TOTAL, 4, "nlbp").potentials[-1]
     assert np.abs(engine.calibrate(by_dual).marginals - engine.calibrate(by_nlbp).marginals).max() < SCALE / TOTAL / 5
-    if kind == "laplace":
+    if problem.kind == "laplace":
         with pytest.raises(ConvergenceWarning, match=r"of 5 E-steps .* are off by at most 0.0\d+, "):
             papers.cgm_em(engine, start, noise, TOTAL, 4, "nlbp", 3)
 
 
 def test_loopy_cgm_em_by_the_dual_and_by_nlbp_end_at_one_point(problem):
-    model, kind, observed, directed = problem
-    graph = FactorGraph.build(model.cards, model.scopes, tolerance=1e-10)
-    tree = JunctionTree.build(model.cards, model.scopes)
-    noise, start = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE)), start_of(model, directed)
-    m_step = m_step_of(model, directed, tree)
-    dual = papers.cgm_em(graph, start, noise, TOTAL, 2, m_step=m_step)
-    nlbp = papers.cgm_em(graph, start, noise, TOTAL, 2, "nlbp", 200, m_step)
+    graph = FactorGraph.build(problem.model.cards, problem.model.scopes, tolerance=1e-10)
+    dual = papers.cgm_em(graph, problem.start, problem.noise, TOTAL, 2, m_step=problem.m_step)
+    nlbp = papers.cgm_em(graph, problem.start, problem.noise, TOTAL, 2, "nlbp", 200, problem.m_step)
     apart = graph.calibrate(dual.potentials[-1]).marginals - graph.calibrate(nlbp.potentials[-1]).marginals
     assert np.abs(apart).max() < 1e-3
 
 
 def test_the_loss_falls_and_each_iteration_is_kept(problem):
     """Run on, CGM-EM approaches the noisy tables."""
-    model, kind, observed, directed = problem
-    tree = JunctionTree.build(model.cards, model.scopes)
-    noise = NOISES[kind].of_scale(observed, np.full(observed.size, SCALE))
-    path = papers.cgm_em(tree, start_of(model, directed), noise, TOTAL, 12, m_step=m_step_of(model, directed, tree))
-    losses = [noise.loss(TOTAL * tree.calibrate(logs).marginals) for logs in path.potentials]
+    path = papers.cgm_em(problem.tree, problem.start, problem.noise, TOTAL, 12, m_step=problem.m_step)
+    losses = [problem.noise.loss(TOTAL * problem.tree.calibrate(logs).marginals) for logs in path.potentials]
     assert len(path.potentials) == len(path.likelihoods) == 13
     assert (np.diff(losses) < 1e-3 * losses[0]).all()
     assert losses[-1] < 0.6 * losses[0]
@@ -235,49 +228,6 @@ TIES = {
 }
 
 
-def dense_em(groups, observed, scale, total, start, iterations):
-    """Run Algorithm 2 on the joint table of a chain of 2-state variables: start and iterations, as joint distributions.
-
-    With S the sums of a group's indicators and M their means, the E-step maximises
-
-        total (S' theta . q + entropy of q) - sum |y - total M q| / b
-
-    over joint distributions q; its dual is solved, and must have no gap. The M-step fits theta to S q.
-    """
-    cells = np.indices((2,) * len(CHAIN)).reshape(len(CHAIN), -1)
-    sums, means = [], []
-    for group in groups:
-        codes = [np.ravel_multi_index(cells[[CHAIN.index(v) for v in clique]], (2,) * len(clique)) for clique in group]
-        summed = sum(np.eye(2 ** len(group[0]))[code] for code in codes).T
-        sums, means = [*sums, *summed], [*means, *(summed / len(group))]
-    sums, means, theta = np.array(sums), np.array(means), start
-    path = [softmax(theta @ sums)]
-    for _ in range(iterations):
-        base = theta @ sums
-
-        def dual(multipliers, base=base):
-            logs = base + multipliers @ means
-            slope = total * means @ softmax(logs) - observed
-            return total * logsumexp(logs) - multipliers @ observed, slope
-
-        bounds = [(-1 / b, 1 / b) for b in scale]
-        options = {"ftol": 1e-15, "gtol": 1e-6}
-        found = minimize(dual, 0 * observed, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        joint = softmax(base + found.x @ means)
-        value = (
-            total * (base @ joint - joint @ np.log(joint)) - (np.abs(observed - total * means @ joint) / scale).sum()
-        )
-        assert value == pytest.approx(found.fun, abs=1e-2)
-
-        def loss(theta, joint=joint):
-            logs = theta @ sums
-            return logsumexp(logs) - theta @ sums @ joint, sums @ (softmax(logs) - joint)
-
-        theta = minimize(loss, theta, jac=True, method="BFGS", options={"gtol": 1e-6}).x
-        path.append(softmax(theta @ sums))
-    return path
-
-
 @pytest.mark.parametrize("e_step", ["dual", "nlbp"])
 @pytest.mark.parametrize("name", TIES)
 def test_tied_parameters_are_those_of_a_dense_implementation(name, e_step):
@@ -296,9 +246,11 @@ def test_tied_parameters_are_those_of_a_dense_implementation(name, e_step):
     tables = [np.mean([noisy.tables[clique] for clique in group], axis=0).ravel() for group in cliques]
     deviations = [math.sqrt(sum(noisy.variances[clique] for clique in group) / 2) / len(group) for group in cliques]
     scale = np.repeat(deviations, [table.size for table in tables])
-    start = estimator.path_[0]
-    path = dense_em(groups, np.concatenate(tables), scale, noisy.total, start, 6)
+    model, theta = Dense(STEPS, groups), estimator.path_[0]
+    first = model.distribution(theta)
+    for _ in range(6):
+        theta = model.m_step(theta, model.e_step(theta, "laplace", np.concatenate(tables), scale, noisy.total)[0])
     own = fitted.query(CHAIN)
     own = np.transpose(own.values, [list(own.variables).index(v) for v in CHAIN]).ravel()
-    np.testing.assert_allclose(own, path[-1], atol=1e-4 if e_step == "dual" else 2e-3)
-    assert np.abs(path[-1] - path[0]).max() > 0.02
+    np.testing.assert_allclose(own, model.distribution(theta), atol=1e-4 if e_step == "dual" else 2e-3)
+    assert np.abs(model.distribution(theta) - first).max() > 0.02

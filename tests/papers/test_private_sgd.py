@@ -28,9 +28,9 @@ def records(count, seed):
     return pd.DataFrame({"a": a, "b": b, "c": c, "d": (rng.random(count) < 0.2).astype(int)})
 
 
-def private(frame, neighbours="add_remove", noise=None):
+def private(frame, neighbours="add_remove", noise=None, states=STATES):
     noise = dp.SimulatedNoise(1) if noise is None else noise
-    return dp.PrivateDataset(frame, dp.Schema(STATES), dp.PrivacyBudget(1.0, 1e-6), neighbours, noise)
+    return dp.PrivateDataset(frame, dp.Schema(states), dp.PrivacyBudget(1.0, 1e-6), neighbours, noise)
 
 
 @pytest.mark.parametrize("statistic", ["gradient", "features"])
@@ -47,9 +47,7 @@ def test_without_noise_or_clipping_it_climbs_to_the_maximum_likelihood(statistic
 def test_tables_of_three_tell_an_exclusive_or():
     a, b = np.random.default_rng(0).integers(0, 2, (2, 2000))
     frame, edges = pd.DataFrame({"a": a, "b": b, "c": a ^ b}), [("a", "b"), ("b", "c"), ("a", "c")]
-    data = dp.PrivateDataset(
-        frame, dp.Schema({name: [0, 1] for name in "abc"}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
-    )
+    data = private(frame, noise=NoNoise(1), states={name: [0, 1] for name in "abc"})
     options = {"total": 2000, "sampling_rate": 1.0, "clip_norm": 10.0, "cliques": [("a", "b", "c")]}
     exact = dp.NotPrivateMLE(state_names=data.schema, cliques=[("a", "b", "c")])
     for source, estimator in ((data, dp.papers.PrivateSGD(1.0, 1e-6, steps=300, **options)), (frame, exact)):
@@ -64,11 +62,8 @@ def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
     generator = np.random.default_rng(0)
     for step in range(1, 4):
         chain[:, step] = np.where(generator.random(3000) < 0.8, chain[:, step - 1], generator.integers(0, 2, 3000))
-    nodes, frame = list("abcd"), pd.DataFrame(chain, columns=list("abcd"))
-    edges = [("a", "b"), ("b", "c"), ("c", "d")]
-    data = dp.PrivateDataset(
-        frame, dp.Schema({node: [0, 1] for node in nodes}), dp.PrivacyBudget(1, 1e-6), noise=NoNoise(1)
-    )
+    frame, edges = pd.DataFrame(chain, columns=list("abcd")), [("a", "b"), ("b", "c"), ("c", "d")]
+    data = private(frame, noise=NoNoise(1), states={node: [0, 1] for node in "abcd"})
     sgd = dp.papers.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
     model = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, sgd)
     best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.NotPrivateMLE(state_names=data.schema))
