@@ -73,26 +73,3 @@ def test_files_keep_them(tmp_path):
 def test_what_cannot_be_told_apart_is_refused(given, message):
     with pytest.raises(dp.SchemaError, match=message):
         dp.Schema({"work": ["private", "state"], "age": dp.Bins([0, 40])}, missing_values=given)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "variable,states,edges\nage,a|b,0|1\n", "'age' has both states and edges"),
-        ("a.json", '{"age": {"states": ["a"], "edges": [0, 1]}}', "'age' has both states and edges"),
-        ("a.csv", "variable,edges\nage,5|1\n", "'age': Bins: edges must increase"),
-        ("a.json", '{"fields": [{"name": "age", "pgmpy_dp:bins": {"edges": [5, 1]}}]}', "'age': Bins: edges must incr"),
-    ],
-)
-def test_dictionaries_with_mistakes_are_refused_by_the_name_of_the_variable(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(dp.SchemaError, match=message):
-        dp.Schema.from_dictionary(tmp_path / name)
-
-
-def test_a_dictionary_lists_them(tmp_path):
-    (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,?|NA\n")
-    drafted = dp.Schema.from_dictionary(tmp_path / "a.csv")
-    assert drafted == SCHEMA.select(["work"])
-    (tmp_path / "a.csv").write_text("variable,states,missing,missing_values\nwork,private|state,?,|\n")
-    assert dp.Schema.from_dictionary(tmp_path / "a.csv").missing_values == {"work": ("",)}

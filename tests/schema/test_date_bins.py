@@ -2,6 +2,7 @@
 
 import math
 from datetime import date, datetime
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,85 +11,67 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.records import open_records
 
+FORM = "%Y-%m-%d %H:%M:%S"
+DATES = [
+    (["2023-12-15", "month", "2024-02-01"], ["2023-12-15_to_2024-01-01", "2024-01"]),
+    ([date(2023, 1, 1), "year", datetime(2025, 1, 1)], ["2023", "2024"]),
+    (["2023-02-01", "quarter", "2023-07-01"], ["2023-02-01_to_2023-04-01", "2023-Q2"]),
+    ([-math.inf, "2024-02-29", "2024-03-01", "inf"], ["before_2024-02-29", "2024-02-29", "2024-03-01_or_later"]),
+    ([date(9998, 1, 1), "year", date(9999, 12, 31)], ["9998", "9999-01-01_to_9999-12-31"]),
+    ([0, np.datetime64("9998-01-01"), "year", "9999-12-31"],
+     ["1970-01-01_to_9998-01-01", "9998", "9999-01-01_to_9999-12-31"]),
+]  # fmt: skip
+TIMES = [
+    (["2024-02-28 23:00", "hour", "2024-02-29 01:00"], ["2024-02-28T23h", "2024-02-29T00h"]),
+    ([datetime(2024, 2, 28, 12), "day", date(2024, 3, 1)],
+     ["2024-02-28T12:00:00_to_2024-02-29T00:00:00", "2024-02-29"]),
+    (["-inf", pd.Timestamp("2023-12-01"), "month", "2024-02-01T00:00", "inf"],
+     ["before_2023-12-01T00:00:00", "2023-12", "2024-01", "2024-02-01T00:00:00_or_later"]),
+    ([0, np.datetime64("1970-01-01T00:00:01"), 3600],
+     ["1970-01-01T00:00:00_to_1970-01-01T00:00:01", "1970-01-01T00:00:01_to_1970-01-01T01:00:00"]),
+    (["9999-12-31 22:00", "hour", "9999-12-31T23:59:59"],
+     ["9999-12-31T22h", "9999-12-31T23:00:00_to_9999-12-31T23:59:59"]),
+]  # fmt: skip
+
 
 @pytest.mark.parametrize(
-    ("edges", "labels"),
+    ("kind", "bins", "labels"),
     [
-        (["2023-12-15", "month", "2024-02-01"], ("2023-12-15_to_2024-01-01", "2024-01")),
-        ([date(2023, 1, 1), "year", datetime(2025, 1, 1)], ("2023", "2024")),
-        (["2023-02-01", "quarter", "2023-07-01"], ("2023-02-01_to_2023-04-01", "2023-Q2")),
-        ([-math.inf, "2024-02-29", "2024-03-01", "inf"], ("before_2024-02-29", "2024-02-29", "2024-03-01_or_later")),
-        ([date(9998, 1, 1), "year", date(9999, 12, 31)], ("9998", "9999-01-01_to_9999-12-31")),
-        ([0, np.datetime64("9998-01-01"), "year", "9999-12-31"], ("1970-01-01_to_9998-01-01", "9998", "9999")),
+        *(("date", dp.DateBins(edges), labels) for edges, labels in DATES),
+        *(("datetime", dp.TimeBins(edges, format=FORM), labels) for edges, labels in TIMES),
     ],
 )
-def test_bins_of_dates_survive_a_file(edges, labels):
-    bins = dp.DateBins(edges)
-    schema = dp.Schema({"day": bins}, other={"day": "other"})
-    assert dp.Schema.from_dict(schema.to_dict()) == schema
-    assert schema.to_dict()["fields"][0]["type"] == "date"
-    assert bins.labels == (*labels[:-1], "9999-01-01_to_9999-12-31") if "9999" in labels else labels
-
-
-@pytest.mark.parametrize(
-    ("edges", "labels"),
-    [
-        (["2024-02-28 23:00", "hour", "2024-02-29 01:00"], ("2024-02-28T23h", "2024-02-29T00h")),
-        (
-            [datetime(2024, 2, 28, 12), "day", date(2024, 3, 1)],
-            ("2024-02-28T12:00:00_to_2024-02-29T00:00:00", "2024-02-29"),
-        ),
-        (
-            ["-inf", pd.Timestamp("2023-12-01"), "month", "2024-02-01T00:00", "inf"],
-            ("before_2023-12-01T00:00:00", "2023-12", "2024-01", "2024-02-01T00:00:00_or_later"),
-        ),
-        (
-            [0, np.datetime64("1970-01-01T00:00:01"), 3600],
-            ("1970-01-01T00:00:00_to_1970-01-01T00:00:01", "1970-01-01T00:00:01_to_1970-01-01T01:00:00"),
-        ),
-        (
-            ["9999-12-31 22:00", "hour", "9999-12-31T23:59:59"],
-            ("9999-12-31T22h", "9999-12-31T23:00:00_to_9999-12-31T23:59:59"),
-        ),
-    ],
-)
-def test_bins_of_times_survive_a_file(edges, labels):
-    bins = dp.TimeBins(edges, format="%Y-%m-%d %H:%M:%S")
+def test_bins_of_dates_and_times_survive_a_file(kind, bins, labels):
     schema = dp.Schema({"time": bins}, other={"time": "other"})
     read = dp.Schema.from_dict(schema.to_dict())
     assert read == schema
     assert read.bins["time"].format == bins.format
-    assert schema.to_dict()["fields"][0]["type"] == "datetime"
-    assert bins.labels == labels
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: dp.DateBins(["2024-01-01 08:00", "2024-01-02"]), "Times of a day are edges of TimeBins"),
-        (lambda: dp.DateBins([pd.Timestamp("2024-01-01 08:00"), "2024-01-02"]), "Times of a day are edges of TimeBins"),
-        (lambda: dp.DateBins(["2024-01-01", "hour", "2024-01-02"]), "may stand 'year', 'quarter', 'month'"),
-        (lambda: dp.TimeBins(["2024-01-01 25:00", "2024-01-02"]), "an edge is one such as '2024-03-01 08:00'"),
-        (lambda: dp.TimeBins([0.5, 1]), "an edge is one such as"),
-        (lambda: dp.TimeBins(["2024-01-01", "2024-01-02"], format="%d/%m/%Y"), "writes no hours"),
-        (lambda: dp.TimeBins(["2024-01-01", "2024-01-02"], decimals=1), "datetimes have no decimals"),
-        (lambda: dp.TimeBins(["2024-01-01", "2124-01-02"], format="%d/%m/%y %H"), "less than a hundred years"),
-    ],
-)
-def test_what_cuts_no_times_is_refused(make, message):
-    with pytest.raises(dp.SchemaError, match=message):
-        make()
+    assert schema.to_dict()["fields"][0]["type"] == kind
+    assert bins.labels == tuple(labels)
 
 
 WRONG = [["2023-02-29"], ["month"], ["2023-01-01", "week"], ["2023-01-01", "month", "year"], ["-inf", "month"]]
+WRONG = [*([*edges, "2024-01-01"] for edges in WRONG), ["2024-01-01", pd.NaT], [0.5, 2], [True, 2]]
+NEXT = ["2024-01-01", "2024-01-02"]
 
 
 @pytest.mark.parametrize(
-    "edges", [*([*edges, "2024-01-01"] for edges in WRONG), ["2024-01-01", pd.NaT], [0.5, 2], [True, 2]]
+    ("kind", "edges", "message"),
+    [
+        *((dp.DateBins, edges, "Bins of dates") for edges in WRONG),
+        (dp.DateBins, ["2024-01-01 08:00", "2024-01-02"], "Times of a day are edges of TimeBins"),
+        (dp.DateBins, [pd.Timestamp("2024-01-01 08:00"), "2024-01-02"], "Times of a day are edges of TimeBins"),
+        (dp.DateBins, ["2024-01-01", "hour", "2024-01-02"], "may stand 'year', 'quarter', 'month'"),
+        (dp.TimeBins, ["2024-01-01 25:00", "2024-01-02"], "an edge is one such as '2024-03-01 08:00'"),
+        (dp.TimeBins, [0.5, 1], "an edge is one such as"),
+        (partial(dp.TimeBins, format="%d/%m/%Y"), NEXT, "writes no hours"),
+        (partial(dp.TimeBins, decimals=1), NEXT, "datetimes have no decimals"),
+        (partial(dp.TimeBins, format="%d/%m/%y %H"), ["2024-01-01", "2124-01-02"], "less than a hundred years"),
+    ],
 )
-def test_what_cuts_no_days_is_refused(edges):
-    with pytest.raises(dp.SchemaError, match="Bins of dates"):
-        dp.DateBins(edges)
+def test_what_cuts_no_days_or_times_is_refused(kind, edges, message):
+    with pytest.raises(dp.SchemaError, match=message):
+        kind(edges)
 
 
 def test_dates_are_compared():
@@ -105,30 +88,6 @@ def test_holders_agree_on_bins_of_dates():
     assert dp.agree([months, quarters]).bins["day"] == months.bins["day"]
     with pytest.raises(dp.SchemaError, match="bins of dates and of numbers"):
         dp.agree([months, dp.Schema({"day": dp.Bins([0, 1])})])
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("date,,2022-01-01|month|2022-03-01", None),
-        ("date,2022-01-01|2022-01-02,", None),
-        ("datetime,,2022-01-01 08:00|hour|2022-01-01 18:00", None),
-        ("date,,2022-01-01|week|2022-03-01", "Bins of dates"),
-        ("date,2022-01-01|soon,", "not of type date"),
-        ("time,,00:00|hour|24:00", "has the type 'time'; types are string, .* in bins, datetime"),
-        ("number,,2022-01-01|month|2022-03-01", "is not a finite number"),
-    ],
-)
-def test_dictionaries_declare_dates(row, message, tmp_path):
-    path = tmp_path / "dictionary.csv"
-    path.write_text(f"variable,type,states,edges\nday,{row}\n")
-    if message is None:
-        schema = dp.Schema.from_dictionary(path)
-        assert schema.states["day"][0].startswith("2022-01")
-        assert dp.Schema.from_dict(schema.to_dict()) == schema
-    else:
-        with pytest.raises(dp.SchemaError, match=message):
-            dp.Schema.from_dictionary(path)
 
 
 @pytest.mark.parametrize(

@@ -111,24 +111,3 @@ def test_bins_keep_their_format_in_copies_and_files(tmp_path):
     assert dp.agree([schema, german]).bins["day"].format == "%d/%m/%Y"
     with pytest.raises(dp.SchemaError, match=r"'plain': .*two digits"):
         schema.replace(csv=dp.CsvFormat(dates="%d.%m.%y"), variables={"plain": dp.DateBins(["2020-01-01", "inf"])})
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("day,date,,01/02/2020|month|01/04/2020,%d/%m/%Y", None),
-        ("day,,,2020-02-01|month|2020-04-01,%d/%m/%Y", None),
-        ("day,date,,01/02/2020|01/04/2020,", "Bins of dates"),
-        ("day,date,31/01/2020,,%d/%m/%Y", "has a format, which is that of dates in bins"),
-        ("day,number,,1|2,%d/%m/%Y", "has a format, which is that of dates in bins"),
-        ("day,date,,2020-02-01|2020-04-01,%d", "a format of dates has %Y or %y for years"),
-    ],
-)
-def test_a_dictionary_declares_the_form_of_dates(row, message, tmp_path):
-    (tmp_path / "words.csv").write_text(f"variable,type,states,edges,format\n{row}\n")
-    if message is None:
-        bins = dp.Schema.from_dictionary(tmp_path / "words.csv").bins["day"]
-        assert (bins.labels, bins.format) == (("2020-02", "2020-03"), "%d/%m/%Y")
-    else:
-        with pytest.raises(dp.SchemaError, match=message):
-            dp.Schema.from_dictionary(tmp_path / "words.csv")

@@ -1,6 +1,7 @@
 """Data dictionaries are read to the letter: what they say of a variable is public, and decides what its cells mean."""
 
 import json
+import math
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,36 @@ from pgmpy_dp.cli import main
 
 NINES = "9" * 400
 HEADERS = ['"variable,states', "variable,states,", f"variable,states,{'Y' * 2**18}"]
+
+
+NO_STATES = "If no list of them is public, declare a state for all values as its 'other'"
+MONTHS = ["2020-02-01", "month", "2020-04-01"]
+DAYS, HOURS = dp.DateBins(MONTHS, format="%d/%m/%Y"), dp.TimeBins(["2022-01-01 08:00", "hour", "2022-01-01 18:00"])
+OPEN = dp.Schema({"place": [], "sex": ["f", "m"]}, other={"place": "elsewhere"})
+MIXED = dp.Schema(
+    {
+        "sex, at birth": ["m", "f"],
+        "visits": [0, 1, 2],
+        "ill": [False, True],
+        "age": dp.Bins([0, 18, math.inf], ["a", "b"]),
+    },
+    missing={"sex, at birth": "unknown"},
+    other={"sex, at birth": "else"},
+)
+MIXED_ROWS = """variable,type,states,edges,labels,missing,other
+"sex, at birth",,"m | f",,,unknown,else
+visits,integer,0|1|2,,,,
+ill,boolean,,,,,
+age,,,0|18|inf,a|b,,
+"""
+MIXED_JSON = """{"sex, at birth": {"states": ["m", "f"], "missing": "unknown", "other": "else"}, "visits": [0, 1, 2],
+"ill": [false, true], "age": {"edges": [0, 18, "inf"], "labels": ["a", "b"]}}"""
+WITH_TEXTS = dp.Schema({"a": ["x", "y"]}, {"a": "?"}, missing_values={"a": ["?", "NA"]})
+
+
+def dated(row):
+    """A dictionary of one variable, which is dates or means to be."""
+    return f"variable,type,states,edges,format\nday,{row}\n"
 
 
 def drafted(folder, text, name="words.csv"):
@@ -43,6 +74,21 @@ def drafted(folder, text, name="words.csv"):
         (f'{{"age": {{"edges": [0, {NINES}]}}}}', "'age': 999"),
         (f'{{"age": {{"edges": [0, "{NINES}"]}}}}', "'age': '999"),
         ('{"age": {"edges": [0, null]}}', "'age': None is not a finite number"),
+        ("variable,edges\nage,5|1\n", "'age': Bins: edges must increase"),
+        ('{"fields": [{"name": "age", "pgmpy_dp:bins": {"edges": [5, 1]}}]}', "'age': Bins: edges must increase"),
+        ("variable,states,edges\nage,a|b,0|1\n", "'age' has both states and edges"),
+        ('{"age": {"states": ["a"], "edges": [0, 1]}}', "'age' has both states and edges"),
+        ("variable,edges,detail\nage,0|18|120,-1\n", "detail is a whole number from 0"),
+        ("variable,states\nplace,\n", f"'place' has no states: list at least one. {NO_STATES}"),
+        ("variable,states,other\nplace,,\n", NO_STATES),
+        (dated("date,,2022-01-01|week|2022-03-01,"), "Bins of dates"),
+        (dated("date,,01/02/2020|01/04/2020,"), "Bins of dates"),
+        (dated("date,2022-01-01|soon,,"), "not of type date"),
+        (dated("time,,00:00|hour|24:00,"), "has the type 'time'; types are string, "),
+        (dated("number,,2022-01-01|month|2022-03-01,"), "is not a finite number"),
+        (dated("date,31/01/2020,,%d/%m/%Y"), "has a format, which is that of dates in bins"),
+        (dated("number,,1|2,%d/%m/%Y"), "has a format, which is that of dates in bins"),
+        (dated("date,,2020-02-01|2020-04-01,%d"), "a format of dates has %Y or %y for years"),
     ],
 )
 def test_a_dictionary_that_says_two_things_is_refused_by_its_row_in_one_line(text, said, tmp_path):
@@ -74,9 +120,38 @@ def test_long_cells_blank_rows_and_all_ends_of_lines_are_read(tmp_path):
             }
 
 
-def test_infinite_edges_are_written_as_such(tmp_path):
-    drafted(tmp_path, "variable,edges\nage,-inf|0|Infinity\n")
-    assert dp.Schema.from_dictionary(tmp_path / "words.csv").bins["age"] == dp.Bins([-float("inf"), 0, float("inf")])
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [
+        (MIXED_ROWS, MIXED),
+        (MIXED_JSON, MIXED),
+        ("variable,edges\nage,-inf|0|Infinity\n", dp.Schema({"age": dp.Bins([-math.inf, 0, math.inf])})),
+        ("variable,type,edges\nill,integer,0|0.5|1\n", dp.Schema({"ill": dp.Bins([0, 0.5, 1], decimals=0)})),
+        ("variable,type,edges\nrate,number,0|0.5|1\n", dp.Schema({"rate": dp.Bins([0, 0.5, 1])})),
+        ("variable,edges,detail\npay,0|9|99,8\n", dp.Schema({"pay": dp.Bins([0, 9, 99], detail=8)})),
+        ('{"pay": {"edges": [0, 9, 20], "detail": 0}}', dp.Schema({"pay": dp.Bins([0, 9, 20], detail=0)})),
+        ("variable,states,missing,missing_values\na,x|y,?,?|NA\n", WITH_TEXTS),
+        ("variable,states,missing,missing_values\na,x|y,?,|\n", WITH_TEXTS.replace(missing_values={"a": [""]})),
+        ("variable,states,other\nplace,,elsewhere\nsex,f|m,\n", OPEN),
+        ("variable,edges,other,type,states\nplace,,elsewhere,integer,\nsex,,,,f|m\n", OPEN),
+        ('{"place": {"other": "elsewhere"}, "sex": ["f", "m"]}', OPEN),
+        (
+            '{"fields": [{"name": "place", "pgmpy_dp:states": [], "pgmpy_dp:other": "elsewhere"}]}',
+            OPEN.select(["place"]),
+        ),
+        (dated("date,2022-01-01|2022-01-02,,"), dp.Schema({"day": ["2022-01-01", "2022-01-02"]})),
+        (dated("date,,2020-02-01|month|2020-04-01,"), dp.Schema({"day": dp.DateBins(MONTHS)})),
+        (dated("date,,01/02/2020|month|01/04/2020,%d/%m/%Y"), dp.Schema({"day": DAYS})),
+        (dated(",,2020-02-01|month|2020-04-01,%d/%m/%Y"), dp.Schema({"day": DAYS})),
+        (dated("datetime,,2022-01-01 08:00|hour|2022-01-01 18:00,"), dp.Schema({"day": HOURS})),
+    ],
+)
+def test_what_a_dictionary_declares_is_the_schema_and_comes_back_from_its_file(text, declared, tmp_path):
+    name = "words.json" if text.startswith("{") else "words.csv"
+    assert drafted(tmp_path, text, name).exit_code == 0
+    found = dp.Schema.from_dictionary(tmp_path / name)
+    assert found.to_dict() == declared.to_dict()
+    assert dp.Schema.from_dict(found.to_dict()) == found == declared
 
 
 @given(st.text(alphabet='ab|,"\r\n \0', max_size=20), st.sampled_from(["states", "edges"]))
@@ -90,14 +165,9 @@ def test_any_rows_are_read_or_refused_in_one_line(tmp_path_factory, rows, column
         json.dumps(dp.Schema.from_dictionary(tmp_path_factory.getbasetemp() / "any.csv").to_dict())
 
 
-def test_a_wide_last_bin_is_named_and_detail_is_read(tmp_path):
+def test_a_wide_last_bin_is_named(tmp_path):
     drawn = drafted(tmp_path, "variable,edges,detail\nincome,0|1000|100000,8\nage,0|18|120,\nvisits,0|1|inf,\n")
     assert "Caution: the last edge of income is over ten times the one before" in drawn.output
-    found = dp.Schema.from_dictionary(tmp_path / "words.csv")
-    assert {variable: bins.detail for variable, bins in found.bins.items()} == {"income": 8, "age": 64, "visits": 64}
-    (tmp_path / "words.json").write_text(json.dumps({"income": {"edges": [0, 1000, 2000], "detail": 0}}))
-    assert dp.Schema.from_dictionary(tmp_path / "words.json").bins["income"].detail == 0
-    assert "detail is a whole number from 0" in drafted(tmp_path, "variable,edges,detail\nage,0|18|120,-1\n").output
 
 
 def test_states_that_are_not_separated_by_bars_are_cautioned_against(tmp_path):
@@ -106,9 +176,3 @@ def test_states_that_are_not_separated_by_bars_are_cautioned_against(tmp_path):
     assert "Caution: the only state of sex is 'F,M': separate states by |." in said
     assert "Caution: the only state of vote is 'Y;N'" in said
     assert said.count("Caution") == 2
-
-
-def test_bins_of_integers_hold_whole_numbers(tmp_path):
-    drafted(tmp_path, "variable,type,edges\nill,integer,0|0.5|1\nrate,number,0|0.5|1\n")
-    draft = dp.Schema.from_dictionary(tmp_path / "words.csv")
-    assert (draft.bins["ill"].decimals, draft.bins["rate"].decimals) == (0, None)

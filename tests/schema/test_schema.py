@@ -66,27 +66,20 @@ def test_wrong_declarations_are_refused(variables):
         Schema(variables)
 
 
-def test_numpy_scalars_become_python_ones():
+def test_any_ordered_container_declares_states_and_numpy_scalars_become_python_ones():
+    for states in (range(3), (0, 1, 2), np.arange(3), pd.Index([0, 1, 2]), pd.Series([0, 1, 2])):
+        assert Schema({"a": states}) == Schema({"a": [0, 1, 2]})
     schema = Schema({np.str_("a"): np.array([1, 2]), "b": np.array(["x", "y"]), "c": [np.bool_(False), np.True_]})
     assert [type(state) for states in schema.states.values() for state in states] == [int, int, str, str, bool, bool]
     assert type(schema.variables[0]) is str
 
 
-def test_any_ordered_container_declares_states():
-    expected = Schema({"a": [0, 1, 2]})
-    for states in (range(3), (0, 1, 2), np.arange(3), pd.Index([0, 1, 2]), pd.Series([0, 1, 2])):
-        assert Schema({"a": states}) == expected
-
-
 def test_missing_state():
     assert Schema({"a": [1, 2]}, missing={"a": "none"}).states["a"] == (1, 2, "none")
     assert Schema({"a": [1, 2]}, missing={"a": 1}).states["a"] == (1, 2)
-    with pytest.raises(SchemaError, match="equal"):
-        Schema({"a": [1, 2]}, missing={"a": True})
-    with pytest.raises(SchemaError, match="did you mean 'smoke'"):
-        Schema({"smoke": [1, 2]}, missing={"smok": 1})
-    with pytest.raises(SchemaError, match="'a'"):
-        Schema({"a": [1, 2]}, missing={"a": math.nan})
+    for wrong, message in (({"a": True}, "equal"), ({"aa": 1}, "did you mean 'a'"), ({"a": math.nan}, "'a'")):
+        with pytest.raises(SchemaError, match=message):
+            Schema({"a": [1, 2]}, missing=wrong)
 
 
 def test_equality_and_hash_follow_content_and_type(schema):
