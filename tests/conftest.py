@@ -1,13 +1,10 @@
 """Networks and records that several tests share."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from functools import cache
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +17,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # for `experiments`, behind an 
 import numpy as np
 import pandas as pd
 import pytest
+from archives import rewrite
 from filelock import FileLock
 from numba.core.dispatcher import Dispatcher
 
@@ -111,26 +109,10 @@ def _together(code, path):
     return [process.communicate(timeout=60)[0] for process in processes]
 
 
-def _rewritten(path, change=lambda contents: None, rows=lambda content: content):
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    if "measurements.csv" in members:
-        members["measurements.csv"] = rows(members["measurements.csv"])
-    descriptor = json.loads(members["datapackage.json"])
-    for resource in descriptor["resources"]:
-        content = members[resource["path"]]
-        resource |= {"hash": f"sha256:{sha256(content).hexdigest()}", "bytes": len(content)}
-    change(descriptor["pgmpy_dp:release"])
-    members["datapackage.json"] = json.dumps(descriptor).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
 @pytest.fixture
 def rewritten():
     """Function: the path of a release's file, what changes its descriptor, and its rows; its hash is right again."""
-    return _rewritten
+    return rewrite
 
 
 @pytest.fixture

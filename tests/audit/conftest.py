@@ -70,8 +70,26 @@ def households(records, budget, relation, noise):
     return dp.PrivateHouseholds(homes, records[["person", "w", "n"]], HOUSEHOLDS, budget, relation, noise)
 
 
+class OfRelation:
+    """What is audited for one relation: data sets of records, and two neighbouring ones."""
+
+    def data(self, records, noise=OPENDP_NOISE, budget=None):
+        """A data set of these records."""
+        return self.opened(records, PrivacyBudget(1.0, self.delta) if budget is None else budget, noise)
+
+    @property
+    def neighbours(self):
+        """Two neighbouring tables of records."""
+        return NEIGHBOURS[self.pairs][self.relation]
+
+    def pair(self, times=1.0):
+        """Two data sets for any number of trials, whose noise is at some times its scale."""
+        noise = Noise(times)
+        return tuple(self.data(records, noise, Bottomless(1.0, self.delta)) for records in self.neighbours)
+
+
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(OfRelation):
     """A method of the wall, for one relation."""
 
     name: str
@@ -87,22 +105,10 @@ class Mechanism:
     schema: dp.Schema = SCHEMA
     source: Callable[..., Any] | None = None
 
-    def data(self, records, noise=OPENDP_NOISE, budget=None):
-        """A data set of these records."""
-        budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
+    def opened(self, records, budget, noise):
         if self.source is not None:
             return self.source(records, budget, self.relation, noise)
         return dp.PrivateDataset(records, self.schema, budget, self.relation, noise, **self.unit)
-
-    @property
-    def neighbours(self):
-        """Two neighbouring tables of records."""
-        return NEIGHBOURS[self.pairs][self.relation]
-
-    def pair(self, times=1.0):
-        """Two data sets for any number of trials, whose noise is at some times its scale."""
-        noise = Noise(times)
-        return tuple(self.data(records, noise, Bottomless(1.0, self.delta)) for records in self.neighbours)
 
 
 ONE, TWO = [("v", "w")], [("v",), ("w",)]
@@ -298,7 +304,7 @@ def documents(records, budget, relation, noise):
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(OfRelation):
     """An estimator and a network, for data sets of one relation."""
 
     name: str
@@ -311,17 +317,8 @@ class Fit:
     pairs: str = "records"
     draws: bool = False  # adds no noise but draws
 
-    def data(self, records, noise=OPENDP_NOISE, budget=None):
-        """A data set of these records."""
-        budget = PrivacyBudget(1.0, self.delta) if budget is None else budget
+    def opened(self, records, budget, noise):
         return self.source(records, budget, self.relation, noise)
-
-    def pair(self, times=1.0):
-        """Two neighbouring data sets for any number of trials, whose noise is at some times its scale."""
-        noise = Noise(times)
-        return tuple(
-            self.data(records, noise, Bottomless(1.0, self.delta)) for records in NEIGHBOURS[self.pairs][self.relation]
-        )
 
     def __call__(self, data, epsilon, edges=None):
         """The fitted estimator and network."""

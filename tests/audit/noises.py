@@ -16,50 +16,39 @@ class NoNoise(SimulatedNoise):
         return counts
 
 
-class Silent:
-    """No noise; of a unit's rows, the first are counted."""
+class Noted:
+    """No noise: keeps what it was asked for, takes all or the last into samples, and the first of candidates."""
 
-    private = False
+    def __init__(self, private=False):
+        self.private = private
+        self.seen = []  # the kind of noise, the numbers, and the scale
 
-    def discrete_laplace(self, counts, scale):
-        return counts
-
-    discrete_gaussian = discrete_laplace
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
-
-
-class Noted(Silent):
-    """Keeps what it was asked for."""
-
-    def __init__(self):
-        self.seen = []
+    def _keep(self, kind, numbers, scale):
+        self.seen.append((kind, numbers.tolist(), scale))
+        return numbers
 
     def discrete_laplace(self, counts, scale):
-        self.seen.append((counts.tolist(), Fraction(scale)))
-        return counts
-
-    discrete_gaussian = discrete_laplace
-
-
-class NotedSums:
-    """No noise for sums of records, of which samples take all or the first; what it was asked for is kept."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
+        return self._keep("laplace", counts, scale)
 
     def discrete_gaussian(self, counts, scale):
-        self.seen.append((counts.copy(), scale))
-        return counts
+        return self._keep("gaussian", counts, scale)
+
+    def permute_and_flip(self, scores, scale):
+        self._keep("permute_and_flip", scores, scale)
+        return 0
+
+    def exponential_mechanism(self, scores, scale):
+        self._keep("exponential", scores, scale)
+        return 0
 
     def coins(self, rate, size):
         return np.ones(size, dtype=bool)
 
     def choose(self, chosen, size):
-        return np.arange(size) < chosen
+        return np.arange(size) >= size - chosen
+
+    def keys(self, size):
+        return np.arange(size, dtype=np.uint64)
 
 
 class Scripted(SimulatedNoise):
@@ -92,10 +81,10 @@ class Interrupting(SimulatedNoise):
 
 def moved(one, other, power):
     """How far the numbers that `Noted` was asked for lie apart, in scales of their noise: an exact sum of powers."""
-    assert [scale for _, scale in one] == [scale for _, scale in other]
+    assert [scale for *_, scale in one] == [scale for *_, scale in other]
     return sum(
-        (Fraction(abs(int(n) - int(m))) / scale) ** power
-        for (values, scale), (others, _) in zip(one, other, strict=True)
+        (abs(n - m) / Fraction(scale)) ** power
+        for (_, values, scale), (_, others, _) in zip(one, other, strict=True)
         for n, m in zip(values, others, strict=True)
     )
 
@@ -112,5 +101,5 @@ def largest_move(records, neighbours, total):
             pairs = [((*base, one), (*base, other)) for one, other in itertools.combinations(records, 2)]
         for first, second in pairs:
             (left, allowed), (right, _) = total(first), total(second)
-            worst = max(worst, math.sqrt(sum(int(d) ** 2 for d in left - right)) / allowed)
+            worst = max(worst, math.sqrt(sum((a - b) ** 2 for a, b in zip(left, right, strict=True))) / allowed)
     return worst

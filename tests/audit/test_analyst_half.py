@@ -21,6 +21,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 from tqdm import tqdm
@@ -39,29 +40,16 @@ EDGES = [("a", "b"), ("b", "c")]
 CLIQUES = [("a", "b"), ("b", "c")]
 
 
-class SameTables:
+class SameTables(Noted):
     """Noise that hides the counts altogether."""
-
-    private = True  # so that the guarantee's text is that of a private release
 
     def discrete_laplace(self, counts, scale):
         return np.array([zlib.crc32(f"{counts.size} {i} {scale}".encode()) % 900 - 100 for i in range(counts.size)])
 
     discrete_gaussian = discrete_laplace
 
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
 
-    def choose(self, chosen, size):  # the last, in which neighbours differ
-        return np.arange(size) >= size - chosen
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
-
-    def permute_and_flip(self, scores, scale):
-        return 0
-
-    exponential_mechanism = permute_and_flip
+SAME = partial(SameTables, private=True)  # so that the guarantee's text is that of a private release
 
 
 def same_draws(original, public):
@@ -160,7 +148,7 @@ def tables_of(model):
 def releases(said, records, neighbours, folder):
     """A release, its file, and all that is fitted to it."""
     budget = dp.PrivacyBudget(8.0, 1e-6)
-    data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SameTables())
+    data = dp.PrivateDataset(records, SCHEMA, budget, neighbours=neighbours, noise=SAME())
     said.note("data", repr(data))
     said.attempt("refused", lambda: data.measure([("a", "d")], 1.0))
     said.attempt("too much", lambda: data.measure(CLIQUES, 99.0))
@@ -202,7 +190,7 @@ def releases(said, records, neighbours, folder):
 def fits(said, records, neighbours, folder, fit):
     """An estimator that is handed the data set."""
     budget = dp.PrivacyBudget(1.0, fit.delta)
-    data = fit.data(records, SameTables(), budget)
+    data = fit.data(records, SAME(), budget)
     said.note("data", repr(data))
     estimator, network = fit(data, 1.0)
     said.note("estimator", estimator)
@@ -216,13 +204,13 @@ def fits(said, records, neighbours, folder, fit):
 
 def mechanisms(said, records, neighbours, folder):
     """What else the wall has."""
-    edges = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0), neighbours=neighbours, noise=SameTables())
+    edges = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0), neighbours=neighbours, noise=SAME())
     said.note("bins", edges.quantile_bins("n", 3, 0.5))
     said.attempt("no bins", lambda: edges.quantile_bins("a", 3, 0.5))
     said.note("coefficients", edges.measure_coefficients(CLIQUES, 0.5))
-    deltas = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables())
+    deltas = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SAME())
     said.note("residuals", deltas.measure_residuals({(): 20.0, ("a",): 20.0}, delta=1e-2))
-    plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SameTables()).plan(
+    plan = dp.PrivateDataset(records, SCHEMA, dp.PrivacyBudget(1.0, 1e-2), neighbours, SAME()).plan(
         1, epsilon=1.0, delta=1e-2, variables=["a"], **sample(neighbours)
     )
     said.note("plan", plan)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 from pgmpy_dp.data.mechanisms import contrasts, partition_selection, quantiles, selection, tables
 from pgmpy_dp.privacy import PrivacyBudget, blocks, calibrate
@@ -24,47 +25,6 @@ DELTA = 0.1  # of the mechanisms in conftest.py
 ROWS = [("x", "x", 0.5), ("x", "y", 1.5), ("y", "x", 1.5), ("y", "y", 2.5)]
 REAL = ("fourier_sensitivity", "residual_sensitivity")  # the others are whole numbers
 REST = [("x", "x", 0.5)] * 3 + [("y", "y", 2.5)]  # more below the first edge than above: no score changes its sign
-
-
-class Recorder:
-    """Adds nothing, takes everybody into samples, and keeps what it was handed."""
-
-    private = True
-
-    def __init__(self):
-        self.seen = []
-
-    def note(self, kind):
-        def draw(counts, scale):
-            self.seen.append((kind, counts.astype(float), scale))
-            return counts
-
-        return draw
-
-    @property
-    def discrete_laplace(self):
-        return self.note("laplace")
-
-    @property
-    def discrete_gaussian(self):
-        return self.note("gaussian")
-
-    def permute_and_flip(self, scores, scale):
-        self.seen.append(("least", scores.astype(float), scale))
-        return 0
-
-    def exponential_mechanism(self, scores, scale):
-        self.seen.append(("exponential", scores.astype(float), scale))
-        return 0
-
-    def coins(self, rate, size):
-        return np.ones(size, dtype=bool)
-
-    def choose(self, chosen, size):  # the last, whom neighbours differ in
-        return np.arange(size) >= size - chosen
-
-    def keys(self, size):
-        return np.arange(size, dtype=np.uint64)
 
 
 def frame(records):
@@ -82,12 +42,13 @@ def data_sets(mechanism):
 
 
 def seen(mechanism, records):
-    recorder = Recorder()
+    noise = Noted(private=True)
     budget = PrivacyBudget(1.0, mechanism.delta)
     # What a second stage costs is asked after one and the same first answer.
     same = {"wanted": lambda first: True} if mechanism.name == "stages" else {}
-    mechanism.call(mechanism.data(records, recorder, budget), EPSILON, **same)
-    return recorder.seen, replace(budget.history[0], id="", holder=None)  # the names are random
+    mechanism.call(mechanism.data(records, noise, budget), EPSILON, **same)
+    seen = [(kind, np.array(values, dtype=float), scale) for kind, values, scale in noise.seen]
+    return seen, replace(budget.history[0], id="", holder=None)  # the names are random
 
 
 def loss(one, other):

@@ -43,13 +43,17 @@ BINNED = dp.Schema({"v": dp.DateBins(["-inf", *EDGES, "inf"], detail=0)}, **STAN
 NAMED = dp.Schema({"v": ["0001-01-01", "1969-12-31", "2019-12-31", "2020-01-01", "9999-12-31"]}, **STAND_INS)
 CLOCKS = ["1970-01-01T00:00:00", "2019-12-31T19:00:00", "2020-01-01T00:00:00", "2020-01-01T05:30:00"]
 TIMED = dp.Schema({"v": dp.TimeBins(["-inf", *CLOCKS, "inf"], detail=0)}, **STAND_INS)
+# The last bin holds its upper edge: all of a day, or the second.
+TO_A_DAY = dp.Schema({"v": dp.DateBins(["1970-01-01", "2020-01-01"], detail=0)}, **STAND_INS)
+TO_A_SECOND = dp.Schema({"v": dp.TimeBins(["1970-01-01", "2020-01-01T00:00"], detail=0)}, **STAND_INS)
+SCHEMAS = [BINNED, NAMED, TIMED, TO_A_DAY, TO_A_SECOND]
 ROWS = dp.Schema({"w": [0]}, other={"w": "other"})
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instants(unit):
     """Times of 64 bits; the least of them, and the last here, is none to numpy."""
-    held = [second * TICKS[unit] for second in SECONDS]
+    held = dict.fromkeys([*(second * TICKS[unit] for second in SECONDS), NEW_YEAR * TICKS[unit] - 1])
     return [*(time for time in held if abs(time) < 2**63), 2**63 - 1, -(2**63) + 1, -(2**63)]
 
 
@@ -66,6 +70,9 @@ def second(instant, unit, zone):
 def state(seconds, schema):
     """The state of a time: of its day, from 1 for that of year 1, where the schema has no times."""
     number = EPOCH.toordinal() + seconds // 86400
+    if schema in (TO_A_DAY, TO_A_SECOND):
+        last = NEW_YEAR + 86399 if schema is TO_A_DAY else NEW_YEAR
+        return schema.states["v"][0] if 0 <= seconds <= last else "other"
     if schema is TIMED:
         edges = [datetime.fromisoformat(edge).replace(tzinfo=UTC).timestamp() for edge in CLOCKS]
         return schema.states["v"][sum(seconds >= edge for edge in edges)]
@@ -189,7 +196,7 @@ def counted(records, schema, unit=None, weights=None):
 def test_every_time_of_64_bits_has_the_day_and_hour_that_it_has_where_its_zone_is(form, unit, zone, source):
     times = instants(unit)
     records, seconds = source(form, times, unit, zone), [*(second(time, unit, zone) for time in times[:-1]), None]
-    for schema in (BINNED, NAMED, TIMED):
+    for schema in SCHEMAS:
         assert counted(records, schema) == table_of(seconds, schema)
     assert counted(records, dp.Schema({"v": dp.Bins([0, 1])}, **STAND_INS)) == [0, 1, len(times) - 1]
 
@@ -290,6 +297,8 @@ def test_texts_of_times_have_the_day_and_hour_that_they_write(tmp_path):
         "2019-12-31 23:59:59-05": "2019-12-31T23:59:59Z",
         "2019-12-31T20:00-05:00": "2019-12-31T20:00:00Z",
         "1883-01-01 00:00:00-04:56:02": "1883-01-01T00:00:00Z",
+        "2020-01-01": "2020-01-01T00:00:00Z",
+        "2020-01-01 00:00:00": "2020-01-01T00:00:00Z",
         "10000-01-01": "9999-12-31T00:00:00Z",
         "+292277026596-02-29T00:00:00Z": "9999-12-31T00:00:00Z",
         "-0001-12-31": None,
@@ -300,8 +309,9 @@ def test_texts_of_times_have_the_day_and_hour_that_they_write(tmp_path):
     (tmp_path / "records.csv").write_text("\n".join(["v,w", *(f"{text},1" for text in [*times, *others]), ""]))
     frame = pd.DataFrame({"v": [*times, *others]})
     for records in (tmp_path / "records.csv", frame, frame.astype("category"), pl.from_pandas(frame).lazy()):
-        for schema in (BINNED, TIMED):
-            assert counted(records, schema) == [*table_of(seconds, schema)[:-1], len(others)]
+        for schema in (BINNED, TIMED, TO_A_DAY, TO_A_SECOND):
+            *expected, beyond = table_of(seconds, schema)
+            assert counted(records, schema) == [*expected, beyond + len(others)]
 
 
 def test_times_in_columns_of_objects_have_the_day_and_hour_that_columns_of_times_give_them():
@@ -310,9 +320,11 @@ def test_times_in_columns_of_objects_have_the_day_and_hour_that_columns_of_times
         there = timezone(timedelta(hours=hours))
         time = pd.Timestamp(np.datetime64(utc, "s")).tz_localize("UTC").tz_convert(there)
         cells.append((time, "s", utc, f"{hours:+03}:00"))
+    for count in (NEW_YEAR, NEW_YEAR - 1, -1):
+        cells.append((EPOCH.replace(tzinfo=None) + timedelta(seconds=count, microseconds=999_999), "s", count, None))
     seconds = [second(count, unit, zone) for _, unit, count, zone in cells]
     frame = pd.DataFrame({"v": objects([cell for cell, *_ in cells])})
-    for schema in (BINNED, NAMED, TIMED):
+    for schema in SCHEMAS:
         assert counted(frame, schema) == table_of(seconds, schema)
 
 

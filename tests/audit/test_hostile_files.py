@@ -8,7 +8,6 @@ hundreds of them, `pytest -m slow` fifty thousand.
 
 import copy
 import functools
-import io
 import json
 import math
 import os
@@ -17,13 +16,12 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-import warnings
 import zipfile
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import altered, members, packed, zipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -88,40 +86,18 @@ HERE = Path(FOLDER.name)
 
 
 @functools.cache
-def packed(number: int) -> bytes:
-    path = HERE / "genuine.zip"
-    RELEASES[number].save(path)
-    content = path.read_bytes()
-    path.unlink()
-    return content
+def genuine(number: int) -> bytes:
+    return packed(RELEASES[number])
 
 
 @functools.cache
-def members(number: int) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(packed(number))) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+def parts(number: int) -> dict[str, bytes]:
+    return members(genuine(number))
 
 
-def zipped(entries, compression=zipfile.ZIP_STORED) -> bytes:
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # duplicate names
-        with zipfile.ZipFile(buffer, "w", compression) as archive:
-            for name, content in entries:
-                archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def hashed(number: int, descriptor: bytes | None = None, csv: bytes | None = None, change=None) -> bytes:
+def hashed(number: int, csv: bytes | None = None, change=lambda descriptor: None) -> bytes:
     """A file made by someone who also writes the right hash."""
-    own = members(number)
-    csv = own[MEASUREMENTS] if csv is None else csv
-    parts = json.loads(own[DESCRIPTOR])
-    parts["resources"][0] |= {"hash": f"sha256:{sha256(csv).hexdigest()}", "bytes": len(csv)}
-    if change is not None:
-        change(parts)
-    text = json.dumps(parts).encode() if descriptor is None else descriptor
-    return zipped([(MEASUREMENTS, csv), (DESCRIPTOR, text)])
+    return altered(genuine(number), change, lambda own: own if csv is None else csv)
 
 
 def attack(content: bytes) -> dp.NoisyMarginals | None:
@@ -164,7 +140,7 @@ trees = st.recursive(
 
 @st.composite
 def changed_bytes(draw):
-    content = bytearray(packed(draw(st.integers(0, len(RELEASES) - 1))))
+    content = bytearray(genuine(draw(st.integers(0, len(RELEASES) - 1))))
     for _ in range(draw(st.integers(1, 6))):
         place = draw(st.integers(0, len(content) - 1))
         match draw(st.integers(0, 4)):
@@ -190,7 +166,7 @@ names |= st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
 
 @st.composite
 def strange_members(draw):
-    own = members(draw(st.integers(0, len(RELEASES) - 1)))
+    own = parts(draw(st.integers(0, len(RELEASES) - 1)))
     entries = []
     for _ in range(draw(st.integers(0, 4))):
         info = zipfile.ZipInfo(draw(names).replace("\x00", "0") or "0")
@@ -212,7 +188,7 @@ def places(node, path=()):
 
 @functools.cache
 def spots(number: int):
-    return [path for path in places(json.loads(members(number)[DESCRIPTOR])) if path]
+    return [path for path in places(json.loads(parts(number)[DESCRIPTOR])) if path]
 
 
 @st.composite
@@ -220,7 +196,7 @@ def strange_descriptors(draw):
     number = draw(st.integers(0, len(RELEASES) - 1))
     if draw(st.integers(0, 9)) == 0:
         text = draw(st.one_of(trees.map(lambda tree: json.dumps(tree).encode()), st.binary(max_size=60)))
-        return hashed(number, descriptor=text)
+        return zipped(parts(number) | {DESCRIPTOR: text})
     paths = draw(st.lists(st.sampled_from(spots(number)), min_size=1, max_size=3))
     values = [draw(trees) for _ in paths]
     removed = draw(st.lists(st.booleans(), min_size=len(paths), max_size=len(paths)))
@@ -247,7 +223,7 @@ FIELDS = b'nan inf -inf 1e400 9223372036854775808 1_0 0x1 "1"'.split()
 @st.composite
 def strange_measurements(draw):
     number = draw(st.integers(0, len(RELEASES) - 1))
-    lines = members(number)[MEASUREMENTS].splitlines(keepends=True)
+    lines = parts(number)[MEASUREMENTS].splitlines(keepends=True)
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(lines) - 1)) if lines else 0
         match draw(st.integers(0, 4)):
@@ -290,7 +266,7 @@ def test_hostile_files(kind, examples):
 
 def test_genuine_files_are_accepted():
     for number, release in enumerate(RELEASES):
-        assert attack(packed(number)) == attack(hashed(number)) == release
+        assert attack(genuine(number)) == attack(hashed(number)) == release
         assert release.guarantee.private
 
 
@@ -309,7 +285,7 @@ def peak(content: bytes) -> float:
 
 def bomb(descriptor: bytes) -> bytes:
     """Small on disk, and compressed no further than the loader allows."""
-    content = zipped([(MEASUREMENTS, members(0)[MEASUREMENTS]), (DESCRIPTOR, descriptor)], zipfile.ZIP_DEFLATED)
+    content = zipped(parts(0) | {DESCRIPTOR: descriptor}, zipfile.ZIP_DEFLATED)
     assert len(content) < len(descriptor) / 3
     return content
 
@@ -359,11 +335,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_a_process_that_loads_bombs_stays_small(tmp_path):
     """Memory as the system counts it: that of zlib and of parsers as well."""
     rows = b"".join(b"0,%d,0,800.0\n" % cell for cell in range(1_000_000))
-    header = members(0)[MEASUREMENTS].splitlines(keepends=True)[0]
+    header = parts(0)[MEASUREMENTS].splitlines(keepends=True)[0]
     files = {
-        "genuine": packed(0),
+        "genuine": genuine(0),
         "json": bomb(varied(lambda n: "[]" if n % 2 else "{}", 17_000_000)),
-        "rows": zipped([(MEASUREMENTS, rows), (DESCRIPTOR, members(0)[DESCRIPTOR])], zipfile.ZIP_DEFLATED),
+        "rows": zipped(parts(0) | {MEASUREMENTS: rows}, zipfile.ZIP_DEFLATED),
         "hashed rows": hashed(0, csv=header + rows),
         "one row": hashed(0, csv=header + b"0,0,0,1" + bytes(15_000_000)),
     }
@@ -376,7 +352,7 @@ def test_a_process_that_loads_bombs_stays_small(tmp_path):
 
 def test_nothing_but_the_file_is_read(tmp_path):
     """A link inside the zip is its text, and not followed; a pipe or a folder in place of a file is refused."""
-    own = members(0)
+    own = parts(0)
     secret = tmp_path / "secret.csv"
     secret.write_bytes(own[MEASUREMENTS])
     link = zipfile.ZipInfo(MEASUREMENTS)

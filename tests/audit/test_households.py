@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from noises import Silent
+from noises import Noted
 from trials import Noise
 
 import pgmpy_dp as dp
@@ -45,7 +45,7 @@ def opened(households, relation, max_persons, noise):
 
 def released(households, relation, max_persons):
     """All cells in units of the noise's scale, Laplace and Gaussian, and rho."""
-    data = opened(households, relation, max_persons, Silent())
+    data = opened(households, relation, max_persons, Noted())
     pure = data.measure(CLIQUES, 0.7, weights=range(1, 6))
     gaussian = data.measure(CLIQUES, 0.7, delta=1e-6, mechanism="gaussian", weights=range(1, 6))
     cells = (np.concatenate([n.tables[c].ravel() / n.scales[c] for c in CLIQUES]) for n in (pure, gaussian))

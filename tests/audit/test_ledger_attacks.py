@@ -12,31 +12,26 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import OPENDP_NOISE, Approx, Cost, PrivacyBudget, Pure
-from pgmpy_dp.privacy.ledger import LedgerError
 
 
 class Failing:
-    """Noise that runs out of memory when it is first drawn, and coins before it."""
+    """Noise that fails when it is first drawn, and coins before it."""
 
     private = True
 
+    def __init__(self, error):
+        self.error = error
+
     def fail(self, *_):
-        raise MemoryError
+        raise self.error
 
     discrete_laplace = discrete_gaussian = permute_and_flip = exponential_mechanism = below = coins = choose = fail
     keys = staticmethod(OPENDP_NOISE.keys)
 
 
-class Unused(Failing):
-    def fail(self, *_):
-        raise AssertionError("drawn without a charge")
-
-    discrete_laplace = discrete_gaussian = permute_and_flip = exponential_mechanism = below = coins = choose = fail
-
-
 def test_a_failure_after_the_charge_stays_charged(mechanism):
     budget = PrivacyBudget(2.0, mechanism.delta)
-    noise = Failing()
+    noise = Failing(MemoryError)
     if mechanism.name.startswith("sums"):
         noise.discrete_gaussian = lambda counts, scale: counts if len(budget.history) == 0 else noise.fail()
     with pytest.raises(MemoryError):
@@ -53,7 +48,7 @@ def test_a_failure_after_the_charge_stays_charged(mechanism):
 
 
 def test_what_is_refused_neither_draws_nor_charges(mechanism):
-    noise, budget = Unused(), PrivacyBudget(2.0, mechanism.delta)
+    noise, budget = Failing(AssertionError("drawn without a charge")), PrivacyBudget(2.0, mechanism.delta)
     if mechanism.name.startswith("sums"):
         budget.charge(Cost("all of delta", "sampled_gaussian", Approx(0.1, mechanism.delta)))
         noise.discrete_gaussian = lambda counts, scale: counts if counts.tolist() == [0] else noise.fail()
@@ -77,6 +72,13 @@ def test_ten_tenths_fit_in_one(mechanism):
     assert data.budget.remaining.epsilon == 0.0
     with pytest.raises(dp.BudgetExceededError, match="Nothing is left"):
         mechanism.call(data, 1e-6)
+
+
+def run(threads):
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def test_threads_that_mix_mechanisms_spend_what_there_is(monkeypatch):
@@ -103,11 +105,7 @@ def test_threads_that_mix_mechanisms_spend_what_there_is(monkeypatch):
                 except dp.BudgetExceededError:
                     return
 
-        threads = [threading.Thread(target=spend, args=(way,)) for way in ways * 2]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run([threading.Thread(target=spend, args=(way,)) for way in ways * 2])
     finally:
         sys.setswitchinterval(interval)
     assert len(done) == 10
@@ -132,11 +130,7 @@ def test_one_part_in_many_threads_is_charged_once():
         except dp.BudgetExceededError:
             refused.append(True)
 
-    threads = [threading.Thread(target=spend) for _ in range(9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run([threading.Thread(target=spend) for _ in range(9)])
     assert (len(done), len(refused)) == (4, 5)
     assert [charge.epsilon for charge in budget.history] == [Fraction("0.4")]
 
@@ -267,14 +261,3 @@ def test_parts_add_up_what_the_whole_does(nested):
         assert not {ADDED, REPLACED} <= set(entered)
         stated = {charge.protects for charge in entered} - {None}
         assert {charge.protects for charge in budget.history} - {None} == stated  # so that a file tells it too
-
-
-def test_a_ledger_of_hostile_numbers_is_refused_at_once(tmp_path):
-    path = tmp_path / "ledger.json"
-    PrivacyBudget.open(path, 1.0).charge(Cost("table", "laplace", Pure(0.1)))
-    genuine = path.read_text()
-    for number in ("1e999999999", "-1e999999999", "1e-999999999", "9" * 10**6, "1/" + "9" * 10**6, "1_0", " 1", "nan"):
-        for old in ('"epsilon": "1"', '"epsilon": "1/10"'):
-            path.write_text(genuine.replace(old, f'"epsilon": "{number}"'))
-            with pytest.raises(LedgerError):
-                PrivacyBudget.open(path)

@@ -226,6 +226,13 @@ WAYS = {
 }
 
 
+def taken(way, network, folder):
+    """The network at the end of a way."""
+    if way == "zip" and not hasattr(network, "release_"):
+        pytest.skip("it has no release to carry")
+    return WAYS[way](network, folder)
+
+
 @pytest.fixture(scope="module", params=LEARNED, ids=lambda row: row.__name__)
 def row(request):
     """What one way of learning gave, and what was paid for it."""
@@ -241,9 +248,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_stated_is_what_was_paid(row, way, tmp_path):
     name, network, lab = row
-    if way == "zip" and not hasattr(network, "release_"):
-        pytest.skip("it has no release to carry")
-    found = WAYS[way](network, tmp_path)
+    found = taken(way, network, tmp_path)
     if name == "first_stage":  # a part of the ledger, which has one entry for both stages
         assert found.guarantee_.epsilon == lab.budgets[0].spent.epsilon == 1.0
     else:
@@ -258,9 +263,7 @@ def test_what_is_stated_is_what_was_paid(row, way, tmp_path):
 def test_so_does_what_is_measured_next(row, way, tmp_path):
     """Under the states of a network, and on its graph: what found these, and the new cost."""
     name, network, lab = row
-    if way == "zip" and not hasattr(network, "release_"):
-        pytest.skip("it has no release to carry")
-    found = WAYS[way](network, tmp_path)
+    found = taken(way, network, tmp_path)
     schema = dp.Schema.from_model(found)
     assert names(schema.guarantee) == names(dp.Schema.from_model(network).guarantee) <= lab.paid
     assert bool(schema.guarantee.every) == (name in STATED_BY_SCHEMAS)

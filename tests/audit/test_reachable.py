@@ -108,50 +108,13 @@ def records():
     return pd.DataFrame({v: generator.choice(list(SCHEMA.states[v]), RECORDS) for v in SCHEMA.variables}).astype("str")
 
 
-def network(kind):
-    if kind is dp.PrivateMarkovNetwork:
-        return dp.PrivateMarkovNetwork(EDGES)
-    return DiscreteBayesianNetwork(EDGES)
-
-
-FITS = [
-    (dp.PrivateMLE, DiscreteBayesianNetwork),
-    (dp.CollectiveEM, DiscreteBayesianNetwork),
-    (dp.CollectiveEM, dp.PrivateMarkovNetwork),
-    (dp.papers.NaiveMLE, dp.PrivateMarkovNetwork),
-]
-
-
-@pytest.mark.parametrize("source", ["records", "data set", "simulated"])
-@pytest.mark.parametrize(("estimator", "kind"), FITS, ids=lambda part: part.__name__)
-def test_nothing_private_hangs_on_a_fit(estimator, kind, source):
-
-    def fitted():
-        model, frame = network(kind), records()
-        if source == "records":
-            own = estimator(epsilon=1.0, state_names=SCHEMA)
-            model.fit(frame, estimator=own)
-        else:
-            noise = {"noise": dp.SimulatedNoise(SEED)} if source == "simulated" else {}
-            own = estimator(epsilon=1.0)
-            model.fit(dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), **noise), estimator=own)
-        if isinstance(model, dp.PrivateMarkovNetwork):
-            model.query(["a"])
-            model.simulate(10, seed=SEED)
-        return own, model, own.release_
-
-    assert not leaks(fitted, "SimulatedNoise", str(SEED))
-
-
 def iterative_fits():
-    """Estimators that iterate through the wall, fitted to data of RECORDS rows, and their networks."""
+    """Estimators that iterate over other data, of RECORDS rows, and a network with a latent variable."""
     frame = records()
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0, 1e-3), noise=dp.SimulatedNoise(SEED))
     plan = {"epsilon": 1.0, "delta": 1e-6, "steps": 2, "sampling_rate": 1.0}
     vb = dp.PrivateVB(**plan, state_names={"z": [0, 1]})
     latent = DiscreteBayesianNetwork([("z", "a"), ("z", "b")], latents={"z"}).fit(data, estimator=vb)
-    sgd = dp.papers.PrivateSGD(**plan, statistic="features")
-    markov = dp.PrivateMarkovNetwork(EDGES).fit(data, estimator=sgd)
     counts = np.stack([np.arange(RECORDS) % 3, np.arange(RECORDS) % 2], axis=1)
     budget = dp.PrivacyBudget(9.0, 1e-3)
     documents = dp.PrivateDocuments(counts, ["tea", "pot"], budget, 10, noise=dp.SimulatedNoise(SEED))
@@ -163,19 +126,14 @@ def iterative_fits():
     causes = dp.papers.PrivateSigmoidBeliefNetwork(2, **plan)
     behind = dp.PrivateDataset(frame, SCHEMA.select(["a", "b"]), budget, noise=dp.SimulatedNoise(SEED))
     return [
-        *(vb, latent, sgd, markov, *topics),
+        *(vb, latent, *topics),
         *(classifier, dp.PrivateLogisticRegression(**plan).fit(source)),
         *(causes.fit(behind), dp.papers.PrivateSigmoidBeliefNetwork(2, **plan).fit(counts % 2)),
     ]
 
 
 def test_nothing_private_hangs_on_an_iterative_fit():
-    for root in iterative_fits():
-        assert findings(root) == []
-        packed = pickle.dumps(root)
-        for name in (b"PrivateDataset", b"PrivateDocuments", b"PrivateFeatures", b"PrivacyBudget", b"Generator"):
-            assert name not in packed
-        assert findings(pickle.loads(packed)) == []
+    assert not leaks(iterative_fits, "PrivateDocuments", "PrivateFeatures")
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
@@ -245,7 +203,7 @@ def test_what_is_planted_is_found(hide):
     frame = records()
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0))
     estimator = dp.PrivateMLE(epsilon=0.5)
-    network(DiscreteBayesianNetwork).fit(data, estimator=estimator)
+    DiscreteBayesianNetwork(EDGES).fit(data, estimator=estimator)
     assert findings(estimator) == []
     estimator.parameters_[0].extra = hide(data, frame)
     assert findings(estimator)

@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from noises import Silent
+from noises import Noted
 from trials import Noise
 
 import pgmpy_dp as dp
@@ -50,7 +50,7 @@ def persons(bound):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_noise_of_a_release_pays_for_every_weight(relation, bound):
     def changes(rows):
-        data = opened(rows, relation, bound, Silent())
+        data = opened(rows, relation, bound, Noted())
         laplace = data.measure(CLIQUES, 0.7, weights=[3, 1])
         gaussian = data.measure(CLIQUES, 0.7, delta=1e-6, weights=[3, 1])
         return [
@@ -79,7 +79,7 @@ def test_no_value_is_refused_and_each_counts_as_it_says():
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_weighted_totals_are_private(relation):
-    data = opened([("x", 0.5, 5.0)], relation, "records", Silent())
+    data = opened([("x", 0.5, 5.0)], relation, "records", Noted())
     release = data.measure(CLIQUES, 0.7)
     assert release.public_total is None
     assert release.total_weight == pytest.approx(16.0)

@@ -186,22 +186,33 @@ def taken(frame: Any, chosen: Sequence[int]) -> Any:
     return frame.take(chosen) if hasattr(frame, "take") else frame[chosen]
 
 
+def table_of(frame: pd.DataFrame) -> Any:
+    """A PyArrow table of a pandas frame."""
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+COMMON: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "pandas": lambda frame, folder: frame,
+    "objects": lambda frame, folder: frame.astype(object),
+    "categories": lambda frame, folder: frame.astype("category"),
+    "Arrow": lambda frame, folder: table_of(frame),
+    "Polars": lambda frame, folder: pl.from_arrow(table_of(frame)),
+    "lazy": lambda frame, folder: pl.from_arrow(table_of(frame)).lazy(),
+    "DuckDB": lambda frame, folder: duckdb.connect().from_arrow(table_of(frame)),
+    "Parquet": lambda frame, folder: arrow_parquet(table_of(frame), folder),
+    "CSV": lambda frame, folder: to_csv(frame, folder),
+}
+ALL = COMMON | {
+    "folder": lambda frame, folder: arrow_parquet(table_of(frame), folder, parts=2),
+    "Dask": lambda frame, folder: dask.dataframe.from_pandas(frame, npartitions=3),
+    "Spark": lambda frame, folder: spark(table_of(frame), folder),
+}
+"""What the gate is handed of a pandas frame, by the name of the form; of `COMMON` ones, most take little time."""
+
+
 def every_form(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     """These records in every common form, by its name."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    frame.to_csv(folder / "records.csv", index=False)
-    pyarrow.parquet.write_table(table, folder / "records.parquet")
-    return {
-        "pandas": frame,
-        "objects": frame.astype(object),
-        "categories": frame.astype("category"),
-        "Arrow": table,
-        "Polars": pl.from_arrow(table),
-        "lazy": pl.from_arrow(table).lazy(),
-        "DuckDB": duckdb.connect().from_arrow(table),
-        "Parquet": folder / "records.parquet",
-        "CSV": folder / "records.csv",
-    }
+    return {name: make(frame, folder) for name, make in COMMON.items()}
 
 
 # Writers: of a typed frame, what the gate is handed.
@@ -285,7 +296,7 @@ def arrow_parquet(frame: Any, folder: Path, parts: int = 0) -> Path:
         pyarrow.parquet.write_table(frame, folder / "records.parquet")
         return folder / "records.parquet"
     for part in range(parts):
-        pyarrow.parquet.write_table(frame.take(list(range(part, len(frame), parts))), folder / f"{part}.parquet")
+        pyarrow.parquet.write_table(frame.take(np.arange(part, len(frame), parts)), folder / f"{part}.parquet")
     return folder
 
 
