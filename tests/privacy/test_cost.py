@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from pgmpy_dp.privacy.cost import Approx, Cost, Protects, Pure, Zcdp
 
-FRACTIONS = st.fractions(Fraction(1, 10**6), 50)
+FRACTIONS = st.fractions(Fraction(1, 10**9), 100)
 DELTAS = st.fractions(Fraction(1, 10**12), Fraction(1, 10))
 LOSSES = st.one_of(
     st.builds(Pure, FRACTIONS),
     st.builds(Approx, FRACTIONS, DELTAS),
     st.builds(Approx, FRACTIONS, DELTAS, st.floats(1e-9, 10)),
-    st.builds(Zcdp, st.floats(1e-9, 10)),
+    st.builds(Zcdp, st.floats(1e-12, 1e6)),
     st.builds(Zcdp, st.floats(1e-9, 10), FRACTIONS, DELTAS),
 )
 PROTECTS = st.one_of(
@@ -56,10 +56,16 @@ def test_unsound_parts_are_refused(parts):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"rho": 0.1, "epsilon": "1"}, {"rho": 0.1, "delta": "1/9"}, {"max_rows": 2, "epsilon": "1"}]
+    ("bad", "message"),
+    [
+        ({}, "has a loss"),
+        ({"rho": 0.1, "epsilon": "1"}, "exactly one"),
+        ({"rho": 0.1, "delta": "1/1000000"}, "exactly one"),
+        ({"max_rows": 2, "epsilon": "1"}, "not which unit"),
+    ],
 )
-def test_unsound_entries_are_refused(bad):
-    with pytest.raises(ValueError):
+def test_unsound_entries_are_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
         Cost.from_dict({"label": "t", "mechanism": "laplace", **bad})
 
 

@@ -99,17 +99,6 @@ def test_the_order_of_a_union_does_not_matter(answers, overlap, other):
     assert first | DECLARED == first == first | first
 
 
-def test_a_cost_counts_once_and_different_costs_of_one_ledger_add_up():
-    states, table, second = (
-        paid(cost(1.0, name="states")),
-        paid(cost(1.0, name="table")),
-        paid(cost(0.5, name="second")),
-    )
-    assert ((states | table) | (states | second)).epsilon == 2.5
-    assert table.after(states, states).after(states | table).epsilon == 2.0
-    assert paid(*(cost(0.1, name=str(number)) for number in range(10))).epsilon == 1.0  # exact, as decimals
-
-
 def test_holders():
     north, south = paid(cost(1.0)), paid(cost(0.25, "south"))
     united = replace(north | south, overlap=1)

@@ -14,8 +14,6 @@ from pathlib import Path
 import filelock
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.errors import BudgetExceededError, LedgerError
@@ -68,12 +66,6 @@ def test_a_gaussian_ledger_replays_to_the_same_account(path):
     assert read.history == filed.history
     assert asked(read) == asked(memory) == tuple(charges)
     assert (read.spent, read.remaining) == (filed.spent, filed.remaining) == (memory.spent, memory.remaining)
-
-
-@given(st.fractions(min_value=Fraction(1, 10**9), max_value=100), st.floats(1e-12, 1e6), st.text(max_size=20))
-def test_charges_are_written_without_loss(epsilon, rho, label):
-    for charge in (Cost(label, "laplace", Pure(epsilon)), Cost(label, "gaussian", Zcdp(rho))):
-        assert Cost.from_dict(json.loads(json.dumps(charge.to_dict()))) == charge
 
 
 def test_without_the_lock_processes_do_overspend(path, monkeypatch):
@@ -180,9 +172,10 @@ def test_a_ledger_of_a_newer_version_is_not_to_be_replaced(path):
     assert "Restore" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "text", ["1e999999999", "1e-999999999", "0.5", " 1/2", "1_0", "-1/2", "1/0", "9" * 10_000, "½"]
-)
+HUGE = ["1e999999999", "-1e999999999", "1e-999999999", "9" * 10_000, "9" * 10**6, "1/" + "9" * 10**6]
+
+
+@pytest.mark.parametrize("text", [*HUGE, "0.5", " 1/2", "1_0", "-1/2", "1/0", "½", "nan"])
 def test_amounts_are_plain_fractions(path, text):
     """Python's Fraction would make a number of a billion digits of the first."""
     with pytest.raises(ValueError):

@@ -3,7 +3,7 @@
 Each distribution test raises a false alarm with probability below 1e-8, the file below 1e-6 a run.
 """
 
-import math
+import itertools
 import sys
 import warnings
 from fractions import Fraction
@@ -166,12 +166,6 @@ def test_bad_shares_are_refused(share):
         gaussian_scale(share, 1)
 
 
-def test_without_opendp_private_work_stops(monkeypatch):
-    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
-    with pytest.raises(ImportError, match="pip install opendp"):
-        OPENDP_NOISE.discrete_laplace(np.zeros(2, dtype=np.int64), 1.2345678)  # a scale that was not used before
-
-
 @pytest.mark.parametrize("add", [OPENDP_NOISE.discrete_laplace, OPENDP_NOISE.discrete_gaussian])
 def test_parts_drawn_side_by_side_keep_their_places_and_their_independence(add):
     """Counts stay in order, and the parts' noise is not a copy of each other (probability of that: below 1e-300)."""
@@ -212,25 +206,51 @@ def test_the_price_is_reached_and_half_of_it_is_too_little():
         assert worst > 0.999 * rho
 
 
-def test_pure_epsilon_would_cost_four_times_as_much():
-    """As epsilon**2 / 2, which holds for any pure mechanism, in place of epsilon**2 / 8."""
-    rho = 0.02
-    assert exponential_scale(rho, 1) == pytest.approx(selection_scale(math.sqrt(2 * rho), 1) / 2)
+def permute_and_flip(scores, scale):
+    """Its probabilities, as McKenna and Sheldon (2020, Algorithm 1) state it."""
+    accept = np.exp(-(scores - scores.min()) / scale)
+    chances, orders = np.zeros(len(scores)), list(itertools.permutations(range(len(scores))))
+    for order in orders:
+        left = 1.0
+        for candidate in order:
+            chances[candidate] += left * accept[candidate] / len(orders)
+            left *= 1 - accept[candidate]
+    return chances
 
 
-@pytest.mark.parametrize("noise", [OPENDP_NOISE, SimulatedNoise(3)])
-def test_draws_have_the_odds_of_the_exponential_mechanism(noise):
-    """A right law fails with probability 1e-6; permute-and-flip, whose odds differ, is caught."""
+LAWS = {"exponential_mechanism": lambda *given: np.exp(log_odds(*given)), "permute_and_flip": permute_and_flip}
+
+
+@pytest.mark.parametrize("noise", [OPENDP_NOISE, SimulatedNoise(3)], ids=["opendp", "simulated"])
+@pytest.mark.parametrize("name", LAWS)
+def test_choices_have_the_odds_of_their_mechanism(name, noise):
+    """A right law fails with probability 1e-6; those of a doubled scale and of the other mechanism are caught."""
     scores, scale, trials = np.array([0, 1, 3, 7]), 3.0, 6_000
-    expected = trials * np.exp(log_odds(scores, scale))
 
-    def distance(draw):
-        seen = np.bincount([draw(scores, scale) for _ in range(trials)], minlength=4)
-        return ((seen - expected) ** 2 / expected).sum()
+    def seen(mechanism):
+        return np.bincount([getattr(noise, mechanism)(scores, scale) for _ in range(trials)], minlength=4)
 
-    limit = chi2.isf(1e-6, 3)
-    assert distance(noise.exponential_mechanism) < limit
-    assert distance(noise.permute_and_flip) > limit
+    def distance(counts, times=1.0):
+        expected = trials * LAWS[name](scores, times * scale)
+        return ((counts - expected) ** 2 / expected).sum()
+
+    drawn, limit, (other,) = seen(name), chi2.isf(1e-6, 3), LAWS.keys() - {name}
+    assert distance(drawn) < limit
+    assert distance(drawn, times=2.0) > limit
+    assert distance(seen(other)) > limit
+
+
+def test_permute_and_flip_keeps_its_epsilon():
+    """All scores of three candidates, against all that differ by at most the sensitivity."""
+    sensitivity, epsilon = 1, 0.7
+    scale = selection_scale(epsilon, sensitivity)
+    worst = 0.0
+    for scores in itertools.product(range(4), repeat=3):
+        here = permute_and_flip(np.array(scores), scale)
+        for change in itertools.product((-1, 0, 1), repeat=3):
+            there = permute_and_flip(np.add(scores, change), scale)
+            worst = max(worst, float(np.log(here / there).max()))
+    assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("choose", [OPENDP_NOISE.exponential_mechanism, OPENDP_NOISE.permute_and_flip])
