@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import packed
 from click.testing import CliRunner
 
 import pgmpy_dp as dp
@@ -16,7 +17,6 @@ from pgmpy_dp.cli import main
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.networks import load_network
 from pgmpy_dp.release import Guarantee, Release
-from pgmpy_dp.release.archive import write_release
 from pgmpy_dp.release.kinds import KINDS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -106,9 +106,7 @@ def with_64_bits(content: bytes) -> bytes:
 
 @pytest.fixture
 def content():
-    held = io.BytesIO()
-    write_release(Release.load(GOLDEN / "tables_laplace.zip"), held)
-    return held.getvalue()
+    return packed(Release.load(GOLDEN / "tables_laplace.zip"))
 
 
 @pytest.mark.parametrize(

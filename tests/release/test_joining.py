@@ -31,7 +31,7 @@ def measured(epsilon, kind="laplace", cliques=EDGES, neighbours="add_remove", no
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_promises_add_up_and_noise_goes_down(kind, neighbours):
+def test_promises_add_up_and_noise_goes_down(kind, neighbours, tmp_path):
     first, second = measured(0.5, kind, neighbours=neighbours), measured(1.0, kind, [("b", "a")], neighbours)
     joined = first + second
     assert joined.cliques == (("a", "b"),)
@@ -47,19 +47,8 @@ def test_promises_add_up_and_noise_goes_down(kind, neighbours):
     mean = np.average([first.tables["a", "b"], second.tables["b", "a"].T], axis=0, weights=weights)
     assert np.abs(joined.tables["a", "b"] - mean).max() <= 0.5
     assert joined.public_total == first.public_total
-
-
-def test_releases_of_one_plan_are_averaged():
-    first, second = (measured(0.5, noise=dp.SimulatedNoise(seed)) for seed in (0, 1))
-    mean = (first.tables["a", "b"] + second.tables["a", "b"]) / 2
-    assert np.abs((first + second).tables["a", "b"] - mean).max() <= 0.5
-
-
-def test_joined_releases_go_into_files(tmp_path):
-    for kind in KINDS:
-        joined = measured(0.5, kind) + measured(0.25, kind, [("b",)])
-        joined.save(tmp_path / f"{kind}.zip")
-        assert dp.NoisyMarginals.load(tmp_path / f"{kind}.zip") == joined
+    joined.save(tmp_path / "joined.zip")
+    assert dp.NoisyMarginals.load(tmp_path / "joined.zip") == joined
 
 
 def test_what_tables_were_chosen_among_stays_with_them(tmp_path):

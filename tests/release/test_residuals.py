@@ -2,17 +2,17 @@
 
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from archives import require_refused, restate
 from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import contrasts
-from pgmpy_dp.privacy.cost import Approx, Cost
-from pgmpy_dp.release import Guarantee, Release, coefficients
+from pgmpy_dp.privacy.cost import Approx
+from pgmpy_dp.release import coefficients
 from pgmpy_dp.release.contrasts import _replacement_bound, residual_sensitivity
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2], "c": [0, 1, 2, 3], "d": ["only"]})
@@ -51,7 +51,7 @@ def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
         noise, frame = Noted(), pd.DataFrame([cell], columns=["n", "a"]).astype({"a": "str"})
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1e9, 1e-3), neighbours, noise=noise)
         noisy = data.measure_residuals(scales, delta=DELTA)
-        seen.append(np.concatenate([np.array(counts) / float(scale) for counts, scale in noise.seen]))
+        seen.append(np.concatenate([np.array(counts) / scale for _, counts, scale in noise.seen]))
     pairs = itertools.combinations(seen, 2) if neighbours == "replace_one" else ((one, 0.0) for one in seen)
     worst = max(float(((one - other) ** 2).sum()) for one, other in pairs)
     assert worst <= 2 * noisy.guarantee.rho
@@ -140,7 +140,7 @@ def test_tables_agree_and_can_be_made_non_negative():
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-def test_round_trip_and_charge(tmp_path, neighbours):
+def test_a_release_is_charged_as_one_block(neighbours):
     data = dataset(records(50), neighbours)
     noisy = data.measure_residuals(SCALES, delta=DELTA)
     (charge,) = data.budget.history
@@ -148,19 +148,7 @@ def test_round_trip_and_charge(tmp_path, neighbours):
     assert float(charge.delta) == noisy.guarantee.delta == DELTA
     assert isinstance(charge.loss, Approx)  # one block, at the rho of its noise
     assert charge.rho == noisy.guarantee.rho
-    noisy.save(tmp_path / "release.zip")
-    back = dp.NoisyResiduals.load(tmp_path / "release.zip")
-    assert back == noisy == pickle.loads(pickle.dumps(noisy))
-    np.testing.assert_array_equal(back.table(("c",)), noisy.table(("c",)))
     assert noisy.public_total == (50 if neighbours == "replace_one" else None)
-    with pytest.raises(dp.ReleaseFormatError, match=r"use NoisyResiduals\.load"):
-        dp.papers.NoisyCoefficients.load(tmp_path / "release.zip")
-
-
-def restate(contents, **changes):
-    """Change the cost that a file states, and what its guarantee says of it."""
-    (cost,) = contents["guarantee"]["costs"]
-    contents["guarantee"] = Guarantee(frozenset({Cost.from_dict(cost | changes)})).to_dict()
 
 
 @pytest.mark.parametrize(
@@ -182,12 +170,9 @@ def restate(contents, **changes):
         (lambda c: c["contrasts"].update({"2": [[-1, 1]]}), "contrasts"),
     ],
 )
-def test_altered_files_are_refused(tmp_path, change, message, rewritten):
-    path = tmp_path / "release.zip"
-    dataset(records(50)).measure_residuals(SCALES, delta=DELTA).save(path)
-    rewritten(path, change)
-    with pytest.raises(dp.ReleaseFormatError, match=message):
-        Release.load(path)
+def test_altered_files_are_refused(tmp_path, change, message):
+    noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
+    require_refused(tmp_path / "release.zip", noisy, message, change=change)
 
 
 @pytest.mark.parametrize(("delta", "message"), [(0.0, "delta"), (0.1, "more than the budget's")])
