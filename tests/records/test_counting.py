@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,22 +20,16 @@ from pgmpy_dp.records.memory import MAX_CELLS, count, distinct
 from pgmpy_dp.schema import Bins, Schema
 
 
-def pandas_frame(columns):
-    return pd.DataFrame(columns)
-
-
 def polars_frame(columns):
-    return pytest.importorskip("polars").DataFrame(columns, strict=False)
+    return polars.DataFrame(columns, strict=False)
 
 
-def arrow_table(columns):
-    return pytest.importorskip("pyarrow").table(columns)
+FRAMES = pytest.mark.parametrize("frame", [pd.DataFrame, polars_frame, pyarrow.table])
 
 
-FRAMES = pytest.mark.parametrize("frame", [pandas_frame, polars_frame, arrow_table])
-
-
-def codes_of(values, states, frame=pandas_frame, missing=None):
+def codes_of(values, states, frame=pd.DataFrame, missing=None):
+    if isinstance(values, (polars.Series, pyarrow.Array)):
+        frame = polars_frame if isinstance(values, polars.Series) else pyarrow.table
     schema = Schema({"v": states}, missing=None if missing is None else {"v": missing})
     return encode(frame({"v": values, "other": list(range(len(values)))}), schema, ["v"])["v"].tolist()
 
@@ -75,104 +71,78 @@ def test_every_pandas_kind_of_missing_counts(nothing):
     assert codes_of(pd.Series([1, nothing], dtype=object), [1], missing="none") == [0, 1]
 
 
-def test_pandas_dtypes():
-    assert codes_of(pd.Series([2, None], dtype="Int64"), [1, 2], missing="none") == [1, 2]
-    assert codes_of(pd.Series([2, 1], dtype="Int8"), [1, 2]) == [1, 0]
-    assert codes_of(pd.Series([2.0, None], dtype="Float64"), [1, 2], missing="none") == [1, 2]
-    assert codes_of(pd.Series([True, None], dtype="boolean"), [False, True], missing="none") == [1, 2]
-    assert codes_of(pd.Series(["b", None], dtype="string"), ["a", "b"], missing="none") == [1, 2]
-    assert codes_of(pd.Series([2**63 - 1, 1], dtype="uint64"), [-1, 1, 2**63 - 1]) == [2, 1]
-    assert codes_of(pd.Series([1, 0], dtype="uint8"), [256, 0, 1]) == [2, 1]
-    assert codes_of(pd.Series([5, None], dtype="Int64"), Bins([0, 3, 9]), missing="none") == [1, 2]
-    big = pd.Series([2**53 + 1, None], dtype="Int64")
-    assert codes_of(big, [2**53, 2**53 + 1], missing="none") == [1, 2]
-    assert codes_of(pd.Series([1, 2.5], dtype=object), Bins([0, 2, 3])) == [0, 1]
-    assert codes_of(pd.Series([0.1], dtype="float32"), [0.5, float(np.float32(0.1))]) == [1]
+def objects(*values):
+    return pd.Series(list(values), dtype=object)
 
 
-def test_mixed_objects_keep_their_kinds():
-    for value, state in ((decimal.Decimal(1), 1), (["a"], "a")):
-        with pytest.raises(SchemaError, match="not among"):
-            codes_of([value], [state])
-    values = pd.Series(["1", 1, "x", np.int64(1), np.str_("1")], dtype=object)
-    assert codes_of(values, ["1", 1, "x"]) == [0, 1, 2, 1, 0]
-    for odd in (True, 1.5, np.True_):
-        with pytest.raises(SchemaError):
-            codes_of(pd.Series([1, odd], dtype=object), [1, 2])
+NAN = float("nan")
+LARGE = 2**53 + 1  # no float
+OPEN = Bins([0, 1, np.inf])
+ARROW = pd.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
+HALVES = pd.arrays.ArrowExtensionArray(pyarrow.array(np.array([1.0, 0.5, np.nan], np.float16)))
+WITH_NAN = pyarrow.array([1.0, NAN]).dictionary_encode()
+WITH_NULL = pyarrow.DictionaryArray.from_arrays([0, 1, None], ["a", None])
+TYPED = [  # a column, states, and positions, of which the last is that of missing values
+    (pd.Series([2, None], dtype="Int64"), [1, 2], [1, 2]),
+    (pd.Series([2, 1], dtype="Int8"), [1, 2], [1, 0]),
+    (pd.Series([2.0, None], dtype="Float64"), [1, 2], [1, 2]),
+    (pd.Series([True, None], dtype="boolean"), [False, True], [1, 2]),
+    (pd.Series(["b", None], dtype="string"), ["a", "b"], [1, 2]),
+    (pd.Series(["b", None], dtype=ARROW), ["a", "b"], [1, 2]),
+    (pd.Series([2**63 - 1, 1], dtype="uint64"), [-1, 1, 2**63 - 1], [2, 1]),
+    (pd.Series([1, 0], dtype="uint8"), [256, 0, 1], [2, 1]),
+    (pd.Series([5, None], dtype="Int64"), Bins([0, 3, 9]), [1, 2]),
+    (pd.Series([LARGE, None], dtype="Int64"), [2**53, LARGE], [1, 2]),
+    (pd.Series([0.1], dtype="float32"), [0.5, float(np.float32(0.1))], [1]),
+    (pd.Series(HALVES), [0.5, 1.0], [1, 0, 2]),
+    (pd.Series(pd.Categorical(["b", "a", None], categories=["unused", "b", "a"])), ["a", "b"], [1, 0, 2]),
+    (pd.Series(pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True)), ["a", "b"], [1, 0]),
+    (pd.Series(pd.Categorical([3, 1, None])), [1, 3], [1, 0, 2]),
+    (objects(1, 2.5), Bins([0, 2, 3]), [0, 1]),
+    (objects("1", 1, "x", np.int64(1), np.str_("1")), ["1", 1, "x"], [0, 1, 2, 1, 0]),
+    (objects(10**400, 0), OPEN, [1, 0]),
+    (polars.Series(["b", None], dtype=polars.Categorical), ["a", "b"], [1, 2]),
+    (polars.Series(["b", None], dtype=polars.Enum(["b", "a"])), ["a", "b"], [1, 2]),
+    (polars.Series([1.0, NAN, None]), [1], [0, 1, 1]),
+    (polars.Series([2, None, 1], dtype=polars.Int128), [1, 2], [1, 2, 0]),
+    (polars.Series([2, None, 1], dtype=polars.Int128), Bins([0, 2, 3]), [1, 2, 0]),
+    (pyarrow.array([3, 1]).dictionary_encode(), [1, 3], [1, 0]),
+    (WITH_NAN, OPEN, [1, 2]),
+    (WITH_NULL, ["a", "b"], [0, 2, 2]),
+]
+OF_OTHER_KINDS = [
+    ([decimal.Decimal(1)], [1]),
+    ([["a"]], ["a"]),
+    *((objects(1, odd), [1, 2]) for odd in (True, 1.5, np.True_)),
+    *((objects(time, 1), [1, 2]) for time in (np.timedelta64(1, "ns"), np.datetime64(1, "ns"))),
+    *((objects(time, 1), Bins([0, 1, 2])) for time in (np.timedelta64(1, "ns"), np.datetime64(1, "ns"))),
+    (objects(-(10**400), 10**400), Bins([0, 1])),
+    (pd.Series(pd.Categorical([True, False])), [1, 0]),
+    (pd.Series(pd.Categorical([1, 2])), ["1", "2"]),
+    (pyarrow.array([3, 1]).dictionary_encode(), ["1", "3"]),
+    (polars.Series([2**100], dtype=polars.Int128), [1, 2]),
+]
 
 
-@pytest.mark.parametrize(
-    ("categories", "states", "expected"),
-    [
-        (pd.Categorical(["b", "a", None], categories=["unused", "b", "a"]), ["a", "b"], [1, 0, 2]),
-        (pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True), ["a", "b"], [1, 0]),
-        (pd.Categorical([3, 1, None]), [1, 3], [1, 0, 2]),
-    ],
-)
-def test_pandas_categoricals(categories, states, expected):
-    assert codes_of(pd.Series(categories), states, missing="none") == expected
+@pytest.mark.parametrize(("column", "states", "expected"), TYPED, ids=lambda part: getattr(part, "dtype", ""))
+def test_columns_of_all_types_become_positions(column, states, expected):
+    assert codes_of(column, states, missing="none") == expected
 
 
-def test_pandas_categories_keep_their_kinds():
-    with pytest.raises(SchemaError):
-        codes_of(pd.Series(pd.Categorical([True, False])), [1, 0])
-    with pytest.raises(SchemaError):
-        codes_of(pd.Series(pd.Categorical([1, 2])), ["1", "2"])
-
-
-def test_other_dictionaries():
-    polars = pytest.importorskip("polars")
-    pyarrow = pytest.importorskip("pyarrow")
-    for dtype in (polars.Categorical, polars.Enum(["b", "a"])):
-        assert codes_of(polars.Series(["b", None], dtype=dtype), ["a", "b"], polars_frame, "none") == [1, 2]
-    assert codes_of(pyarrow.array([3, 1]).dictionary_encode(), [1, 3], arrow_table) == [1, 0]
-    with pytest.raises(SchemaError):
-        codes_of(pyarrow.array([3, 1]).dictionary_encode(), ["1", "3"], arrow_table)
-    nan = polars.Series([1.0, float("nan"), None])
-    assert codes_of(nan, [1], polars_frame, "none") == [0, 1, 1]
-
-
-def test_no_number_leaves_its_table():
-    # NaN that the frame does not call missing, and integers beyond all floats.
-    polars = pytest.importorskip("polars")
-    pyarrow = pytest.importorskip("pyarrow")
-    bins = Bins([0, 1, np.inf])
-    dictionary = pyarrow.array([1.0, float("nan")]).dictionary_encode()
-    objects = polars.Series([1.0, float("nan")], dtype=polars.Object)
-    for values, frame in ((dictionary, arrow_table), (objects, polars_frame)):
-        with pytest.raises(SchemaError):
-            codes_of(values, bins, frame)
-    assert codes_of(dictionary, bins, arrow_table, "none") == [1, 2]
-    assert codes_of(pd.Series([10**400, 0], dtype=object), bins) == [1, 0]
+@pytest.mark.parametrize(("column", "states"), OF_OTHER_KINDS)
+def test_values_keep_their_kinds(column, states):
     with pytest.raises(SchemaError, match="not among") as caught:
-        codes_of(pd.Series([-(10**400), 10**400], dtype=object), Bins([0, 1]))
+        codes_of(column, states)
     assert caught.value.__context__ is None
 
 
-def test_dictionaries_with_nulls_among_their_values():
-    pyarrow = pytest.importorskip("pyarrow")
-    values = pyarrow.DictionaryArray.from_arrays([0, 1, None], ["a", None])
-    assert codes_of(values, ["a", "b"], arrow_table, "none") == [0, 2, 2]
+@pytest.mark.parametrize(
+    ("column", "states"),
+    [(WITH_NAN, OPEN), (WITH_NULL, ["a", "b"]), (polars.Series([1.0, NAN], dtype=polars.Object), OPEN)],
+)
+def test_what_is_missing_within_a_dictionary_or_an_object_has_no_position(column, states):
     with pytest.raises(SchemaError, match="missing values"):
-        codes_of(values, ["a", "b"], arrow_table)
-    arrow_dtype = pd.ArrowDtype(pyarrow.dictionary(pyarrow.int32(), pyarrow.string()))
-    assert codes_of(pd.Series(["b", None], dtype=arrow_dtype), ["a", "b"], missing="none") == [1, 2]
-
-
-def test_integers_of_128_bits():
-    polars = pytest.importorskip("polars")
-    values = polars.Series([2, None, 1], dtype=polars.Int128)
-    assert codes_of(values, [1, 2], polars_frame, "none") == [1, 2, 0]
-    assert codes_of(values, Bins([0, 2, 3]), polars_frame, "none") == [1, 2, 0]
-    with pytest.raises(SchemaError):
-        codes_of(polars.Series([2**100], dtype=polars.Int128), [1, 2], polars_frame)
-
-
-@pytest.mark.parametrize("value", [np.timedelta64(1, "ns"), np.datetime64(1, "ns")])
-@pytest.mark.parametrize("states", [[1, 2], Bins([0, 1, 2])])
-def test_times_are_no_numbers(value, states):
-    with pytest.raises(SchemaError):
-        codes_of(pd.Series([value, 1], dtype=object), states)
+        codes_of(column, states)
 
 
 def test_states_that_a_column_cannot_hold_give_no_warning():
@@ -248,12 +218,6 @@ def test_distinct_records_are_those_of_the_sorted_table(states):
     assert (rows == expected).all()
     assert (groups == places.ravel()).all()
     assert (rows[groups] == table).all()
-
-
-def test_half_precision_is_not_missing():
-    pyarrow = pytest.importorskip("pyarrow")
-    halves = pd.Series(pd.arrays.ArrowExtensionArray(pyarrow.array(np.array([1.0, 0.5, np.nan], np.float16))))
-    assert codes_of(halves, [0.5, 1.0], missing="none") == [1, 0, 2]
 
 
 @settings(deadline=None, max_examples=60)

@@ -160,32 +160,6 @@ def test_a_dictionary_declares_the_format_and_options_of_a_command_win(tmp_path,
     assert "'größe': its name cannot be written in ascii" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "variable,states,other\nplace,,elsewhere\nsex,f|m,\n"),
-        ("a.csv", "variable,edges,other,type\nplace,,elsewhere,integer\nsex,0|1,,\n"),
-        ("a.json", '{"place": {"other": "elsewhere"}, "sex": ["f", "m"]}'),
-        ("a.json", '{"fields": [{"name": "place", "pgmpy_dp:states": [], "pgmpy_dp:other": "elsewhere"}]}'),
-    ],
-)
-def test_a_row_without_states_is_of_a_variable_whose_states_are_discovered(name, text, tmp_path):
-    (tmp_path / name).write_text(text)
-    drafted = dp.Schema.from_dictionary(tmp_path / name)
-    assert drafted.undiscovered == ("place",)
-    assert drafted.states["place"] == ("elsewhere",)
-    drafted.save(tmp_path / "schema.json")
-    assert dp.Schema.load(tmp_path / "schema.json") == drafted
-
-
-@pytest.mark.parametrize("text", ["variable,states\nplace,\n", "variable,states,other\nplace,,\n"])
-def test_without_a_state_for_all_values_the_message_names_the_way_out(text, tmp_path):
-    (tmp_path / "a.csv").write_text(text)
-    shown = command("schema", tmp_path / "a.csv").stderr
-    assert "'place' has no states" in shown
-    assert "for all values as its 'other'" in shown
-
-
 NUMBERS = {
     "bins": dp.Bins([0, 1.5, 20_000]),
     "whole": [1, 2, 15],
@@ -256,49 +230,46 @@ def test_synthetic_numbers_are_written_as_the_records_were(tmp_path):
     below = schema.replace(variables={"income": dp.Bins([-5, 0, 5], decimals=3), "rooms": ["1"], "rate": [1.5]})
     numbers = pd.DataFrame({"income": [-1.5, 4.125]})
     assert to_csv(numbers, None, below, True).splitlines() == ["income", "-1,500", "4,125"]
-    assert command("schema", _dictionary(tmp_path), "--delimiter", ";", "--decimal", ",").exit_code == 0
+    (tmp_path / "words.csv").write_text("variable,edges\nincome,0|1000\n")
+    assert command("schema", tmp_path / "words.csv", "--delimiter", ";", "--decimal", ",").exit_code == 0
     with pytest.raises(ValueError, match="delimiter and decimal cannot both be ','"):
         dp.CsvFormat(decimal=",")
 
 
-def _dictionary(folder):
-    (folder / "dictionary.csv").write_text("variable,edges\nincome,0|1000\n")
-    return folder / "dictionary.csv"
+SIZES = dp.Schema({"größe": ["groß"], "income": dp.Bins([0, 10])})
+SEMICOLONS = SIZES.replace(csv=dp.CsvFormat(";"))
 
 
-def test_a_refusal_names_the_format_where_the_header_or_the_schema_shows_it(tmp_path):
-    schema = dp.Schema({"größe": ["groß"], "income": dp.Bins([0, 10])})
-    path = tmp_path / "a.csv"
-    path.write_text("größe;income\ngroß;1,5\n", encoding="utf-8")
-    with pytest.raises(dp.SchemaError, match="its header is split at ';', and ',' is declared"):
-        counts(path, schema)
-    path.write_text("größe,income\ngroß,1\n", encoding="cp1252")
-    with pytest.raises(dp.SchemaError, match="its header is not in utf-8"):
-        counts(path, schema)
-    declared = schema.replace(csv=dp.CsvFormat(";"))
-    messages = set()
-    for cells in ("groß;1,5", "groß;99"):  # the message does not depend on the value
-        path.write_text(f"größe;income\n{cells}\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("text", "encoding", "schema", "message"),
+    [
+        ("größe;income\ngroß;1,5\n", "utf-8", SIZES, "its header is split at ';', and ',' is declared"),
+        ("größe,income\ngroß,1\n", "cp1252", SIZES, "its header is not in utf-8"),
+        ('"größe";"income"\n"groß";1\n', "utf-8", SIZES, "declare the delimiter, which may be another"),
+        ("größe;income\nklein;1\n", "utf-8", SEMICOLONS, "may be another encoding than utf-8, to be declared"),
+        ("größe\tincome\n", "utf-8", SEMICOLONS, r"its header is split at .*use Schema\(..., csv=CsvFormat\('\\t'\)\)"),
+        ("größe|income\n", "utf-8", SEMICOLONS, r"its header is split at .*use Schema\(..., csv=CsvFormat\('\|'\)\)"),
+    ],
+)
+def test_a_refusal_names_the_format_where_the_header_or_the_schema_shows_it(text, encoding, schema, message, tmp_path):
+    (tmp_path / "a.csv").write_text(text, encoding=encoding)
+    with pytest.raises(dp.SchemaError, match=message):
+        counts(tmp_path / "a.csv", schema)
+
+
+def test_decimal_commas_are_suggested_whatever_the_value_is_unless_the_file_declares_them(tmp_path):
+    path, messages = tmp_path / "a.csv", set()
+    for number in ("1,5", "99"):
+        path.write_text(f"größe;income\ngroß;{number}\n", encoding="utf-8")
         with pytest.raises(dp.SchemaError, match="decimal commas") as refused:
-            counts(path, declared)
+            counts(path, SEMICOLONS)
         messages.add(str(refused.value))
-    assert len(messages) == 1
-    assert "another encoding" not in messages.pop()  # no state of the variable could be written in another
-    path.write_text("größe;income\nklein;1\n", encoding="utf-8")
-    with pytest.raises(dp.SchemaError, match="the cause may be another encoding than utf-8, to be declared"):
-        counts(path, declared)
-    for delimiter in ("\t", "|"):
-        path.write_text(f"größe{delimiter}income\n", encoding="utf-8")
-        with pytest.raises(dp.SchemaError, match="its header is split at") as refused:
-            counts(path, declared)
-        assert f"use Schema(..., csv=CsvFormat({delimiter!r}))" in str(refused.value)
+    (message,) = messages
+    assert "another encoding" not in message  # no state of the variable could be written in another
     path.write_text("größe;income\ngroß;1.5\n", encoding="utf-8")
     with pytest.raises(dp.SchemaError, match="'income' has values") as refused:
-        counts(dp.CsvFile(path, ";", decimal=","), declared)
-    assert "decimal commas" not in str(refused.value)  # the file declares them itself
-    path.write_text('"größe";"income"\n"groß";1\n', encoding="utf-8")
-    with pytest.raises(dp.SchemaError, match="declare the delimiter, which may be another"):
-        counts(path, schema)
+        counts(dp.CsvFile(path, ";", decimal=","), SEMICOLONS)
+    assert "decimal commas" not in str(refused.value)
 
 
 def test_files_are_compared_by_path(tmp_path):

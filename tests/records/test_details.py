@@ -1,15 +1,14 @@
 """Finer histograms of binned numbers: what they count, how they are released and declared."""
 
-import itertools
 import math
 import pickle
 
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from writers import COMMON
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.tables import exact_marginals
@@ -32,19 +31,8 @@ def counted(frame):
             frame["age"].isna().sum()]  # fmt: skip
 
 
-def as_file(frame, folder, ending):
-    path = folder / f"records{ending}"
-    frame.to_parquet(path) if ending == ".parquet" else frame.to_csv(path, index=False, na_rep="?")
-    return path
-
-
-FORMS = {
-    "pandas": lambda frame, folder: frame,
-    "polars": lambda frame, folder: polars.from_pandas(frame),
-    "lazy": lambda frame, folder: polars.from_pandas(frame).lazy(),
-    "csv": lambda frame, folder: as_file(frame, folder, ".csv"),
-    "parquet": lambda frame, folder: as_file(frame, folder, ".parquet"),
-}
+FORMS = {name: COMMON[name] for name in ("pandas", "Polars", "lazy", "CSV", "Parquet")}
+FORMS["missing texts"] = lambda frame, folder: frame.astype(object).fillna("?")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -137,7 +125,7 @@ def test_plans_measure_them_and_declarations_say_how_fine():
         assert weights[:-1] == own
         assert weights[-1] / sum(weights) == pytest.approx(0.03)
     estimators = [dp.PairwiseMixture(1.0, members=1), dp.AutoMLE(1.0), dp.CollectiveEM(1.0), dp.PosteriorMean(1.0)]
-    for estimator, model in itertools.zip_longest(estimators, [], fillvalue=network):
-        given_model = () if isinstance(estimator, dp.PairwiseMixture) else (model,)
-        assert DETAIL in estimator.plan(*given_model, SCHEMA).noise
-        assert DETAIL not in estimator.plan(*given_model, plain).noise
+    for estimator in estimators:
+        of_network = () if isinstance(estimator, dp.PairwiseMixture) else (network,)
+        assert DETAIL in estimator.plan(*of_network, SCHEMA).noise
+        assert DETAIL not in estimator.plan(*of_network, plain).noise

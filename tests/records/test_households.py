@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
+from noises import Noted
+from writers import COMMON, to_csv
 
 import pgmpy_dp as dp
 from pgmpy_dp.privacy import OPENDP_NOISE
@@ -37,25 +38,20 @@ def test_each_household_is_divided_among_its_persons_and_pairs():
     assert np.allclose(found["sex", "another sex"], [[1, 1 / 3, 1], [1 / 3, 1 / 3, 0]], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda frame, path: frame.sample(frac=1.0, random_state=1).rename(index=str),
-        lambda frame, path: frame.astype({"id": "string[pyarrow]"}),
-        lambda frame, path: pl.from_pandas(frame),
-        lambda frame, path: pa.Table.from_pandas(frame),
-        lambda frame, path: frame.to_csv(path.with_suffix(".csv"), index=False) or path.with_suffix(".csv"),
-        lambda frame, path: (
-            frame.to_csv(path.with_suffix(".csv"), sep=";", index=False)
-            or dp.CsvFile(path.with_suffix(".csv"), delimiter=";")
-        ),
-        lambda frame, path: frame.to_parquet(path.with_suffix(".parquet")) or str(path.with_suffix(".parquet")),
-    ],
-    ids=["shuffled", "pandas texts", "Polars", "PyArrow", "CSV", "declared CSV", "Parquet"],
-)
-def test_all_sources_are_counted_alike(convert, tmp_path):
-    expected = counts(HOMES, PEOPLE)
-    found = counts(convert(HOMES, tmp_path / "homes"), convert(PEOPLE, tmp_path / "people"))
+FORMS = {name: COMMON[name] for name in ("Polars", "Arrow", "CSV", "Parquet")} | {
+    "shuffled": lambda frame, folder: frame.sample(frac=1.0, random_state=1).rename(index=str),
+    "pandas texts": lambda frame, folder: frame.astype({"id": "string[pyarrow]"}),
+    "declared CSV": lambda frame, folder: dp.CsvFile(to_csv(frame, folder, sep=";"), delimiter=";"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_sources_are_counted_alike(form, tmp_path):
+    sources = []
+    for name, frame in (("homes", HOMES), ("people", PEOPLE)):
+        (tmp_path / name).mkdir()
+        sources.append(FORMS[form](frame, tmp_path / name))
+    expected, found = counts(HOMES, PEOPLE), counts(*sources)
     assert all((found[clique] == expected[clique]).all() for clique in expected)
 
 
@@ -101,15 +97,11 @@ def test_a_folder_is_refused(tmp_path):
         opened(HOMES, tmp_path)
 
 
-class Reversed:
+class Reversed(Noted):
     """Draws the last persons of a household."""
 
-    private = False
-
     def keys(self, size):
-        return np.arange(size, dtype=np.uint64)[::-1].copy()
-
-    discrete_laplace = discrete_gaussian = staticmethod(lambda counts, scale: counts)
+        return super().keys(size)[::-1].copy()
 
 
 def test_so_many_persons_of_a_household_are_counted_as_are_declared():

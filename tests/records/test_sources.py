@@ -1,15 +1,17 @@
 """Records in all their forms give the same counts."""
 
-import importlib
-import os
 import sys
 from decimal import Decimal
 from itertools import combinations
 
+import dask.dataframe
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from spark_sessions import spark_session
+from writers import ALL
 
 from pgmpy_dp.data import PrivateDataset, exact_marginals
 from pgmpy_dp.errors import SchemaError
@@ -73,76 +75,28 @@ def counted(source, schema, *how):
     return open_records(source, schema, *how or [[variable]]).counts([(variable,)])[variable,].tolist()
 
 
-def library(name):
-    """A library that reads records; where it is not installed the test is skipped, but not in CI."""
-    return importlib.import_module(name) if "CI" in os.environ else pytest.importorskip(name)
-
-
-def pandas(frame, folder):
-    return frame
-
-
-def polars_eager(frame, folder):
-    return library("polars").from_pandas(frame)
-
-
-def polars_lazy(frame, folder):
-    polars = library("polars")
-    return polars_eager(frame, folder).lazy().with_columns(polars.selectors.string().cast(polars.Categorical))
-
-
-def arrow(frame, folder):
-    return library("pyarrow").Table.from_pandas(frame)
-
-
-def parquet(frame, folder):
-    library("pyarrow")
-    frame.to_parquet(folder / "records.parquet", index=False)
-    return folder / "records.parquet"
-
-
-def parquet_folder(frame, folder):
-    library("pyarrow")
-    frame.iloc[:200].to_parquet(folder / "first.parquet", index=False)
-    frame.iloc[200:].to_parquet(folder / "second.parquet", index=False)
-    return folder
-
-
-def csv(frame, folder):
-    frame.to_csv(folder / "records.csv", index=False)
-    return str(folder / "records.csv")
-
-
-def duckdb(frame, folder):
-    return library("duckdb").connect().from_arrow(arrow(frame, folder))
-
-
-def dask(frame, folder):
-    return library("dask.dataframe").from_pandas(frame, npartitions=3)
-
-
-def spark(frame, folder):
-    library("pyspark")
-    return spark_session().read.parquet(str(parquet(frame, folder)))
-
-
 def array(frame, folder):
     return np.column_stack([open_records(frame, SCHEMA, SCHEMA.variables).codes[v] for v in SCHEMA.variables])
 
 
-def ready_made(frame, folder):
-    return exact_marginals(frame, SCHEMA, [SCHEMA.variables]).tables
+def lazy(frame, folder):
+    return pl.from_pandas(frame).lazy().with_columns(pl.selectors.string().cast(pl.Categorical))
 
 
-LAZY = [polars_lazy, parquet, parquet_folder, duckdb, dask, spark]
-EAGER = [polars_eager, arrow, csv, array, ready_made]
+FORMS = ALL | {
+    "lazy": lazy,
+    "array": array,
+    "ready-made": lambda frame, folder: exact_marginals(frame, SCHEMA, [SCHEMA.variables]).tables,
+}
+LAZY = ["lazy", "Parquet", "folder", "DuckDB", "Dask", "Spark"]
+EAGER = ["Polars", "Arrow", "CSV", "array", "ready-made"]
 
 
 def check_units(form, frame, folder):
     """Both bounds on what a person contributes. The sample is random, but its size is not."""
 
     def opened(max_rows):
-        return open_records(form(frame, folder), SCHEMA, SCHEMA.variables, Unit("person", max_rows, random_keys))
+        return open_records(FORMS[form](frame, folder), SCHEMA, SCHEMA.variables, Unit("person", max_rows, random_keys))
 
     sizes = frame.groupby("person").size()
     everything = exact_marginals(frame, SCHEMA, CLIQUES).tables
@@ -162,7 +116,7 @@ def check_units(form, frame, folder):
         assert len(sizes) * (1 - 1e-3) < table.sum() / UNIT_WEIGHT <= len(sizes)
     nobody = frame.assign(person=frame["person"].where(frame.index != 3))
     person = Unit("person", 2, random_keys)
-    refused("'person' of units has missing values", form(nobody, folder), SCHEMA, SCHEMA.variables, person)
+    refused("'person' of units has missing values", FORMS[form](nobody, folder), SCHEMA, SCHEMA.variables, person)
 
 
 def check_other_values(form, frame, folder):
@@ -171,8 +125,8 @@ def check_other_values(form, frame, folder):
     states["age"] = Bins([18, 65])
     stand_ins = {"missing": {**SCHEMA.missing, "share": "other"}, "other": dict.fromkeys(SCHEMA.variables, "other")}
     narrow = Schema(states, **stand_ins)  # digits are no numbers
-    opened = open_records(form(frame, folder), narrow, narrow.variables)
-    if form is csv:  # where texts are read as the states are
+    opened = open_records(FORMS[form](frame, folder), narrow, narrow.variables)
+    if form == "CSV":  # where texts are read as the states are
         narrow = Schema({**states, "digits": ["1", "2"]}, **stand_ins)
     expected = exact_marginals(frame, narrow, [("text", "whole"), ("age", "digits", "rows"), ("flag", "share")]).tables
     for clique, table in opened.counts(list(expected)).items():
@@ -185,10 +139,10 @@ def check_values(form, frame, folder):
     """Values that no state stands for yet are counted alike, for states to be discovered among them."""
     stand_ins = {"missing": {"text": "none", "whole": "none"}, "other": {"text": "other", "whole": "other"}}
     nothing = Schema({"text": [], "whole": []}, **stand_ins)
-    opened = open_records(form(frame, folder), nothing, nothing.variables, Unit("person", 100, random_keys))
-    for variable in ("text",) if form is csv else nothing.variables:  # a CSV file has no numbers, but their texts
+    opened = open_records(FORMS[form](frame, folder), nothing, nothing.variables, Unit("person", 100, random_keys))
+    for variable in ("text",) if form == "CSV" else nothing.variables:  # a CSV file has no numbers, but their texts
         assert opened.value_counts(variable) == frame[variable].dropna().value_counts().to_dict()
-    one_row = open_records(form(frame, folder), nothing, nothing.variables, Unit("person", 1, random_keys))
+    one_row = open_records(FORMS[form](frame, folder), nothing, nothing.variables, Unit("person", 1, random_keys))
     assert 0 < sum(one_row.value_counts("text").values()) <= frame["person"].nunique()
 
 
@@ -196,7 +150,7 @@ def check_values(form, frame, folder):
 def test_all_sources_give_identical_counts(form, tmp_path):
     frame = records()
     expected = exact_marginals(frame, SCHEMA, CLIQUES)
-    opened = open_records(form(frame, tmp_path), SCHEMA, SCHEMA.variables)
+    opened = open_records(FORMS[form](frame, tmp_path), SCHEMA, SCHEMA.variables)
     assert opened.size == len(frame)
     tables = opened.counts(CLIQUES)
     assert list(tables) == CLIQUES
@@ -204,23 +158,23 @@ def test_all_sources_give_identical_counts(form, tmp_path):
         assert table.dtype == np.int64
         np.testing.assert_array_equal(table, expected.tables[clique], err_msg=str(clique))
     assert isinstance(opened, StreamedRecords) == (form in LAZY)
-    if form is array or form is ready_made:
+    if form in ("array", "ready-made"):
         return
     check_units(form, frame, tmp_path)
     check_other_values(form, frame, tmp_path)
     check_values(form, frame, tmp_path)
     wrong = [("age", 121.0, "not among"), ("digits", "3", "not among"), ("rows", None, "miss")]
-    for variable, value, message in wrong[: 1 if form is spark else 3]:  # Spark is slow
+    for variable, value, message in wrong[: 1 if form == "Spark" else 3]:  # Spark is slow
         folder = tmp_path / variable
         folder.mkdir()
         odd = frame.assign(**{variable: frame[variable].where(frame.index != 7, value)})
-        refused(f"'{variable}' has .*{message}", form(odd, folder), SCHEMA)
-    refused("'text' has no column", form(frame.drop(columns="text"), tmp_path), SCHEMA)
-    none = open_records(form(frame.iloc[:0], tmp_path), SCHEMA, SCHEMA.variables)
+        refused(f"'{variable}' has .*{message}", FORMS[form](odd, folder), SCHEMA)
+    refused("'text' has no column", FORMS[form](frame.drop(columns="text"), tmp_path), SCHEMA)
+    none = open_records(FORMS[form](frame.iloc[:0], tmp_path), SCHEMA, SCHEMA.variables)
     assert none.size == none.counts([("text", "age")])["text", "age"].sum() == 0
 
 
-@pytest.mark.parametrize("form", [pandas, polars_eager, arrow, polars_lazy, duckdb, dask])
+@pytest.mark.parametrize("form", ["pandas", "Polars", "Arrow", "lazy", "DuckDB", "Dask"])
 @pytest.mark.parametrize(
     ("values", "states"),
     [
@@ -239,19 +193,18 @@ def test_all_sources_give_identical_counts(form, tmp_path):
     ],
 )
 def test_values_outside_the_declaration_are_refused_without_showing_them(form, values, states, tmp_path):
-    source = form(pd.DataFrame({"v": values, "text": "x"}), tmp_path)
+    source = FORMS[form](pd.DataFrame({"v": values, "text": "x"}), tmp_path)
     refused(r"^Variable 'v' has values in the records that are not among", source, Schema({"v": states}))
 
 
-@pytest.mark.parametrize("form", [polars_lazy, duckdb, dask])
+@pytest.mark.parametrize("form", ["lazy", "DuckDB", "Dask"])
 def test_lazy_numbers_agree_by_value(form, tmp_path):
     frame = pd.DataFrame({"v": np.array([1, 3], dtype="int8"), "w": np.array([2.0, -0.0]), "text": "x"})
-    assert counted(form(frame, tmp_path), Schema({"v": [300, 3.0, 1]})) == [0, 1, 1]
-    assert counted(form(frame, tmp_path), Schema({"w": [0, 2]})) == [1, 1]
+    assert counted(FORMS[form](frame, tmp_path), Schema({"v": [300, 3.0, 1]})) == [0, 1, 1]
+    assert counted(FORMS[form](frame, tmp_path), Schema({"w": [0, 2]})) == [1, 1]
 
 
 def test_decimals_and_long_integers_are_numbers_to_bins():
-    duckdb = library("duckdb")
     schema = Schema({"v": Bins([0, 18, 65])}, missing={"v": "none"}, other={"v": "other"})
     values = [Decimal("17.5"), Decimal(18), None, Decimal("65.25"), Decimal(3)]
     frames = [pd.DataFrame({"v": values}), duckdb.sql("SELECT unnest([17.5, 18, NULL, 65.25, 3])::DECIMAL(9, 2) AS v")]
@@ -269,8 +222,8 @@ def spark_with_nan(kind):
 @pytest.mark.parametrize(
     "frame",
     [
-        lambda kind: library("duckdb").sql(f"SELECT 1 AS v, unnest(['1', 'NaN', 'NaN'])::{kind} AS who"),
-        lambda kind: library("polars").LazyFrame({"v": 1, "who": np.array([1, np.nan, np.nan], np.dtype(kind[0]))}),
+        lambda kind: duckdb.sql(f"SELECT 1 AS v, unnest(['1', 'NaN', 'NaN'])::{kind} AS who"),
+        lambda kind: pl.LazyFrame({"v": 1, "who": np.array([1, np.nan, np.nan], np.dtype(kind[0]))}),
         spark_with_nan,
     ],
     ids=["DuckDB", "Polars", "Spark"],
@@ -281,14 +234,13 @@ def test_rows_whose_id_is_not_a_number_are_nobodys(frame, kind):
 
 
 def test_objects_of_python_cannot_be_streamed():
-    polars = library("polars")
-    frame = polars.LazyFrame({"v": polars.Series([object()], dtype=polars.Object)})
+    frame = pl.LazyFrame({"v": pl.Series([object()], dtype=pl.Object)})
     refused("column of Python objects cannot be streamed", frame, Schema({"v": [1]}))
 
 
 def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
     frame = records()
-    path = parquet(frame, tmp_path)
+    path = ALL["Parquet"](frame, tmp_path)
     budget = PrivacyBudget(1.0)
     data = PrivateDataset(path, SCHEMA, budget)
     frame.assign(digits="3").to_parquet(path)
@@ -312,7 +264,7 @@ def test_a_source_that_has_changed_is_refused_before_the_charge(tmp_path):
     ids=["tables", "values"],
 )
 def test_other_rows_than_were_opened_are_refused_before_the_charge(change, unit, ask):
-    connection = library("duckdb").connect()
+    connection = duckdb.connect()
     connection.execute("CREATE TABLE records AS SELECT * FROM (VALUES ('x', 'p'), ('y', 'p'), ('x', 'q')) t(v, who)")
     schema = Schema({"v": ["x", "y"], "w": []}, other={"w": "other"})
     relation = connection.sql("SELECT v, v AS w, who FROM records")
@@ -321,15 +273,6 @@ def test_other_rows_than_were_opened_are_refused_before_the_charge(change, unit,
     with pytest.raises(SchemaError, match="records have changed since they were opened"):
         ask(data)
     assert data.budget.history == ()
-
-
-def test_lazy_data_sets_measure(tmp_path):
-    frame = records()
-    data = PrivateDataset(parquet(frame, tmp_path), SCHEMA, PrivacyBudget(1e6), "replace_one")
-    noisy = data.measure(CLIQUES, 1e6)
-    assert noisy.public_total == len(frame)
-    expected = exact_marginals(frame, SCHEMA, CLIQUES)
-    assert all((noisy.tables[clique] == expected.tables[clique]).all() for clique in CLIQUES)
 
 
 def test_scans_are_shared_while_the_joint_table_is_small():
@@ -371,15 +314,9 @@ def test_csv_texts_are_read_as_the_states_are_or_refused(text, states, position,
         assert np.argmax(counted(tmp_path / "records.csv", Schema({"v": states}))) == position
 
 
-def test_csv_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_reading, "_BLOCK_ROWS", 70)
-    path = tmp_path / "records.csv.gz"
-    records().to_csv(path, index=False)
-    tables = open_records(path, SCHEMA, SCHEMA.variables).counts(CLIQUES)
-    assert all((tables[c] == table).all() for c, table in exact_marginals(records(), SCHEMA, CLIQUES).tables.items())
-    twice = tmp_path / "twice.csv"
-    twice.write_text("v,v\n1,2\n")
-    refused("more than one", twice, Schema({"v": [1, 2]}))
+def test_a_csv_file_with_two_columns_of_one_name_is_refused(tmp_path):
+    (tmp_path / "twice.csv").write_text("v,v\n1,2\n")
+    refused("more than one", tmp_path / "twice.csv", Schema({"v": [1, 2]}))
 
 
 @pytest.mark.parametrize("rows", ["1,2,3\n1,2\n", "1,2\n1,2,\n", "1\n1,2\n", "1,2,3\n", "1,2\n\n", "1,1\n2\n"])
@@ -426,13 +363,6 @@ def test_names_of_all_kinds_survive_counting_and_release(tmp_path):
     assert (loaded.tables[clique] == expected).all()
 
 
-def test_ordered_and_boolean_columns():
-    schema = Schema({"size": ["s", "m", "l"], "flag": [False, True]})
-    ordered = pd.Categorical(["l", "s", "s"], categories=["s", "m", "l"], ordered=True)
-    table = exact_marginals(pd.DataFrame({"size": ordered, "flag": [True, False, True]}), schema, [("size", "flag")])
-    assert table.tables["size", "flag"].tolist() == [[1, 1], [0, 0], [0, 1]]
-
-
 def test_ready_made_counts():
     schema = Schema({"a": ["x", "y"], "b": [10, 20, 30], "c": [0, 1]})
     tables = {("a", "b"): [[1, 2, 3], [4, 5, 6]], ("b", "c"): np.array([[5, 0], [0, 7], [9, 0]], dtype=np.uint8)}
@@ -477,7 +407,6 @@ def test_workers_of_spark_that_cannot_count_are_named_by_a_job_without_records(p
 
 @pytest.mark.parametrize("setting", ["create table q(v varchar collate nocase)", "set default_collation='nocase'"])
 def test_duckdb_compares_letter_by_letter(setting):
-    duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()
     connection.execute(setting)
     connection.execute("create table if not exists q(v varchar)")
@@ -492,7 +421,6 @@ def test_duckdb_compares_letter_by_letter(setting):
 
 def test_rows_of_a_unit_come_together_in_dask_by_their_id_alone():
     """Alike in every process, where Python's own hashes of texts are not."""
-    library("dask.dataframe")
     for kind in ("string[python]", "string[pyarrow]"):
         assert engines._places(pd.Series(["p", "q", "p"], dtype=kind)).tolist() == [2181537457, 4110462503, 2181537457]
     for kind in ("int8", "uint64", "int64"):
@@ -501,11 +429,10 @@ def test_rows_of_a_unit_come_together_in_dask_by_their_id_alone():
 
 @pytest.mark.parametrize("last", [[], [7], [2**53]])
 def test_dask_keeps_integers_where_one_is_not_declared(last):
-    dask = pytest.importorskip("dask.dataframe")
     schema = Schema({"v": [2**53, 2**53 + 1, "other"]}, other={"v": "other"})
     frame = pd.DataFrame({"v": [2**53 + 1] * 3 + last})
     for parts in (1, 2):
-        table = counted(dask.from_pandas(frame, npartitions=parts), schema)
+        table = counted(dask.dataframe.from_pandas(frame, npartitions=parts), schema)
         assert table == [last.count(2**53), 3, last.count(7)]
 
 
@@ -527,7 +454,7 @@ def test_other_forms_are_refused(tmp_path):
 
 
 def test_mechanisms_that_go_through_the_records_refuse_lazy_ones_before_the_charge(tmp_path):
-    data = PrivateDataset(parquet(records(), tmp_path), SCHEMA, PrivacyBudget(1.0))
+    data = PrivateDataset(ALL["Parquet"](records(), tmp_path), SCHEMA, PrivacyBudget(1.0))
     with pytest.raises(ValueError, match="in memory: collect"):
         data.measure([("text",)], 0.5, sampling_rate=0.5)
     assert data.budget.history == ()
@@ -535,7 +462,6 @@ def test_mechanisms_that_go_through_the_records_refuse_lazy_ones_before_the_char
 
 def test_names_of_folders_are_not_columns(tmp_path):
     """DuckDB would take the states of v from a folder named v=x."""
-    library("pyarrow")
     (tmp_path / "v=x").mkdir()
     pd.DataFrame({"v": ["x", "y", "y"]}).to_parquet(tmp_path / "v=x" / "records.parquet")
     assert counted(tmp_path / "v=x" / "records.parquet", Schema({"v": ["x", "y"]})) == [1, 2]

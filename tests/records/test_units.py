@@ -7,10 +7,13 @@ from decimal import Decimal
 from itertools import product
 from uuid import UUID
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
+from writers import ALL
 
 import pgmpy_dp as dp
 from pgmpy_dp.data import PrivateDataset
@@ -21,7 +24,6 @@ from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, table_sensitivity
 from pgmpy_dp.records import open_records
 from pgmpy_dp.records.units import Unit, labels_of, number_ids, warn_of_unit
-from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Schema
 
 SCHEMA = Schema({"a": ["x", "y"], "b": [0, 1, 2]})
@@ -34,32 +36,14 @@ def visits(persons=60):
     return pd.DataFrame(rows, columns=["person", "a", "b"]).sample(frac=1, random_state=0, ignore_index=True)
 
 
-def polars_lazy(frame, folder):
-    return pytest.importorskip("polars").from_pandas(frame).lazy()
-
-
-def parquet(frame, folder):
-    pytest.importorskip("duckdb")
-    frame.to_parquet(folder / "visits.parquet", index=False)
-    return folder / "visits.parquet"
-
-
-def dask(frame, folder):
-    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
-
-
-def pandas(frame, folder):
-    return frame
-
-
-@pytest.mark.parametrize("form", [pandas, polars_lazy, parquet, dask])
+@pytest.mark.parametrize("form", ["pandas", "lazy", "Parquet", "Dask"])
 def test_rows_of_a_unit_are_drawn_uniformly_without_replacement(form, tmp_path):
     # 300 units of rows 0, 1, 2 and 3, of which 2 are drawn: each row of a unit with probability 1/2, whatever its
     # place. Each count is binomial (300, 1/2): six standard deviations are 52. Never a row twice.
     schema = Schema({"row": [0, 1, 2, 3], "whose": list(range(300))})
     frame = pd.DataFrame(list(product(range(300), range(4))), columns=["whose", "row"])
     unit = Unit("whose", 2, random_keys)
-    table = open_records(form(frame, tmp_path), schema, schema.variables, unit).counts([("whose", "row")])
+    table = open_records(ALL[form](frame, tmp_path), schema, schema.variables, unit).counts([("whose", "row")])
     drawn = table["whose", "row"]
     assert set(np.unique(drawn)) == {0, 1}
     assert (drawn.sum(axis=1) == 2).all()
@@ -80,7 +64,6 @@ def test_an_array_tells_units_by_a_variable_and_counts_cannot():
 def test_units_are_told_apart_exactly():
     ids = pd.Series([2**53, 2**53 + 1, 2**53], dtype="int64")
     assert labels_of(ids, Unit("person", 1, random_keys)).tolist() == [0, 1, 0]
-    polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": ["x", "y"], "b": [0, 0], "person": [2**53, 2**53 + 1]})
     assert open_records(frame, SCHEMA, ["a"], Unit("person", 1, random_keys)).size == 2
     frame = frame.with_columns(person=polars.Series([1, 2]).cast(polars.Time))  # nanoseconds, which Python cuts off
@@ -89,21 +72,19 @@ def test_units_are_told_apart_exactly():
 
 
 def test_ids_of_odd_types_are_read_by_their_values():
-    pyarrow = pytest.importorskip("pyarrow")
-
     def people(ids):
         frame = pd.DataFrame({"a": ["x"] * len(ids), "b": 0, "person": ids})
         return open_records(frame, SCHEMA, ["a"], Unit("person", 1, random_keys)).size
 
     def dictionary(values, places):
-        array = pyarrow.DictionaryArray.from_arrays(pyarrow.array(places, "int32"), pyarrow.array(values))
+        array = pa.DictionaryArray.from_arrays(pa.array(places, "int32"), pa.array(values))
         return pd.Series(pd.arrays.ArrowExtensionArray(array))
 
     assert people(dictionary(["a", "a", "b"], [0, 1, 2])) == 2
     assert people(pd.Series(np.array([2**53, 2**53 + 1], dtype=np.longdouble))) == 2
     for nobody in (
         dictionary(["a", None], [0, 1]),
-        pd.Series([1.0, float("nan")], dtype=pd.ArrowDtype(pyarrow.float64())),
+        pd.Series([1.0, float("nan")], dtype=pd.ArrowDtype(pa.float64())),
     ):
         with pytest.raises(SchemaError, match="person"):
             people(nobody)
@@ -111,7 +92,6 @@ def test_ids_of_odd_types_are_read_by_their_values():
 
 def test_nobody_is_a_number_of_people_too(tmp_path):
     """Under "add_remove" an error for no rows would show that there are none."""
-    duckdb = pytest.importorskip("duckdb")
     nobody = visits(0)
     opened = [open_records(nobody, SCHEMA, ["a"], Unit("person", 1, random_keys))]
     nobody.to_csv(tmp_path / "nobody.csv", index=False)
@@ -164,7 +144,7 @@ def dataset(neighbours, max_rows, noise=OPENDP_NOISE):
 
 @pytest.mark.parametrize(("neighbours", "times"), [("add_remove", 1), ("replace_one", 2)])
 @pytest.mark.parametrize(("max_rows", "rows"), [(1, 1), (3, 3), (None, 1)])
-def test_releases_name_the_unit_and_pay_for_its_rows(neighbours, times, max_rows, rows, tmp_path):
+def test_releases_name_the_unit_and_pay_for_its_rows(neighbours, times, max_rows, rows):
     data = dataset(neighbours, max_rows)
     laplace = data.measure(CLIQUES, 1.0)
     gaussian = data.measure(CLIQUES, 1.0, delta=1e-6, mechanism="gaussian")
@@ -175,8 +155,6 @@ def test_releases_name_the_unit_and_pay_for_its_rows(neighbours, times, max_rows
         # The number of rows never shows; the number of persons only where it is public and each counts once.
         assert noisy.public_total == (60 if neighbours == "replace_one" and rows == 1 else None)
         assert noisy.tables["b",].dtype == (np.float64 if max_rows is None else np.int64)
-        noisy.save(tmp_path / "release.zip")
-        assert NoisyMarginals.load(tmp_path / "release.zip") == noisy
     bound = {1: "(at most 1 row)", 3: "(at most 3 rows)", None: "(all rows, of weight 1 together)"}[max_rows]
     assert f"for one person {bound}" in str(laplace.guarantee)
 
