@@ -53,7 +53,7 @@ def test_variables_of_one_state_have_no_coefficients_beside_the_number_of_record
         noise = Noted()
         data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), relation, noise)
         released = data.measure_coefficients([("a", "b")], 1.0)
-        assert [counts for counts, _ in noise.seen] == expected
+        assert [counts for _, counts, _ in noise.seen] == expected
         assert len(released.values) == len(expected)
         assert released.tables["a", "b"].tolist() == [[float(released.to_coefficients().values[()])]]
 
@@ -80,7 +80,7 @@ def test_no_record_costs_more_than_is_charged(relation):
     for (one, _, _), (other, _, _) in itertools.product(found, before):
         worst = max(worst, moved(one, other, 2))
     _, residuals, charge = found[0]
-    minimum = float(min(scale for _, scale in found[0][0]))
+    minimum = min(scale for *_, scale in found[0][0])
     assert 0.999 * float(charge.epsilon) <= discrete_gaussian_epsilon(float(worst), minimum, 1e-6)
     assert Fraction(discrete_gaussian_epsilon(float(worst), minimum, 1e-6)) <= charge.epsilon
     assert worst / 2 <= Fraction(residuals.guarantee.rho) <= worst / 2 * (1 + Fraction(1, 10**6))
@@ -138,8 +138,8 @@ def test_residuals_of_a_step_cost_its_rho_by_brute_force(relation, rho):
         frame = pd.DataFrame([record], columns=list(SCHEMA.variables))
         data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1e9, 1e-3), relation, noise)
         data.release(Residuals(scales, 1e-6, rho=rho))
-        smallest = min(smallest, *(float(scale) for _, scale in noise.seen))
-        changes.append(np.concatenate([np.array(counts) / float(scale) for counts, scale in noise.seen]))
+        smallest = min(smallest, *(scale for *_, scale in noise.seen))
+        changes.append(np.concatenate([np.array(counts) / scale for _, counts, scale in noise.seen]))
     pairs = itertools.combinations(changes, 2) if relation == "replace_one" else ((one, 0.0) for one in changes)
     worst = max(float(((one - other) ** 2).sum()) for one, other in pairs) / 2.0 / (1.0 - BLUR / smallest**2)
     assert rho * (1 - 1e-7) < worst <= rho

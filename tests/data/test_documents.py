@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from noises import NotedSums, largest_move
+from noises import Noted, largest_move
 from scipy import sparse, stats
 
 import pgmpy_dp as dp
@@ -17,7 +17,7 @@ DOCUMENTS = [(0, 0, 0), (5, 0, 0), (0, 2, 0), (1, 1, 0), (3, 0, 9), (1, 1, 1)]
 LENGTH = 6
 
 
-class NoNoise(NotedSums):
+class NoNoise(Noted):
     """Resamples the same documents in the same way."""
 
     def keys(self, size):
@@ -37,7 +37,7 @@ def integer_sum(documents, neighbours, clip):
     data = private(documents, neighbours)
     size = {"batch_size": len(documents)} if neighbours == "replace_one" else {"sampling_rate": 1.0}
     data.plan(1, noise_multiplier=3.0, delta=1e-3, **size).noisy_sum(TOPICS.expected_counts, clip, non_negative=True)
-    total, scale = data._noise.seen[-1]
+    _, total, scale = data._noise.seen[-1]
     return total, scale / 3.0
 
 
@@ -63,9 +63,9 @@ def test_documents_without_words_count_as_nothing():
     """Neither their number nor where they are shows in a sum."""
     full, _ = integer_sum(DOCUMENTS[1:], "add_remove", 0.6)
     more, _ = integer_sum([*DOCUMENTS[1:], *[(0, 0, 0)] * 5], "add_remove", 0.6)
-    assert (full == more).all()
+    assert full == more
     nothing, _ = integer_sum([(0, 0, 0)] * 3, "add_remove", 0.6)
-    assert not nothing.any()
+    assert not any(nothing)
     plan = private([]).plan(1, epsilon=1.0, delta=1e-3, sampling_rate=1.0)
     assert plan.noisy_sum(TOPICS.expected_counts, 0.6).tolist() == [0.0] * 6
 
@@ -152,19 +152,6 @@ def test_other_bad_input(change, error, match):
     options = {"vocabulary": WORDS, "budget": dp.PrivacyBudget(1.0, 1e-6), **change}
     with pytest.raises(error, match=match):
         dp.PrivateDocuments(np.array(DOCUMENTS), **options)
-
-
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix])
-def test_a_damaged_sparse_array_is_refused_without_its_index(form):
-    budget = dp.PrivacyBudget(1.0, 1e-6)
-    for indices, ends in (([0, 4711], [0, 1, 2]), ([0, 1], [0, 2, 1]), ([0, -4711], [0, 1, 2])):
-        damaged = form((np.array([1, 2]), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
-        damaged.indices, damaged.indptr = np.array(indices), np.array(ends)
-        with pytest.raises(dp.SchemaError, match="damaged") as caught:
-            dp.PrivateDocuments(damaged, WORDS, budget)
-        assert "4711" not in str(caught.value)
-        assert caught.value.__context__ is None
-    assert budget.history == ()
 
 
 @pytest.mark.parametrize("given", [np.ones((2, 3), dtype=complex), np.ones((2, 0), dtype=int)])

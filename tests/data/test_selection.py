@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
 from pgmpy_dp.data.mechanisms.selection import FarthestTables
 from pgmpy_dp.evaluation import audit
-from pgmpy_dp.privacy.coins import random_keys
 from pgmpy_dp.privacy.cost import Pure, Zcdp
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 
@@ -24,28 +24,12 @@ def anything(chosen):
     return REFERENCES.keys()
 
 
-class Noted:
-    """No noise; the first candidate is taken, and what was compared is kept."""
-
-    private = False
-
-    def __init__(self):
-        self.seen = []
-
-    def exponential_mechanism(self, scores, scale):
-        self.seen.append((scores.copy(), scale))
-        return 0
-
-    permute_and_flip = exponential_mechanism
-    keys = staticmethod(random_keys)
-
-
 def scored(rows, relation="add_remove", references=REFERENCES, picks=1, **price):
     """Scores and scale of the first pick from these records."""
     noise = Noted()
     data = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(9.0, 1e-6), relation, noise)
     data.release(FarthestTables(references, picks, anything, **(price or {"rho": 0.5})))
-    return noise.seen[0]
+    return noise.seen[0][1:]
 
 
 def largest_change(relation, references=lambda rows: REFERENCES):
@@ -53,7 +37,7 @@ def largest_change(relation, references=lambda rows: REFERENCES):
     others = [CELLS[0], CELLS[4], CELLS[4], CELLS[9], CELLS[11]]
     extended = [scored([*others, cell], relation, references([*others, cell]))[0] for cell in CELLS]
     before = [scored(others, relation, references(others))[0]] if relation == "add_remove" else extended
-    return max(np.abs(one - other).max() for one in extended for other in before)
+    return max(np.abs(np.subtract(one, other)).max() for one in extended for other in before)
 
 
 @pytest.mark.parametrize(("relation", "records"), [("add_remove", 1), ("replace_one", 2)])
@@ -107,7 +91,8 @@ def test_a_pick_is_drawn_from_what_is_allowed_then():
     noise = Noted()
     still = dp.PrivateDataset(np.array(rows), SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise)
     still.release(mechanism)
-    weights = dict(zip(references, np.exp(-noise.seen[0][0] / noise.seen[0][1]), strict=True))
+    ((_, scores, scale), _) = noise.seen
+    weights = dict(zip(references, np.exp(-np.array(scores) / scale), strict=True))
     for first, second in itertools.permutations(references, 2):
         later = [clique for clique in allowed((first,)) if clique != first]
         odds = weights[first] / sum(weights.values()) * weights[second] / sum(weights[c] for c in later)
@@ -151,17 +136,14 @@ def test_what_cannot_be_priced_is_refused_before_the_charge(changed, message):
 
 
 def test_units_are_paid_for_by_their_contribution():
-    import pandas as pd
-
     rows = pd.DataFrame(CELLS, columns=["a", "b", "c"]).assign(person=np.arange(len(CELLS)) // 3)
     for maximum, parts in ((3, 3), (None, 2**20)):
         noise = Noted()
-        noise.keys = lambda size: np.arange(size, dtype=np.uint64)
         data = dp.PrivateDataset(
             rows, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="person", max_rows=maximum
         )
         data.release(FarthestTables(REFERENCES, 1, anything, rho=0.5))
-        assert noise.seen[0][1] == pytest.approx(parts * selection._GRID)
+        assert noise.seen[0][2] == pytest.approx(parts * selection._GRID)
 
 
 def test_candidates_from_the_records_are_caught():
@@ -194,4 +176,6 @@ def test_units_of_one_row_are_scored_as_records_are(max_rows, parts):
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0, 1e-6), noise=noise, unit="who", max_rows=max_rows)
     data.release(FarthestTables(references, 1, anything, rho=0.5))
     records, _ = scored(rows, references=references)
-    assert (np.abs(noise.seen[0][0] - parts * records) <= parts).all()  # of distances, rounded down to whole numbers
+    assert (
+        np.abs(noise.seen[0][1] - parts * np.array(records)) <= parts
+    ).all()  # of distances, rounded down to whole numbers

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from noises import Noted
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms import selection
@@ -25,33 +26,11 @@ PAIRS = {("a", "b"): np.full((2, 2), 10.0), ("b", "c"): np.full((2, 2), 10.0)}
 STEPS = [Step(1.0), Step(1.0, 2), Step(2.0)]
 
 
-class Recording(dp.SimulatedNoise):
-    """Simulated noise that keeps the scale of each table and choice; tables of one scale are drawn in one call."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.scales = []
-
-    def discrete_gaussian(self, counts, scale):
-        self.scales.extend([("table", scale)] * self.tables_in(counts))
-        return super().discrete_gaussian(counts, scale)
-
-    def discrete_laplace(self, counts, scale):
-        self.scales.extend([("table", scale)] * self.tables_in(counts))
-        return super().discrete_laplace(counts, scale)
-
-    @staticmethod
-    def tables_in(counts):
-        """A single variable has two states, a pair four; all tables have as many records."""
-        return round(np.sum(counts) / len(FRAME))
-
-    def exponential_mechanism(self, scores, scale):
-        self.scales.append(("choice", scale))
-        return super().exponential_mechanism(scores, scale)
-
-    def permute_and_flip(self, scores, scale):
-        self.scales.append(("choice", scale))
-        return super().permute_and_flip(scores, scale)
+def scales_of(noise):
+    """The scale of each table and choice; tables of one scale are drawn in one call, and all have as many records."""
+    for kind, numbers, scale in noise.seen:
+        choice = kind in ("exponential", "permute_and_flip")
+        yield from [("choice", scale)] if choice else [("table", scale)] * round(sum(numbers) / len(FRAME))
 
 
 def anything(chosen):
@@ -67,12 +46,12 @@ def asking():
 
 
 def released(asking=asking, epsilon=1.0, delta=1e-6, steps=STEPS, neighbours="add_remove", rows=None):
-    noise = Recording()
+    noise = Noted()
     unit = {} if rows is None else {"unit": "person", "max_rows": rows}
     frame = FRAME.assign(person=np.arange(len(FRAME)) // 4)
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(epsilon, delta), neighbours, noise, **unit)
     result, guarantee = data.release(TablesInSteps(steps, epsilon, delta, asking, "steps"))
-    return result, guarantee, noise.scales, data.budget.history
+    return result, guarantee, list(scales_of(noise)), data.budget.history
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 12.0])

@@ -94,18 +94,6 @@ def test_tables_of_more_weight_have_less_noise(mechanism):
     np.testing.assert_allclose(losses / losses[2], [8, 4, 1], rtol=0.2 if mechanism == "gaussian_block" else 1e-6)
 
 
-class Laws(Noted):
-    """No noise, and the law and the scale that it was asked for."""
-
-    def discrete_laplace(self, counts, scale):
-        self.seen.append(("laplace", scale))
-        return counts
-
-    def discrete_gaussian(self, counts, scale):
-        self.seen.append(("gaussian", scale))
-        return counts
-
-
 SEVERAL = [
     ({}, "gaussian_block"),
     ({"unit": "person", "max_rows": 1}, "gaussian_block"),
@@ -125,10 +113,10 @@ def test_auto_is_the_best_noise_that_the_delta_pays_for(unit, best):
     for delta, mechanism in ((0.0, "laplace"), (DELTA, best)):
         found = []
         for name in ("auto", mechanism):
-            noise, budget = Laws(), dp.PrivacyBudget(1.0, DELTA)
+            noise, budget = Noted(), dp.PrivacyBudget(1.0, DELTA)
             data = dp.PrivateDataset(frame, SCHEMA, budget, noise=noise, **unit)
             noisy = data.measure(CLIQUES, 0.5, delta=delta, mechanism=name, weights=[3, 1, 0.3])
-            assert {law for law, _ in noise.seen} == {noisy.guarantee.mechanism}
+            assert {law for law, *_ in noise.seen} == {noisy.guarantee.mechanism}
             found.append((noise.seen, noisy, budget.history))
         (seen, noisy, (charge,)), (others, other, (its,)) = found
         assert seen == others
@@ -172,19 +160,13 @@ def test_a_total_is_public_where_units_are_replaced_and_each_counts_once(unit, t
         assert data.max_rows == (unit.get("max_rows") if unit else 1)
 
 
-class NotedOnce(Noted):
-    """As private noise is asked for: it would be drawn by OpenDP."""
-
-    private = True
-
-
 def test_private_noise_is_asked_for_once_a_scale_and_each_table_gets_its_part():
-    noise = NotedOnce()
+    noise = Noted(private=True)  # as OpenDP's is asked for
     frame = pd.DataFrame(FIXED, columns=[*SCHEMA.variables, "person"])
     data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(1.0), noise=noise)
     cliques = [("a",), ("c", "b"), ("a", "c"), ("b", "a", "c")]
     noisy = data.measure(cliques, 1.0, weights=[3, 1, 3, 1])
-    asked = sorted((len(counts), float(scale)) for counts, scale in noise.seen)
+    asked = sorted((len(counts), scale) for _, counts, scale in noise.seen)
     assert asked == [(6, pytest.approx(8 / 3)), (18, 8.0)]
     exact = dp.exact_marginals(frame, SCHEMA, cliques).tables
     assert all((noisy.tables[clique] == exact[clique]).all() for clique in cliques)

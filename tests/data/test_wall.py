@@ -21,6 +21,7 @@ from pgmpy_dp.release.kinds import check_gaussian, joint_guarantee
 
 RECORDS = pd.DataFrame({"place": ["Ulm"] * 300 + ["Bonn"] * 200, "age": [*range(100)] * 5})
 OPEN = dp.Schema({"place": [], "age": dp.Bins(range(0, 101, 10))}, other={"place": "elsewhere"})
+PLACES = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
 
 
 def data_set(schema, budget, **options):
@@ -132,8 +133,7 @@ def test_a_part_of_a_schema_keeps_what_it_says(found):
 
 
 def test_rules_and_finer_bins_keep_it_too(budget):
-    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
-    merged = dp.merge_rare_states(data_set(schema, budget).measure([("place",)], 0.5), "place", "area")
+    merged = dp.merge_rare_states(data_set(PLACES, budget).measure([("place",)], 0.5), "place", "area")
     (rule,) = merged.rules
     groups = ["Bonn", "Ulm", "Kiel", "rare"]
     by_hand = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "area": groups}, rules=[rule])
@@ -297,8 +297,7 @@ def test_no_delta_below_the_price_of_the_noise_is_promised():
 
 def test_releases_of_two_kinds_of_noise_promise_both(budget):
     """Where the first chose what the second measures: counted once, and named as several."""
-    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
-    places = data_set(schema, budget).measure([("place",)], 0.5)
+    places = data_set(PLACES, budget).measure([("place",)], 0.5)
     merged = dp.merge_rare_states(places, "place", "area")
     pairs = data_set(merged, budget).measure([("area", "age")], 1.0, delta=1e-6, mechanism="gaussian")
     both = joint_guarantee([places, pairs])
@@ -308,8 +307,7 @@ def test_releases_of_two_kinds_of_noise_promise_both(budget):
 
 
 def test_under_states_that_exact_counts_merged_nothing_is_released(budget):
-    schema = dp.Schema({"place": ["Bonn", "Kiel", "Ulm"], "age": dp.Bins([0, 50, 100])})
-    merged = dp.merge_rare_states(dp.exact_marginals(RECORDS, schema, [("place",)]), "place", "area")
+    merged = dp.merge_rare_states(dp.exact_marginals(RECORDS, PLACES, [("place",)]), "place", "area")
     with pytest.raises(ValueError, match="Exact counts are not a release"):
         data_set(merged, budget).measure([("area",)], 1.0)
     assert budget.history == ()
