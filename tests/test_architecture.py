@@ -46,12 +46,6 @@ def records(rows, columns=("v", "w")):
     return pd.DataFrame(list(rows), columns=list(columns)).astype({"v": "str"} | ({"w": int} if "w" in columns else {}))
 
 
-class Recorder(Noted):
-    """As private noise is asked for."""
-
-    private = True
-
-
 def test_each_example_is_complete_and_short():
     assert list(EXAMPLES) == ["A mechanism", "An estimator", "A question", "A source of records"]
     assert TEXT.count("```python") == len(EXAMPLES)
@@ -72,12 +66,12 @@ def count(epsilon=0.5):
 def test_the_mechanism_is_charged_before_it_draws(relation):
     budget = PrivacyBudget(1.0)
 
-    class Watching(Recorder):
+    class Watching(Noted):
         def discrete_laplace(self, counts, scale):
             assert len(budget.history) == 1
             return super().discrete_laplace(counts, scale)
 
-    noise = Watching()
+    noise = Watching(private=True)
     data = dp.PrivateDataset(records(ROWS), SCHEMA, budget, relation, noise)
     answer = data.release(count())
     (charge,) = budget.history
@@ -90,7 +84,7 @@ def test_the_mechanism_is_charged_before_it_draws(relation):
 
 @pytest.mark.parametrize("epsilon", [1.5, 0.0, -1.0, float("nan"), float("inf"), True, "1", None])
 def test_what_the_mechanism_refuses_is_neither_drawn_nor_charged(epsilon):
-    budget, noise = PrivacyBudget(1.0), Recorder()
+    budget, noise = PrivacyBudget(1.0), Noted(private=True)
     data = dp.PrivateDataset(records(ROWS), SCHEMA, budget, noise=noise)
     with pytest.raises((dp.BudgetExceededError, ValueError)):
         data.release(count(epsilon))
@@ -102,9 +96,9 @@ def test_what_the_mechanism_refuses_is_neither_drawn_nor_charged(epsilon):
 
 def counted(frame, relation, **unit):
     """The exact count in parts, and the scale of its noise."""
-    noise = Recorder()
+    noise = Noted(private=True)
     dp.PrivateDataset(frame, SCHEMA, Bottomless(1.0), relation, noise, **unit).release(count())
-    ((exact, scale),) = noise.seen
+    ((_, exact, scale),) = noise.seen
     return float(exact[0]), scale
 
 
@@ -189,10 +183,8 @@ def test_the_estimator_reads_a_table_as_it_says():
     assert [cpd.get_value(w=0, v=v) for v in "xy"] == pytest.approx([31 / 33, 5 / 12])
 
 
-class Lowering(Recorder):
+class Lowering(Noted):
     """Noise of -1."""
-
-    private = False
 
     def discrete_laplace(self, counts, scale):
         return counts - 1
@@ -250,7 +242,7 @@ def open_lines(monkeypatch, tmp_path):
 
 
 def test_the_source_is_counted_behind_the_wall(open_lines):
-    data = dp.PrivateDataset(open_lines(LINES * 3), SCHEMA, PrivacyBudget(1.0), noise=Recorder())
+    data = dp.PrivateDataset(open_lines(LINES * 3), SCHEMA, PrivacyBudget(1.0), noise=Noted(private=True))
     release = data.measure([("v", "w")], epsilon=1.0)
     assert release.tables["v", "w"].tolist() == [[3, 3], [3, 0]]
     assert data.budget.remaining.epsilon == 0

@@ -11,6 +11,12 @@ import pytest
 import pgmpy_dp as dp
 
 
+def printed(code, *arguments, **environment):
+    """What a process of Python prints that runs this code."""
+    command, environment = [sys.executable, "-W", "ignore", "-c", code, *arguments], os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.strip()
+
+
 def test_import_leaves_the_heavy_libraries_alone():
     """numba, OpenDP, dp-accounting, matplotlib and pgmpy's inference load when they are first needed."""
     code = (
@@ -20,14 +26,12 @@ def test_import_leaves_the_heavy_libraries_alone():
         "print([name for name in heavy if name in sys.modules])\n"
         "dp.plotting.plot_bounds, dp.evaluation.compare, dp.exports.load_network"  # rooms come with the package
     )
-    printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert printed.stdout.strip() == "[]"
+    assert printed(code) == "[]"
 
 
 def test_importing_the_package_alone_imports_nothing_slow():
     code = "import sys, pgmpy_dp\nprint([m for m in ('numpy', 'pandas', 'pgmpy') if m in sys.modules])"
-    printed = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert printed.stdout.strip() == "[]"
+    assert printed(code) == "[]"
 
 
 def test_an_analyst_gets_from_a_release_to_synthetic_records_without_pgmpy(tmp_path):
@@ -50,8 +54,7 @@ codes = sample(tree, tree.calibrate(fit.potentials), 1000, np.random.default_rng
 assert codes.shape == (1000, 3)
 print([m for m in ("pgmpy", "pandas", "opendp") if m in sys.modules])
 """
-    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "release.zip")]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert printed(code, str(tmp_path / "release.zip")) == "[]"
 
 
 def test_public_names_are_there_and_errors_are_value_errors():
@@ -82,11 +85,8 @@ def test_fits_do_not_depend_on_the_hash_seed(capsys):
         "print([table.values.tobytes().hex() for table in tables])"
     )
     exec(code, {})  # with the seed of this process
-    printed = {capsys.readouterr().out}
-    environment = {**os.environ, "PYTHONHASHSEED": "7" if os.environ.get("PYTHONHASHSEED") == "0" else "0"}
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    printed.add(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
-    assert len(printed) == 1
+    other = "7" if os.environ.get("PYTHONHASHSEED") == "0" else "0"
+    assert capsys.readouterr().out.strip() == printed(code, PYTHONHASHSEED=other)
 
 
 def test_no_data_is_shipped():
