@@ -28,8 +28,8 @@ from pgmpy_dp.observed.reading import (
 )
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.checks import checked_number
-from pgmpy_dp.privacy.guarantee import Guarantee, counted
-from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.privacy.guarantee import counted
+from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, entry
 from pgmpy_dp.release.coefficients import pooled_means
 from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, frozen_array, measured_kind
 from pgmpy_dp.release.marginals import IndependentTables, NoisyMarginals, Variance
@@ -288,7 +288,7 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
         return self.noisy.measurements()
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
         entries = entry(contents, "public", list)
         if not entries:
@@ -299,14 +299,8 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
             shape = schema.shape(clique)
             check_shape(each, clique, shape, {"variables", "shape", "table", "standard_errors"})
             public[clique] = PublicTable(*(_stated_numbers(each, name, shape) for name in ("table", "standard_errors")))
-        noisy: Contents[Any] = measured_kind(contents["kind"].removeprefix("informed_")).interpret(
-            schema, guarantee, contents
-        )
-
-        def release(counts: Any) -> Any:
-            return cls(noisy.release(counts), public)
-
-        return Contents(noisy.shapes, release)
+        noisy: Any = measured_kind(contents["kind"].removeprefix("informed_")).interpret(schema, contents, numbers)
+        return cls(noisy, public)
 
     @classmethod
     def stated(cls, kind: str) -> frozenset[str]:

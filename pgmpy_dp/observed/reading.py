@@ -19,13 +19,13 @@ from pgmpy_dp.inference.collective.noise_laws import (
     LinearObservations,
     end_to_end,
 )
-from pgmpy_dp.inference.tables.table import Vector, pooled
+from pgmpy_dp.inference.tables.table import Table, Vector, pooled
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.release import NoisyCoefficients, NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.coefficients import MeasuredCoefficients
-from pgmpy_dp.release.contrasts import coefficient_weights, contrasts
+from pgmpy_dp.release.contrasts import coefficient_weights, contrasts, subsets_of
 from pgmpy_dp.release.kinds import MIN_VARIANCE
-from pgmpy_dp.release.marginals import IndependentTables, Variance, margin
+from pgmpy_dp.release.marginals import IndependentTables, Variance
 from pgmpy_dp.schema import Clique, Schema
 
 # What was measured once, of the same records.
@@ -86,7 +86,7 @@ def observe_tables(release: IndependentTables, variables: Sequence[str]) -> Line
     tables: dict[Clique, list[tuple[Vector, Variance]]] = {}
     for clique, part in observed_parts(release.cliques, variables).items():
         name = names.setdefault(frozenset(part), part)
-        table = margin(clique, release.tables[clique], name).astype(np.float64)
+        table = Table(clique, release.tables[clique]).margin(name).values.astype(np.float64)
         tables.setdefault(name, []).append((table, release.cell_variance(clique, name)))
     mean = [same[0] if len(same) == 1 else weighted(same) for same in tables.values()]
     observed = np.concatenate([table.ravel() for table, _ in mean])
@@ -106,13 +106,10 @@ def _(release: MeasuredCoefficients, variables: Sequence[str]) -> LinearObservat
 
     measured = maximal(observed_parts(release.cliques, variables).values())
     schema, values = release.schema, release.to_coefficients().values
-    order = {variable: number for number, variable in enumerate(schema.variables)}
     holder: dict[Clique, Clique] = {}
     for clique in sorted(measured, key=schema.cells):
-        varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=order.__getitem__)
-        for size in range(1, len(varied) + 1):
-            for subset in combinations(varied, size):
-                holder.setdefault(subset, clique)
+        for subset in filter(None, subsets_of(schema, clique)):
+            holder.setdefault(subset, clique)
     functions = {v: sparse.csr_array(contrasts(schema.cardinality(v)).scaled) for clique in measured for v in clique}
 
     def rows(subset: Clique, clique: Clique) -> list[Any]:
@@ -132,7 +129,7 @@ def _(release: MeasuredCoefficients, variables: Sequence[str]) -> LinearObservat
         blocks[clique].append(reduce(lambda a, b: sparse.kron(a, b, format="csr"), rows(subset, clique)))
         # Rows follow the clique's order of axes, coefficients that of the schema.
         axes = [subset.index(v) for v in clique if v in subset]
-        weights = coefficient_weights([schema.cardinality(v) for v in subset])
+        weights = coefficient_weights(schema, subset)
         observed[clique].append((weights * values[subset]).transpose(axes).ravel())
         variance[clique].append((weights**2 * release.noise_variances[subset]).transpose(axes).ravel())
     cells = [schema.cells(clique) for clique in measured]
@@ -160,7 +157,7 @@ def law_of(release: Any) -> Law:
 def with_noise(release: Any, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Any:
     """Return the least noisy table of a clique, from the release or other tables, with the noise of each cell."""
     measured = release.clique_containing(clique)
-    table = margin(measured, (tables or release.tables)[measured], clique).astype(np.float64)
+    table = Table(measured, (tables or release.tables)[measured]).margin(clique).values.astype(np.float64)
     return law_of(release)(table, release.cell_variance(measured, clique))
 
 

@@ -18,9 +18,9 @@ from pgmpy_dp.inference.tables.table import Table, Vector
 from pgmpy_dp.observed.reading import MeanCoefficients, Measured, first_containing, law_of, observe, observed_parts
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
-from pgmpy_dp.release.archive import Contents, Measurements, checked_guarantee, checked_schema, entry
+from pgmpy_dp.release.archive import Measurements, Numbers, checked_guarantee, entry
 from pgmpy_dp.release.coefficients import pooled_means
-from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, joint_guarantee, measured_kind, refuse_repeated
+from pgmpy_dp.release.kinds import MIN_VARIANCE, Release, interpreted, joint_guarantee, measured_kind, refuse_repeated
 from pgmpy_dp.release.marginals import UNIT_VARIANCE, IndependentTables, NoisyMarginals, Variance
 from pgmpy_dp.schema import Clique, Schema, State
 
@@ -477,35 +477,23 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return [array for part in self.parts.values() for array in part.measurements()]
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`; the file's statements about the union must follow from its parts."""
         variable, overlap = entry(contents, "variable", str), entry(contents, "overlap", int)
-        read: dict[Any, Contents[Any]] = {}
+        parts: dict[Any, Any] = {}
         for each in entry(contents, "parts", list):
-            state, kind = entry(each, "state", str, int, float, bool), measured_kind(entry(each, "kind", str))
-            expected = {"state", "kind", "schema", "guarantee"} | kind.properties
-            if set(each) != expected or state in read:
-                raise ValueError(f"each part must have a state of its own, and the properties {sorted(expected)}.")
-            read[state] = kind.interpret(checked_schema(each), checked_guarantee(each), each)
-        shapes = {
-            (str(number), *clique): shape
-            for number, part in enumerate(read.values())
-            for clique, shape in part.shapes.items()
-        }
-
-        def release(counts: dict[Clique, NDArray[Any]]) -> Any:
-            parts = {
-                state: part.release({clique: counts[str(number), *clique] for clique in part.shapes})
-                for number, (state, part) in enumerate(read.items())
-            }
-            result = cls(parts, variable, overlap)
-            if not result.guarantee.states(guarantee) or result.schema != schema:
-                raise ValueError(
-                    f"the union states another schema or guarantee than its parts give together, {result.guarantee}."
-                )
-            return result
-
-        return Contents(shapes, release)
+            state = entry(each, "state", str, int, float, bool)
+            measured_kind(entry(each, "kind", str))
+            if state in parts or "format_version" in each:
+                raise ValueError("each part must have a state of its own, and no version of its own.")
+            stated = {name: value for name, value in each.items() if name != "state"}
+            parts[state] = interpreted(stated | {"format_version": contents["format_version"]}, numbers)
+        result = cls(parts, variable, overlap)
+        if not result.guarantee.states(checked_guarantee(contents, ())) or result.schema != schema:
+            raise ValueError(
+                f"the union states another schema or guarantee than its parts give together, {result.guarantee}."
+            )
+        return result
 
     def __repr__(self) -> str:
         lines = [f"UnitedMarginals: {counted(len(self.parts), 'release')} by {self.variable}", str(self.guarantee)]

@@ -46,11 +46,11 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise, repeat
-from typing import IO, Any, Generic, Protocol, TypeVar
+from itertools import repeat
+from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,14 +146,60 @@ class Archived(Protocol):
 Kind = TypeVar("Kind", bound=Archived)
 
 
-@dataclass(frozen=True)
-class Contents(Generic[Kind]):
-    """A checked descriptor: the shapes of the arrays of measurements, and how to make a release of them."""
+class Numbers:
+    """The numbers of a release file, which are taken array by array, by the shapes that its descriptor states."""
 
-    shapes: Mapping[Clique, tuple[int, ...]]
-    release: Callable[[dict[Clique, NDArray[Any]]], Kind]
-    kind: str = ""
-    drawn: bool = False
+    def __init__(self, member: IO[bytes], size: int) -> None:
+        self._member, self._left = member, size
+        self._blocks: Iterator[NDArray[Any]] | None = None
+        self._ready: NDArray[Any] = np.empty(0)
+        self._arrays = self._rows = 0  # that were taken
+        self.variances: list[NDArray[np.float64]] = []
+
+    def take(self, shapes: Mapping[Clique, tuple[int, ...]], drawn: bool = False) -> dict[Clique, NDArray[Any]]:
+        """Take the next arrays; the next rows must be all of their cells, in order."""
+        columns, size = _DRAWS if drawn else _COUNTS, sum(map(math.prod, shapes.values()))
+        if size * columns.shortest > self._left:
+            raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the descriptor needs.")
+        self._blocks = self._blocks or _row_blocks(self._member, columns)
+        sizes = np.array(list(map(math.prod, shapes.values())), dtype=np.int64)
+        cells = {name: np.empty(size, columns.dtype[name]) for name in (columns.dtype.names or ())[2:]}
+        ends, done = np.cumsum(sizes), 0
+        while done < size:
+            rows = self._next(size - done)
+            if not rows.size:
+                complete, needed = self._rows + done, self._rows + size
+                raise ReleaseFormatError(f"{MEASUREMENTS} ends after {complete} complete rows; {needed} are needed.")
+            positions = np.arange(done, done + rows.size)
+            arrays = np.searchsorted(ends, positions, side="right")
+            wrong = (rows["clique"] != self._arrays + arrays) | (rows["cell"] != positions - (ends - sizes)[arrays])
+            if wrong.any():
+                row = self._rows + done + int(wrong.argmax()) + 1
+                raise ReleaseFormatError(
+                    f"{MEASUREMENTS}: row {row} is not the next cell in order, as where there are more rows than cells."
+                )
+            for name, values in cells.items():
+                values[positions] = rows[name]
+            done += rows.size
+        self._arrays, self._rows = self._arrays + sizes.size, self._rows + size
+        self._left -= size * columns.shortest
+        if not drawn:
+            self.variances.append(cells["variance"])
+        parts = np.split(cells["value"], ends[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+
+    def require_end(self) -> None:
+        """Raise if rows are left, or part of one."""
+        self._blocks = self._blocks or _row_blocks(self._member, _COUNTS)
+        if self._next(1).size:
+            raise ReleaseFormatError(f"{MEASUREMENTS} has more rows than the cliques have cells.")
+
+    def _next(self, maximum: int) -> NDArray[Any]:
+        """Return the next rows, none at the end."""
+        if not self._ready.size and self._blocks is not None:
+            self._ready = next(self._blocks, self._ready)
+        rows, self._ready = self._ready[:maximum], self._ready[maximum:]
+        return rows
 
 
 def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
@@ -185,7 +231,7 @@ def write_release(release: Archived, handle: IO[bytes]) -> None:
         archive.writestr(stored_member(DESCRIPTOR), content)
 
 
-def read_archive(path: str | os.PathLike[str], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
+def read_archive(path: str | os.PathLike[str], interpret: Callable[[dict[str, Any], Numbers], Kind]) -> Kind:
     """Read and check a release file, whose descriptor `interpret` interprets; see :meth:`Release.load`."""
     path = path_of(path)
     if path.exists() and not path.is_file():
@@ -223,7 +269,7 @@ def _measurement_blocks(release: Archived) -> Iterator[bytes]:
     yield "".join(rows).encode("ascii")
 
 
-def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Contents[Kind]]) -> Kind:
+def read_release(handle: IO[bytes], interpret: Callable[[dict[str, Any], Numbers], Kind]) -> Kind:
     """Read and check the content of a release file."""
     check_ending(handle, 2, f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else.")
     with damage_named(), zipfile.ZipFile(handle) as archive:
@@ -231,30 +277,20 @@ def read_release(handle: IO[bytes], interpret: Callable[[Mapping[str, Any]], Con
         with archive.open(members[DESCRIPTOR]) as member:
             content = b"".join(_blocks(member))
         resource, contents = checked_descriptor(content)
-        csv_size = members[MEASUREMENTS].file_size
+        size = members[MEASUREMENTS].file_size
         with archive.open(members[MEASUREMENTS]) as member:
-            _check_hash(member, resource, csv_size)
-        with contents_named():
-            checked = interpret(contents)
-        columns = _DRAWS if checked.drawn else _COUNTS
-        sizes = [math.prod(shape) for shape in checked.shapes.values()]
-        if sum(sizes) * columns.shortest > csv_size:
-            raise ReleaseFormatError(f"{MEASUREMENTS} has fewer rows than the {checked.kind} need.")
+            _check_hash(member, resource, size)
         with archive.open(members[MEASUREMENTS]) as member:
-            result = _read_measurements(member, columns, np.array(sizes, dtype=np.int64))
-        parts = np.split(result["value"], np.cumsum(sizes)[:-1]) if sizes else []
-        with contents_named():
-            require_costs(contents)
-            if contents["format_version"] < NAMED_COSTS:
-                checked = interpret(with_payments(contents, parts))
-            release = checked.release(
-                {k: p.reshape(s) for (k, s), p in zip(checked.shapes.items(), parts, strict=True)}
-            )
+            numbers = Numbers(member, size)
+            with contents_named():
+                release = interpret(contents, numbers)
+            numbers.require_end()
         # Variances computed elsewhere may differ in the last digits.
-        if sizes and "variance" in result:
-            expected = [each for _, each in release.measurements() if each is not None]
-            if not np.allclose(result["variance"], np.concatenate(expected), rtol=1e-9, atol=0.0):
-                raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
+        expected = [each for _, each in release.measurements() if each is not None]
+        if expected and not np.allclose(
+            np.concatenate(numbers.variances), np.concatenate(expected), rtol=1e-9, atol=0.0
+        ):
+            raise ReleaseFormatError(f"the variances in {MEASUREMENTS} do not follow from the noise scales.")
         return release
 
 
@@ -320,37 +356,23 @@ def _check_hash(member: IO[bytes], resource: Mapping[str, Any], size: int) -> No
         )
 
 
-def _read_measurements(member: IO[bytes], columns: _Columns, sizes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    """Read the columns after the two indices; the rows must be all cells of all cliques, in order."""
+def _row_blocks(member: IO[bytes], columns: _Columns) -> Iterator[NDArray[Any]]:
+    """Yield the rows after the header, some at a time."""
     if member.read(len(columns.header)) != columns.header:
         raise ReleaseFormatError(f"{MEASUREMENTS} must begin with the line {columns.header.decode().strip()}.")
-    size = int(sizes.sum())
-    results = {name: np.empty(size, columns.dtype[name]) for name in (columns.dtype.names or ())[2:]}
-    ends, done, rest = np.cumsum(sizes), 0, b""
+    done, rest = 0, b""
     for block in _blocks(member):
         complete, newline, rest = (rest + block).rpartition(b"\n")
         if len(rest) > _LONGEST_ROW:
             raise ReleaseFormatError(f"{MEASUREMENTS}: a row is longer than any row can be.")
-        rows = _parsed_rows(complete + newline, columns, done)
-        positions = np.arange(done, done + rows.size)
-        if done + rows.size > size:
-            raise ReleaseFormatError(f"{MEASUREMENTS} has more rows than the cliques have cells.")
-        cliques = np.searchsorted(ends, positions, side="right")
-        cells = positions - (ends - sizes)[cliques]
-        wrong = np.flatnonzero((rows["clique"] != cliques) | (rows["cell"] != cells))
-        if wrong.size:
-            raise ReleaseFormatError(f"{MEASUREMENTS}: row {done + wrong[0] + 1} is not the next cell in order.")
-        for name, numbers in results.items():
-            numbers[positions] = rows[name]
-        done += rows.size
-    if rest or done < size:
-        raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows; {size} are needed.")
-    return results
+        if newline:
+            yield (rows := _parsed_rows(complete + newline, columns, done))
+            done += rows.size
+    if rest:
+        raise ReleaseFormatError(f"{MEASUREMENTS} ends after {done} complete rows, in the middle of one.")
 
 
 def _parsed_rows(block: bytes, columns: _Columns, done: int) -> NDArray[Any]:
-    if not block:
-        return np.empty(0, columns.dtype)
     matched = columns.rows.match(block)
     if matched is None or matched.end() < len(block):
         row = done + block.count(b"\n", 0, matched.end() if matched else 0) + 1
@@ -420,38 +442,24 @@ def checked_schema(contents: Mapping[str, Any]) -> Schema:
     return Schema.from_dict(entry(contents, "schema", dict))
 
 
-def checked_guarantee(contents: Mapping[str, Any]) -> Guarantee:
+def checked_guarantee(contents: Mapping[str, Any], arrays: Iterable[NDArray[Any]]) -> Guarantee:
+    """Read a guarantee. Earlier versions named the cost by the file's content, so that it is counted once."""
+    stated = entry(contents, "guarantee", dict)
+    if contents["format_version"] < NAMED_COSTS:
+        content = {name: value for name, value in contents.items() if name not in ("format_version", "state")}
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+        for values in arrays:
+            digest.update(np.ascontiguousarray(values).tobytes())
+        stated = {"payment": digest.hexdigest()[:32]} | stated
+    elif "costs" not in stated:
+        raise ValueError("the guarantee states no costs.")
     try:
-        guarantee = Guarantee.from_dict(entry(contents, "guarantee", dict))
+        guarantee = Guarantee.from_dict(stated)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"guarantee is no set of costs ({type(error).__name__}: {error}).") from error
     if guarantee.mechanism == "none":
         raise ValueError("exact counts are not a release.")
     return guarantee
-
-
-def require_costs(contents: Mapping[str, Any]) -> None:
-    """Refuse a file that states sums without their costs, as only earlier versions wrote."""
-    for each in (contents, *contents.get("parts", ())):
-        if contents["format_version"] >= NAMED_COSTS and "costs" not in each["guarantee"]:
-            raise ValueError("the guarantee states no costs.")
-
-
-def with_payments(contents: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> dict[str, Any]:
-    """Name the cost of a release of an earlier version by its content, as that version did.
-
-    So a release whose cost is also named in another file is counted once.
-    """
-    stated = {name: value for name, value in contents.items() if name not in ("format_version", "state")}
-    named = dict(contents)
-    if "parts" in contents:
-        ends = np.cumsum([0, *(len(part["cliques"]) for part in contents["parts"])])
-        own = [arrays[start:end] for start, end in pairwise(ends)]
-        named["parts"] = [with_payments(part, each) for part, each in zip(contents["parts"], own, strict=True)]
-    digest = hashlib.sha256(json.dumps(stated, sort_keys=True).encode())
-    for values in arrays:
-        digest.update(np.ascontiguousarray(values).tobytes())
-    return named | {"guarantee": {"payment": digest.hexdigest()[:32]} | contents["guarantee"]}
 
 
 def check_shape(stated: Mapping[str, Any], clique: Clique, expected: tuple[int, ...], properties: set[str]) -> None:

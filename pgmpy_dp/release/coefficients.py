@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,23 +17,24 @@ from pgmpy_dp.privacy.blocks import MIN_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import MAX_SCALE, laplace_variance
-from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
 from pgmpy_dp.release.contrasts import (
     Coefficients,
     Floats,
     Means,
     coefficient_weights,
+    coefficients_of,
     contrasts,
     downward_closure,
     fourier_sensitivity,
     noise_scales,
     places,
     residual_sensitivity,
-    subset_index,
-    transform,
+    subsets_of,
+    varied_variables,
 )
 from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, guarantee_of_joined
-from pgmpy_dp.release.marginals import NoisyMarginals, margin
+from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 
 _MAX_PARTS, _MAX_MULTIPLE = 2**10, 2**22
@@ -188,22 +188,22 @@ class MeasuredCoefficients(Release):
         return cliques
 
     @classmethod
-    def _read(cls, schema: Schema, contents: Mapping[str, Any], further: Iterable[str] = ()) -> tuple[Any, Any, Any]:
-        """Read the public total, the cliques and the statements about all of their subsets."""
-        entries, total = entry(contents, "cliques", list), contents["public_total"]
+    def _read(cls, schema: Schema, contents: Mapping[str, Any], further: Iterable[str] = ()) -> tuple[Any, Any]:
+        """Read the cliques and the statements about all of their subsets."""
+        entries = entry(contents, "cliques", list)
         cliques = schema.require([entry(each, "variables", list) for each in entries])
         for clique, each in zip(cliques, entries, strict=True):
             check_shape(each, clique, schema.shape(clique), {"variables", "shape"})
         closure = downward_closure(schema, cliques)  # raises if it would be too large
         if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
             raise ValueError("the contrasts are not those of this version of the format.")
-        expected = closure if total is None else closure[1:]
+        expected = closure if contents["public_total"] is None else closure[1:]
         entries = entry(contents, "subsets", list)
         if [entry(each, "variables", list) for each in entries] != [list(subset) for subset in expected]:
             raise ValueError("the subsets are not those of the cliques, in order of their sizes and the schema.")
         for subset, each in zip(expected, entries, strict=True):
             check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
-        return total, cliques, dict(zip(expected, entries, strict=True))
+        return cliques, dict(zip(expected, entries, strict=True))
 
     def __repr__(self) -> str:
         size = sum(array.size for array in self.values.values())
@@ -307,8 +307,7 @@ class NoisyCoefficients(
         total = 0.0
         for subset, variances in self.noise_variances.items():
             if inside.issuperset(subset):
-                weights = coefficient_weights([self.schema.cardinality(v) for v in subset])
-                total += float((variances * weights**2).sum())
+                total += float((variances * coefficient_weights(self.schema, subset) ** 2).sum())
         return total / cells**2
 
     def noise(self, clique: Clique) -> tuple[float, float]:
@@ -320,12 +319,13 @@ class NoisyCoefficients(
         return super().contents() | {"scale": self.scale}
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        total, cliques, subsets = cls._read(schema, contents)
-        shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
+        cliques, subsets = cls._read(schema, contents)
         scale = checked_number("scale", contents["scale"])
-        return Contents(shapes, lambda arrays: cls(schema, cliques, arrays, scale, guarantee, total))
+        values = numbers.take({subset: coefficient_shape(schema, subset) for subset in subsets})
+        guarantee = checked_guarantee(contents, values.values())
+        return cls(schema, cliques, values, scale, guarantee, contents["public_total"])
 
     @property
     def _noise_in_words(self) -> str:
@@ -449,14 +449,15 @@ class NoisyResiduals(
         return result | {"subsets": [each | more for each, more in zip(result["subsets"], noise, strict=True)]}
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        total, cliques, subsets = cls._read(schema, contents, ("scale", "parts"))
+        cliques, subsets = cls._read(schema, contents, ("scale", "parts"))
         scales = {subset: checked_number(f"scale of {subset}", each["scale"]) for subset, each in subsets.items()}
         if any(entry(each, "parts", int) != coefficient_parts(schema, subset) for subset, each in subsets.items()):
             raise ValueError("the parts of a record are not those of this version of the format.")
-        shapes = {subset: coefficient_shape(schema, subset) for subset in subsets}
-        return Contents(shapes, lambda arrays: cls(schema, cliques, arrays, scales, guarantee, total))
+        values = numbers.take({subset: coefficient_shape(schema, subset) for subset in subsets})
+        guarantee = checked_guarantee(contents, values.values())
+        return cls(schema, cliques, values, scales, guarantee, contents["public_total"])
 
 
 def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
@@ -487,12 +488,10 @@ def squares_of(schema: Schema, deviations: Mapping[Clique, float], clique: Cliqu
     The coefficients have independent noise, so that their squares can be added; coefficients without noise are left
     out.
     """
-    ordered = sorted(clique, key=places(schema).__getitem__)
-    full = transform(margin(clique, apart, ordered), schema.shape(ordered))
     squares, count = 0.0, 0
-    for subset in downward_closure(schema, [clique]):
+    for subset, coefficients in coefficients_of(schema, clique, apart).items():
         if deviation := deviations.get(subset, 0.0):
-            part = full[subset_index(ordered, subset)] / coefficient_scales(schema, subset, deviation)
+            part = coefficients / coefficient_scales(schema, subset, deviation)
             squares, count = squares + float((part**2).sum()), count + part.size
     return squares, count
 
@@ -512,20 +511,13 @@ def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
     return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
 
 
-def varied_variables(schema: Schema, clique: Clique) -> Clique:
-    """Return the variables of a clique that have at least two states, and so residuals, in schema order."""
-    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
-
-
 def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:
     """Compute the noise variance of every cell of a clique's table; KeyError if a subset has no scale."""
-    varied = varied_variables(schema, clique)
-    sizes = {variable: schema.cardinality(variable) for variable in varied}
+    sizes = {variable: schema.cardinality(variable) for variable in varied_variables(schema, clique)}
     result = 0.0
-    for size in range(len(varied) + 1):
-        for subset in combinations(varied, size):
-            scale = scales[subset] if subset else scales.get((), 0.0)  # 0 if the number of records is public
-            result += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
+    for subset in subsets_of(schema, clique):
+        scale = scales[subset] if subset else scales.get((), 0.0)  # 0 if the number of records is public
+        result += scale**2 * math.prod((n - 1) / n if v in subset else n**-2.0 for v, n in sizes.items())
     return result
 
 

@@ -14,7 +14,7 @@ is never drawn for a floating-point statistic.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, product
@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
@@ -110,13 +111,13 @@ def contrasts(states: int) -> Contrasts:
     return Contrasts(values, (values**2).sum(axis=1))
 
 
-def coefficient_weights(cardinalities: Iterable[int]) -> Floats:
+def coefficient_weights(schema: Schema, subset: Clique) -> Floats:
     """Compute the weights w of the coefficients of a set of variables, of shape (r_1 - 1, ...); 1 for the empty set."""
-    return _coefficient_weights(tuple(cardinalities))
+    return _weights(tuple(map(schema.cardinality, subset)))
 
 
 @lru_cache(maxsize=64)
-def _coefficient_weights(cardinalities: tuple[int, ...]) -> Floats:
+def _weights(cardinalities: tuple[int, ...]) -> Floats:
     # Multiply exact integers, then divide and take the root once: the same floats on every machine.
     above, below = np.ones((), dtype=object), np.ones((), dtype=object)
     for states in cardinalities:
@@ -316,11 +317,10 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
                 )
         if schema.cells(clique) > MAX_COEFFICIENTS:
             _refuse_size(schema.cells(clique), f"clique {clique} alone has")
-        varied = sorted((v for v in clique if schema.cardinality(v) > 1), key=position.__getitem__)
-        visited += 2 ** len(varied)
+        visited += 2 ** len(varied_variables(schema, clique))
         if visited > 4 * MAX_COEFFICIENTS:
             _refuse_size(visited, "the cliques have up to")
-        results.update(subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
+        results.update(subsets_of(schema, clique))
     size = sum(math.prod(schema.cardinality(v) - 1 for v in subset) for subset in results)
     if size > MAX_COEFFICIENTS:
         _refuse_size(size, f"the {len(results)} subsets of the cliques have")
@@ -332,6 +332,26 @@ def places(schema: Schema) -> dict[str, int]:
     return {name: number for number, name in enumerate((*schema.variables, *schema.details))}
 
 
+def varied_variables(schema: Schema, clique: Iterable[str]) -> Clique:
+    """Return the variables of a clique that have at least two states, and so contrasts, in schema order."""
+    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
+
+
+def subsets_of(schema: Schema, clique: Iterable[str]) -> Iterator[Clique]:
+    """List the subsets of a clique that have coefficients, the empty one first."""
+    varied = varied_variables(schema, clique)
+    return (subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
+
+
+def coefficients_of(schema: Schema, clique: Clique, table: NDArray[Any]) -> dict[Clique, NDArray[Any]]:
+    """Compute the coefficients of all subsets of a clique from its table."""
+    ordered = sorted(clique, key=places(schema).__getitem__)
+    full = Table(clique, table).margin(ordered).values
+    for axis, variable in enumerate(ordered):
+        full = np.moveaxis(np.tensordot(contrasts(schema.cardinality(variable)).values, full, axes=(1, axis)), 0, axis)
+    return {subset: full[_index(ordered, subset)] for subset in subsets_of(schema, clique)}
+
+
 def _refuse_size(size: int, what: str) -> None:
     raise SchemaError(
         f"The Fourier closure is too large: {what} {size} coefficients, more than {MAX_COEFFICIENTS}. Measure smaller "
@@ -339,15 +359,8 @@ def _refuse_size(size: int, what: str) -> None:
     )
 
 
-def transform(table: NDArray[Any], cardinalities: Sequence[int]) -> NDArray[Any]:
-    """Compute a table's coefficients, of the same shape; index 0 of an axis is the constant function."""
-    for axis, states in enumerate(cardinalities):
-        table = np.moveaxis(np.tensordot(contrasts(states).values, table, axes=(1, axis)), 0, axis)
-    return table
-
-
-def subset_index(clique: Sequence[str], subset: Iterable[str]) -> tuple[Any, ...]:
-    """Return the index of a subset's coefficients in the transform of a clique's table."""
+def _index(clique: Sequence[str], subset: Iterable[str]) -> tuple[Any, ...]:
+    """Return the index of a subset's coefficients among those of a clique: 0 on an axis is the constant function."""
     inside = set(subset)
     return tuple(slice(1, None) if variable in inside else 0 for variable in clique)
 
@@ -379,16 +392,14 @@ class Coefficients:
     def table(self, clique: Clique) -> Floats:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
         ordered = sorted(clique, key=places(self.schema).__getitem__)
-        varied = [v for v in ordered if self.schema.cardinality(v) > 1]
         full = np.empty([self.schema.cardinality(v) for v in ordered])
-        for size in range(len(varied) + 1):
-            for subset in combinations(varied, size):
-                if subset not in self.values:
-                    raise SchemaError(
-                        f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
-                        f"Measured were {', '.join(map(str, self.cliques[:8]))}."
-                    )
-                full[subset_index(ordered, subset)] = self.values[subset]
+        for subset in subsets_of(self.schema, clique):
+            if subset not in self.values:
+                raise SchemaError(
+                    f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
+                    f"Measured were {', '.join(map(str, self.cliques[:8]))}."
+                )
+            full[_index(ordered, subset)] = self.values[subset]
         for axis, variable in enumerate(ordered):
             inverse = contrasts(self.schema.cardinality(variable)).inverse
             full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
@@ -423,4 +434,4 @@ class Coefficients:
 
 def noise_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
     """Return the scale of the discrete Laplace noise on each integer coefficient of a subset: b / w."""
-    return np.asarray(scale / coefficient_weights([schema.cardinality(v) for v in subset]))
+    return np.asarray(scale / coefficient_weights(schema, subset))

@@ -14,7 +14,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.posterior import draw_cost, range_of
-from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
+from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
 from pgmpy_dp.release.contrasts import Floats
 from pgmpy_dp.release.kinds import Release, frozen_array
 from pgmpy_dp.schema import Clique, Schema
@@ -154,16 +154,16 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         return {"floor": self.floors[family]}
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        number, power, entries = _number(contents), checked_number("power", contents["power"]), _entries(contents)
+        power, entries = checked_number("power", contents["power"]), _entries(contents)
         families = schema.require([entry(each, "variables", list) for each in entries])
         floors = {}
         for family, each in zip(families, entries, strict=True):
             check_shape(each, family, schema.shape(family), {"variables", "shape", "floor"})
             floors[family] = checked_number(f"floor of {family}", each["floor"])
-        shapes = {family: (number, *schema.shape(family)) for family in families}
-        return Contents(shapes, lambda arrays: cls(schema, _split(arrays, number), floors, power, guarantee))
+        draws, guarantee = _draws(contents, {family: schema.shape(family) for family in families}, numbers)
+        return cls(schema, draws, floors, power, guarantee)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,9 +239,9 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
         return {"std": self.std[node], "coefficient_bound": self.coefficient_bound[node], "power": self.powers[node]}
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        number, entries = _number(contents), _entries(contents)
+        entries = _entries(contents)
         families = tuple(tuple(entry(each, "variables", list)) for each in entries)
         _require_bounds(schema, families)
         public = ("std", "coefficient_bound", "power")
@@ -250,18 +250,8 @@ class RegressionDraws(_Draws, kind="regression_draws", properties=("draws", "fam
             check_shape(each, family, (len(family),), {"variables", "shape", *public})
             for name in public:
                 stated[name][family[0]] = checked_number(f"{name} of {family[0]!r}", each[name])
-        shapes = {family: (number, len(family)) for family in families}
-        return Contents(
-            shapes,
-            lambda arrays: cls(
-                schema,
-                _split(arrays, number),
-                stated["std"],
-                stated["coefficient_bound"],
-                stated["power"],
-                guarantee,
-            ),
-        )
+        draws, guarantee = _draws(contents, {family: (len(family),) for family in families}, numbers)
+        return cls(schema, draws, stated["std"], stated["coefficient_bound"], stated["power"], guarantee)
 
 
 def _positive(name: str, value: Any) -> float:
@@ -282,10 +272,6 @@ def _require_bounds(schema: Schema, families: tuple[Clique, ...]) -> None:
         raise SchemaError("RegressionDraws: a family occurs twice.")
 
 
-def _number(contents: Mapping[str, Any]) -> int:
-    return whole_number("draws", entry(contents, "draws", int))
-
-
 def _entries(contents: Mapping[str, Any]) -> list[Any]:
     results: list[Any] = entry(contents, "families", list)
     if not results:
@@ -293,5 +279,11 @@ def _entries(contents: Mapping[str, Any]) -> list[Any]:
     return results
 
 
-def _split(arrays: Mapping[Clique, Floats], number: int) -> tuple[dict[Clique, Floats], ...]:
-    return tuple({family: array[draw] for family, array in arrays.items()} for draw in range(number))
+def _draws(
+    contents: Mapping[str, Any], shapes: Mapping[Clique, tuple[int, ...]], numbers: Numbers
+) -> tuple[tuple[dict[Clique, Floats], ...], Guarantee]:
+    """Read the draws of families of these shapes, and the guarantee."""
+    number = whole_number("draws", entry(contents, "draws", int))
+    arrays = numbers.take({family: (number, *shape) for family, shape in shapes.items()}, drawn=True)
+    draws = tuple({family: array[draw] for family, array in arrays.items()} for draw in range(number))
+    return draws, checked_guarantee(contents, arrays.values())

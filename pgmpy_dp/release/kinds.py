@@ -26,8 +26,8 @@ from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, Learned, counted, learned
 from pgmpy_dp.release.archive import (
     RELEASE_PROPERTY,
-    Contents,
     Measurements,
+    Numbers,
     checked_guarantee,
     checked_schema,
     entry,
@@ -244,8 +244,8 @@ class Release:
         return cls.properties
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
-        """Invert `contents`: state which arrays the file has, and how to make a release of them."""
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
+        """Make a release of what the descriptor states, and of the numbers in the file: invert `contents`."""
         raise NotImplementedError
 
     def _require_promise(self, *mechanisms: str) -> Guarantee:
@@ -299,8 +299,8 @@ def _plain(value: Any) -> Any:
     return tuple(_plain(part) for part in value) if type(value) is tuple else value
 
 
-def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
-    """Interpret a descriptor by the rules of its kind."""
+def interpreted(contents: dict[str, Any], numbers: Numbers) -> Release:
+    """Read a release by the rules of its kind."""
     name = entry(contents, "kind", str)
     kind: type[Release] | None = _names.public(_READINGS[name]) if name in _READINGS else KINDS.get(name)
     if kind is None:
@@ -308,8 +308,7 @@ def interpreted(contents: Mapping[str, Any]) -> Contents[Release]:
     expected = {"format_version", "kind", "schema", "guarantee"} | kind.stated(name)
     if set(contents) != expected:
         raise ValueError(f"{RELEASE_PROPERTY} must have the properties {sorted(expected)}.")
-    result = kind.interpret(checked_schema(contents), checked_guarantee(contents), contents)
-    return replace(result, kind=kind.kind, drawn=kind.drawn)
+    return kind.interpret(checked_schema(contents), contents, numbers)
 
 
 def measured_kind(name: str) -> type[Release]:
@@ -487,11 +486,10 @@ class DiscoveredStates(Release, kind="discovered_states", properties=("variable"
         return super().contents() | {"variable": self.variable, "scale": self.scale, "threshold": self.threshold}
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
         variable, scale = entry(contents, "variable", str), entry(contents, "scale", float, int)
-        threshold = entry(contents, "threshold", int)
-        return Contents({}, lambda arrays: cls(schema, variable, scale, threshold, guarantee))
+        return cls(schema, variable, scale, entry(contents, "threshold", int), checked_guarantee(contents, ()))
 
     def __repr__(self) -> str:
         return f"DiscoveredStates: {counted(len(self.states), 'state')} of {self.variable}\n  {self.guarantee}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations, groupby, pairwise
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmpy_dp.inference.tables.table import Table, thinned
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
-from pgmpy_dp.release.archive import Contents, Measurements, check_shape, entry
-from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, downward_closure, places, subset_index, transform
+from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
+from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, places
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
@@ -86,8 +87,8 @@ class IndependentTables:
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
         """Return the least noisy table of a clique, and the noise variance of its cells."""
         measured = self.clique_containing(clique)
-        table = margin(measured, (tables or self.tables)[measured], clique).astype(np.float64)
-        return table, self._summed_variance(measured, clique)
+        table = Table(measured, (tables or self.tables)[measured]).margin(clique).values
+        return table.astype(np.float64), self._summed_variance(measured, clique)
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
         """Return the noise variance of the cells of a measured table's margin, one by one if they differ."""
@@ -113,16 +114,13 @@ class IndependentTables:
 
     def means(self, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Means:
         """Average each set's coefficients over the tables that contain it; return their noise's deviations too."""
-        schema, position = self.schema, places(self.schema)
+        schema = self.schema
         sums: dict[Clique, NDArray[np.float64]] = {}
         weights: dict[Clique, float] = {}
         for clique, table in (tables or self.tables).items():
             weight = 1.0 / (max(self.variances[clique], 1e-200) * table.size)
-            ordered = sorted(clique, key=position.__getitem__)
-            full = transform(margin(clique, table, ordered), schema.shape(ordered))
-            for subset in downward_closure(schema, [clique]):
-                part = weight * full[subset_index(ordered, subset)]
-                sums[subset] = sums.get(subset, 0.0) + part
+            for subset, coefficients in coefficients_of(schema, clique, table).items():
+                sums[subset] = sums.get(subset, 0.0) + weight * coefficients
                 weights[subset] = weights.get(subset, 0.0) + weight
         values = {subset: np.asarray(total / weights[subset]) for subset, total in sums.items()}
         return values, {subset: (schema.cells(subset) * weight) ** -0.5 for subset, weight in weights.items()}
@@ -311,7 +309,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         for clique, table in other.measured.items():
             mine, scale = own.setdefault(frozenset(clique), clique), other.scales[clique]
             if mine in tables:
-                its = table if mine == clique else margin(clique, table, mine)
+                its = Table(clique, table).margin(mine).values
                 both.setdefault((its.shape, scales[mine], scale), {})[mine] = its
             else:
                 tables[mine], scales[mine] = table, scale
@@ -341,10 +339,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             Positive; the larger, the noisier the first and the less noisy the second.
         generator : numpy.random.Generator
         """
-        halves = {}
-        for clique, table in self.measured.items():
-            noise = self.variances[clique] ** 0.5 * generator.standard_normal(table.shape)
-            halves[clique] = table + share * noise, table - noise / share
+        halves = {c: thinned(t, self.variances[c] ** 0.5, share, generator) for c, t in self.measured.items()}
         one, other = (
             replace(
                 self,
@@ -423,9 +418,9 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         ]
 
     @classmethod
-    def interpret(cls, schema: Schema, guarantee: Guarantee, contents: Mapping[str, Any]) -> Contents[Self]:
+    def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        total, entries = contents["public_total"], entry(contents, "cliques", list)
+        entries = entry(contents, "cliques", list)
         stated = [_stated_cliques(schema, each) for each in entries]
         cliques = schema.require(list(chain.from_iterable(stated)))
         scales: dict[Clique, float] = {}
@@ -439,12 +434,10 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             if "chosen_among" in each:
                 among |= dict.fromkeys(members, entry(each, "chosen_among", int))
 
-        def release(counts: dict[Clique, NDArray[np.int64]]) -> Any:
-            weighted = guarantee.weighted
-            tables = {clique: count / UNIT_WEIGHT if weighted else count for clique, count in counts.items()}
-            return cls(schema, tables, scales, guarantee, total, among)
-
-        return Contents({clique: tuple(map(schema.cardinality, clique)) for clique in cliques}, release)
+        counts = numbers.take({clique: tuple(map(schema.cardinality, clique)) for clique in cliques})
+        guarantee = checked_guarantee(contents, counts.values())
+        tables = {clique: count / UNIT_WEIGHT if guarantee.weighted else count for clique, count in counts.items()}
+        return cls(schema, tables, scales, guarantee, contents["public_total"], among)
 
     def __repr__(self) -> str:
         sizes = [table.size for table in self.measured.values()]
@@ -516,13 +509,6 @@ def _loss(guarantee: Guarantee, scales: Iterable[float]) -> float:
     loss = sum(sensitivity / scale for scale in scales)
     sampled = guarantee.sampling_rate < 1 and math.isfinite(loss)
     return amplified_epsilon(loss, guarantee.sampling_rate) if sampled else loss
-
-
-def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDArray[Any]:
-    """Sum a table over the variables that are not wanted; its axes are then in the wanted order."""
-    kept = [variable for variable in clique if variable in wanted]
-    summed = table.sum(axis=tuple(axis for axis, variable in enumerate(clique) if variable not in wanted))
-    return np.asarray(summed.transpose([kept.index(variable) for variable in wanted]))
 
 
 def pooled_counts(

@@ -25,14 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.data.mechanisms.mechanism import PrivateRecords, PublicRecords, Quote
 from pgmpy_dp.data.mechanisms.tables import delta_within, epsilon_of, perturbed
-from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.blocks import BLUR, MIN_SCALE, smallest_scale, table_deviation
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.cost import Approx, Pure
@@ -46,15 +44,14 @@ from pgmpy_dp.release.coefficients import (
     residual_epsilon,
     residual_rho,
     residual_variance,
-    varied_variables,
 )
 from pgmpy_dp.release.contrasts import (
+    coefficients_of,
     downward_closure,
     fourier_sensitivity,
     noise_scales,
-    places,
-    subset_index,
-    transform,
+    subsets_of,
+    varied_variables,
 )
 from pgmpy_dp.schema import Clique, Schema
 
@@ -179,8 +176,7 @@ def joined_deviations(
     """Find the deviation in a cell of each set's table, if tables join residuals of these precisions."""
     together = dict(precisions)
     for clique, deviation in tables.items():
-        varied = varied_variables(schema, clique)
-        for subset in (own for size in range(len(varied) + 1) for own in combinations(varied, size)):
+        for subset in subsets_of(schema, clique):
             if not subset and () not in precisions:  # the number of records is public
                 continue
             cells = schema.cells(subset) / schema.cells(clique)
@@ -257,9 +253,7 @@ def smallest_holders(
     holders: dict[Clique, list[Clique]] = {}
     missing = {subset: number for number, subset in enumerate(subsets)}
     for clique in sorted(cliques, key=schema.cells):
-        varied = varied_variables(schema, clique)
-        inner = (subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
-        if inside := sorted((subset for subset in inner if subset in missing), key=missing.__getitem__):
+        if inside := sorted(missing.keys() & {*subsets_of(schema, clique)}, key=missing.__getitem__):
             holders[clique] = inside
         for subset in inside:
             del missing[subset]
@@ -268,10 +262,8 @@ def smallest_holders(
 
 def integer_coefficients(schema: Schema, tables: Tables, holders: Holders) -> dict[Clique, NDArray[np.int64]]:
     """Compute the exact integer coefficients of the subsets from the tables of the cliques that contain them."""
-    position = places(schema)
     coefficients: dict[Clique, NDArray[np.int64]] = {}
     for clique, subsets in holders.items():
-        ordered = tuple(sorted(clique, key=position.__getitem__))
-        full = transform(Table(clique, tables[clique]).margin(ordered).values, schema.shape(ordered))
-        coefficients |= {s: np.asarray(full[subset_index(ordered, s)], dtype=np.int64) for s in subsets}
+        own = coefficients_of(schema, clique, tables[clique])
+        coefficients |= {subset: np.asarray(own[subset], dtype=np.int64) for subset in subsets}
     return coefficients

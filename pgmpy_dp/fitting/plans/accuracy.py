@@ -32,8 +32,8 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.blocks import block_price
 from pgmpy_dp.privacy.checks import exact_positive, number
 from pgmpy_dp.privacy.noise import table_sensitivity
-from pgmpy_dp.release.coefficients import residual_epsilon, varied_variables
-from pgmpy_dp.release.contrasts import downward_closure
+from pgmpy_dp.release.coefficients import residual_epsilon
+from pgmpy_dp.release.contrasts import downward_closure, varied_variables
 from pgmpy_dp.schema import Clique, Schema
 
 # The largest error is replaced by a smooth maximum, sharper in each round; the last is off by 0.1 %.
