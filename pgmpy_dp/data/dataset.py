@@ -313,7 +313,7 @@ class PrivateDataset(Wall):
 
         Used by :class:`~pgmpy_dp.papers.ExponentialMAP`. The arguments are as in `sample_posterior`.
         """
-        return self.release(LikelyRows(families, prior, epsilon, floor))
+        return self.release(LikelyRows(families, prior, epsilon, floor=floor))
 
     def sample_regressions(
         self,

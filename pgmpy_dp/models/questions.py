@@ -22,9 +22,10 @@ from pgmpy_dp.inference.distribution import Distribution, ImpossibleEvidenceErro
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy.checks import shown
 from pgmpy_dp.records.cells import EMPTY, MISSING, UNDECLARED, Reader, key
-from pgmpy_dp.records.columns import decoded, positions, read_columns, settled, with_derived
+from pgmpy_dp.records.columns import decoded, positions, read_columns, with_derived
 from pgmpy_dp.records.frames import column_at, column_names
-from pgmpy_dp.records.refusals import require_columns, require_declared, sealed
+from pgmpy_dp.records.memory import declared_codes
+from pgmpy_dp.records.refusals import require_columns, sealed
 from pgmpy_dp.schema import Schema, State
 from pgmpy_dp.schema.states import is_listable
 
@@ -243,9 +244,9 @@ def record_codes(
         (read,) = read_columns(own, [variable])
         (position,) = require_columns(column_names(records), [read])
         reader = Reader.of(own, read)
-        codes, lacking = settled(sealed(partial(_cells_at, records, position, reader), f"variable {read!r}"), reader)
-        require_declared(own, {read: lacking})
-        results[variable] = _order(schema, own, variable)[with_derived({read: codes}, own, [variable])[variable]]
+        found = sealed(partial(_cells_at, records, position, reader), f"variable {read!r}")
+        codes = with_derived(declared_codes({read: found}, {read: reader}, own), own, [variable])
+        results[variable] = _order(schema, own, variable)[codes[variable]]
     return results
 
 

@@ -291,7 +291,7 @@ class ExponentialMAP(_DrawnRows):
 
     def _plan(self, structure: DAG, public: Any) -> LikelyRows:
         epsilon = exact_positive("epsilon", self.epsilon)
-        return LikelyRows(families(structure), self._prior(structure, public.schema), epsilon, self.floor)
+        return LikelyRows(families(structure), self._prior(structure, public.schema), epsilon, floor=self.floor)
 
 
 @dataclass(eq=False, repr=False)

@@ -19,6 +19,12 @@ _LONGEST = 40
 _EXACT = re.compile(r"[0-9]{1,1300}(/[1-9][0-9]{0,1299})?", re.ASCII)
 
 
+def settle(frozen: object, **fields: Any) -> None:
+    """Store checked fields of a frozen value."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
+
+
 def _wrong(name: str, problem: str) -> ValueError:
     return ValueError(f"{name} {problem}.")
 

@@ -21,6 +21,7 @@ from pgmpy_dp.privacy.checks import (
     exact_from_text,
     exact_positive,
     exact_text,
+    settle,
 )
 from pgmpy_dp.privacy.noise import smallest_threshold, table_sensitivity
 
@@ -46,7 +47,7 @@ class Pure:
     rho: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+        settle(self, epsilon=exact_positive("epsilon", self.epsilon))
 
     def __str__(self) -> str:
         return f"epsilon={float(self.epsilon):g}"
@@ -67,12 +68,11 @@ class Approx:
     rho: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
         checked_delta(self.delta, zero_allowed=False)
-        object.__setattr__(self, "delta", exact_positive("delta", self.delta))
+        settle(self, epsilon=exact_positive("epsilon", self.epsilon), delta=exact_positive("delta", self.delta))
         if self.rho is not None:
             exact_positive("rho_of_noise", self.rho)
-            object.__setattr__(self, "rho", float(self.rho))
+            settle(self, rho=float(self.rho))
 
     def __str__(self) -> str:
         return f"epsilon={float(self.epsilon):g}, delta={float(self.delta):g}"
@@ -101,13 +101,12 @@ class Zcdp:
 
     def __post_init__(self) -> None:
         exact_positive("rho", self.rho)
-        object.__setattr__(self, "rho", float(self.rho))
+        settle(self, rho=float(self.rho))
         if (self.epsilon is None) != (self.delta is None):
             raise ValueError("Zcdp: epsilon and delta are stated together, or neither is.")
         if self.delta is not None:
-            object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
             checked_delta(self.delta, zero_allowed=False)
-            object.__setattr__(self, "delta", exact_positive("delta", self.delta))
+            settle(self, epsilon=exact_positive("epsilon", self.epsilon), delta=exact_positive("delta", self.delta))
 
     def __str__(self) -> str:
         return f"rho={self.rho:g}"
@@ -153,7 +152,7 @@ class Protects:
         largest = None if self.largest_weight is None else checked_number("largest_weight", self.largest_weight)
         if largest is not None and not 0 < largest < math.inf:
             raise ValueError(f"Guarantee: largest_weight must be positive and finite, or None, got {largest!r}.")
-        object.__setattr__(self, "largest_weight", largest)
+        settle(self, largest_weight=largest)
 
     def __str__(self) -> str:
         return f"one {self.unit} {_CHANGE[self.neighbours]}"
@@ -223,7 +222,7 @@ class Cost:
                 raise ValueError(f"A cost's {name} must be text.")
         if not isinstance(self.protects, (Protects, str, type(None))) or not isinstance(self.holder, (str, type(None))):
             raise ValueError("What a cost protects, and its holder, must be text.")
-        object.__setattr__(self, "protects", _protected(self.protects, {}))
+        settle(self, protects=_protected(self.protects, {}))
         if not isinstance(self.private, (bool, np.bool_)):
             raise ValueError(f"A cost's private must be True or False, got {self.private!r}.")
         if (self.loss is None) != (self.mechanism == EXACT) or not isinstance(self.loss, (Loss, type(None))):
@@ -247,14 +246,11 @@ class Cost:
             raise ValueError("Guarantee: versions must map names of libraries to version strings.")
         if not all(isinstance(name, str) for name in noise):
             raise ValueError("Guarantee: noise must map names to numbers.")
-        object.__setattr__(self, "private", bool(self.private))
-        object.__setattr__(self, "sampling_rate", rate)
-        object.__setattr__(self, "versions", tuple(sorted(versions.items())))
+        settle(self, private=bool(self.private), sampling_rate=rate, versions=tuple(sorted(versions.items())))
+        settle(self, noise=tuple((name, checked_number(name, value)) for name, value in noise.items()))
         if self.ledger_total is not None:
             epsilon, delta = (checked_number("ledger_total", amount) for amount in self.ledger_total)
-            object.__setattr__(self, "ledger_total", (epsilon, delta))
-        object.__setattr__(self, "noise", tuple((name, checked_number(name, value)) for name, value in noise.items()))
-
+            settle(self, ledger_total=(epsilon, delta))
         if self.mechanism == "partition_selection" and isinstance(self.protects, Protects):
             self._check_selection(self.protects, **noise)
 

@@ -42,7 +42,7 @@ from itertools import chain
 from typing import Any, Self
 
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.privacy.checks import checked_number, decimal_above
+from pgmpy_dp.privacy.checks import checked_number, decimal_above, settle
 from pgmpy_dp.privacy.cost import EXACT, Approx, Cost, Loss, Protects, Pure, Zcdp
 
 GRAPH_KEY = "pgmpy_dp:guarantee"
@@ -115,12 +115,12 @@ class Guarantee:
     sites: frozenset[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sites", _merged(self.sites))
+        settle(self, sites=_merged(self.sites))
         for name in ("costs", "earlier"):
             given = frozenset(getattr(self, name))
             if not all(isinstance(cost, Cost) for cost in given):
                 raise ValueError(f"Guarantee: {name} must be a set of costs.")
-            object.__setattr__(self, name, given if name == "costs" else given - self.costs)
+            settle(self, **{name: given if name == "costs" else given - self.costs})
         if self.overlap is not None and (type(self.overlap) is not int or self.overlap < 1):
             raise ValueError(f"Guarantee: overlap must be a whole number of holders, got {self.overlap!r}.")
         every = self.every

@@ -49,25 +49,17 @@ _CALENDAR = civil_day(1, 1, 2) * DAY, civil_day(9999, 12, 30) * DAY  # Python su
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
 
-@dataclass(frozen=True)
-class Found:
-    """Whether a column holds missing or undeclared cells without a state that stands for them."""
-
-    missing: bool = False
-    undeclared: bool = False
-
-
-def settled(places: Positions, reader: Reader) -> tuple[Codes, Found]:
-    """Insert the states that stand for missing and undeclared cells; report whether some have no such state."""
-    results = [False, False]
+def settled(places: Positions, reader: Reader) -> tuple[Codes, list[bool]]:
+    """Insert the states that stand for missing and undeclared cells; return whether some of either have no state."""
+    lacking = [False, False]
     if reader.numbers is not None:
         places = np.where(places < len(reader.states), places, UNDECLARED)
     if places.size and places.min() < 0:
         for role, mark in enumerate((MISSING, UNDECLARED)):
             marked, stand_in = places == mark, reader.stand_ins[role]
-            results[role] = stand_in is None and bool(marked.any())
+            lacking[role] = stand_in is None and bool(marked.any())
             places = np.where(marked, places.dtype.type(stand_in or 0), places)
-    return places.astype(np.min_scalar_type(len(reader.states) - 1)), Found(*results)
+    return places.astype(np.min_scalar_type(len(reader.states) - 1)), lacking
 
 
 def read_columns(schema: Schema, variables: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ import pyarrow
 
 from pgmpy_dp._files import path_of
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import settle
 from pgmpy_dp.schema import CsvFormat, Schema
 from pgmpy_dp.schema.csv_format import byte_table
 
@@ -68,8 +69,7 @@ class CsvFile:
 
     def __post_init__(self) -> None:
         checked = CsvFormat(self.delimiter, self.encoding, self.strip, self.decimal)
-        object.__setattr__(self, "path", path_of(self.path))
-        object.__setattr__(self, "encoding", checked.encoding)
+        settle(self, path=path_of(self.path), encoding=checked.encoding)
 
 
 def declared_file(path: Path, schema: Schema) -> CsvFile:

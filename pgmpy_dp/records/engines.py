@@ -128,8 +128,7 @@ def duckdb_batches(relation: Any, kinds: Sequence[str], unit: Unit | None) -> It
         of_unit = "count(*) OVER (PARTITION BY u), row_number() OVER (PARTITION BY u ORDER BY k), u IS NULL"
         relation = relation.project(f"{', '.join(names)}, {of_unit}")
     long = [position for position, kind in enumerate(kinds) if kind in _LONG]
-    reader = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
-    for batch in reader(BATCH_ROWS):
+    for batch in relation.to_arrow_reader(BATCH_ROWS):
         table = pyarrow.Table.from_batches([batch])
         yield _with_integers(table, long) if long else table
 

@@ -6,12 +6,11 @@ records, and messages of other libraries about records are suppressed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.records.columns import Found
 from pgmpy_dp.records.csv_decoding import CsvFile
 from pgmpy_dp.schema import CsvFormat, DateBins, Schema
 
@@ -80,13 +79,12 @@ def _folded(name: str) -> str:
     return name.strip().casefold()
 
 
-def require_declared(schema: Schema, found: Mapping[str, Found], file: CsvFile | None = None) -> None:
-    """Refuse missing or undeclared cells without a state that stands for them; name all their variables.
+def require_declared(schema: Schema, lacking: Mapping[str, Sequence[bool]], file: CsvFile | None = None) -> None:
+    """Refuse cells without a state; `lacking` says of each variable if it has missing and if it has undeclared ones.
 
-    Hints at the format of a .csv file go by that of `file`, or else by the schema's.
+    All such variables are named. Hints at the format of a .csv file go by that of `file`, or else by the schema's.
     """
-    missing = [variable for variable, cells in found.items() if cells.missing]
-    undeclared = [variable for variable, cells in found.items() if cells.undeclared]
+    missing, undeclared = ([variable for variable, cells in lacking.items() if cells[role]] for role in range(2))
     if not missing and not undeclared:
         return
     variable = (missing or undeclared)[0]

@@ -28,7 +28,6 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT
 from pgmpy_dp.records.cells import UNDECLARED, Reader
 from pgmpy_dp.records.columns import (
-    Found,
     ValueCounts,
     Values,
     column_reader,
@@ -114,8 +113,8 @@ class Tally:
         codes, results = {}, []
         weights = None if self.weights is None else cells[-1].astype(np.int64)
         for (variable, reader), read in zip(self._readers.items(), cells[: len(self.variables)], strict=True):
-            codes[variable], marks = settled(read, reader)
-            results += [marks.missing, marks.undeclared]
+            codes[variable], lacking = settled(read, reader)
+            results += lacking
         rows = next(iter(codes.values())).size
         units, nobody = rows, 0
         if self.unit is not None:
@@ -155,7 +154,7 @@ class Tally:
             require_ids(nobody > 0, self.unit.column)
         start = 3 + 2 * len(self.variables)
         cells = numbers[3:start].reshape(-1, 2) > 0
-        require_declared(self.schema, {v: Found(*map(bool, row)) for v, row in zip(self.variables, cells, strict=True)})
+        require_declared(self.schema, dict(zip(self.variables, cells.tolist(), strict=True)))
         tables = {}
         for clique in self.cliques:
             shape = self.schema.shape(clique)

@@ -55,7 +55,7 @@ from typing import IO, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp._files import parse_json, path_of, replacing
+from pgmpy_dp._files import parse_json, path_of
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
@@ -202,12 +202,6 @@ class Numbers:
         return rows
 
 
-def write_archive(release: Archived, path: str | os.PathLike[str]) -> None:
-    """Write a release file; see :meth:`Release.save`."""
-    with replacing(path_of(path)) as handle:
-        write_release(release, handle)
-
-
 def write_release(release: Archived, handle: IO[bytes]) -> None:
     """Write the content of a release file."""
     if release.guarantee.mechanism == "none":
@@ -231,14 +225,15 @@ def write_release(release: Archived, handle: IO[bytes]) -> None:
         archive.writestr(stored_member(DESCRIPTOR), content)
 
 
-def read_archive(path: str | os.PathLike[str], interpret: Callable[[dict[str, Any], Numbers], Kind]) -> Kind:
-    """Read and check a release file, whose descriptor `interpret` interprets; see :meth:`Release.load`."""
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file of the format, whose name stands before messages about it."""
     path = path_of(path)
     if path.exists() and not path.is_file():
         raise ReleaseFormatError(f"{path}: not a file; give the path of a release file.")
     with path.open("rb") as handle:
         try:
-            return read_release(handle, interpret)
+            yield handle
         except ReleaseFormatError as error:
             raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
 

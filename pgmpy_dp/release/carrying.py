@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pgmpy_dp._files import path_of, replacing
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
-from pgmpy_dp.release.archive import check_ending, damage_named, read_release, stored_member, write_release
+from pgmpy_dp.release.archive import check_ending, damage_named, opened, read_release, stored_member, write_release
 from pgmpy_dp.release.kinds import Release, interpreted, joint_guarantee
 
 SUFFIX = ".zip"
@@ -67,17 +67,14 @@ def promised(promise: Guarantee, releases: Sequence[Release]) -> Guarantee:
 
 def read_carrying(path: str | os.PathLike[str]) -> tuple[bytes, tuple[Release, ...]]:
     """Read what `write_carrying` wrote, and check its releases; ReleaseFormatError if anything is wrong."""
-    with path_of(path).open("rb") as handle:
-        try:
-            stated = check_ending(handle, 1 + MAX_RELEASES, _WANTED)
-            with damage_named(), zipfile.ZipFile(handle) as archive:
-                members = archive.infolist()
-                releases = [f"release-{number}.zip" for number in range(1, len(members))]
-                if sorted(info.filename for info in members) != sorted([MODEL, *releases]) or len(members) != stated:
-                    raise ReleaseFormatError(_WANTED)
-                if any(info.flag_bits & 0x1 or info.compress_type != zipfile.ZIP_STORED for info in members):
-                    raise ReleaseFormatError("its members must be stored, neither compressed nor encrypted.")
-                carried = tuple(read_release(io.BytesIO(archive.read(name)), interpreted) for name in releases)
-                return archive.read(MODEL), carried
-        except ReleaseFormatError as error:
-            raise ReleaseFormatError(f"{path}: {error}") from error.__cause__
+    with opened(path) as handle:
+        stated = check_ending(handle, 1 + MAX_RELEASES, _WANTED)
+        with damage_named(), zipfile.ZipFile(handle) as archive:
+            members = archive.infolist()
+            releases = [f"release-{number}.zip" for number in range(1, len(members))]
+            if sorted(info.filename for info in members) != sorted([MODEL, *releases]) or len(members) != stated:
+                raise ReleaseFormatError(_WANTED)
+            if any(info.flag_bits & 0x1 or info.compress_type != zipfile.ZIP_STORED for info in members):
+                raise ReleaseFormatError("its members must be stored, neither compressed nor encrypted.")
+            carried = tuple(read_release(io.BytesIO(archive.read(name)), interpreted) for name in releases)
+            return archive.read(MODEL), carried

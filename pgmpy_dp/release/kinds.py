@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp import _names
-from pgmpy_dp._files import path_of
+from pgmpy_dp._files import path_of, replacing
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import ReleaseFormatError, callers_level
 from pgmpy_dp.privacy.blocks import gaussian_delta
-from pgmpy_dp.privacy.checks import checked_number, whole_number
+from pgmpy_dp.privacy.checks import checked_number, settle, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, Learned, counted, learned
 from pgmpy_dp.release.archive import (
     RELEASE_PROPERTY,
@@ -31,8 +31,9 @@ from pgmpy_dp.release.archive import (
     checked_guarantee,
     checked_schema,
     entry,
-    read_archive,
-    write_archive,
+    opened,
+    read_release,
+    write_release,
 )
 from pgmpy_dp.release.contrasts import Floats
 from pgmpy_dp.schema import Clique, Schema, State
@@ -179,9 +180,10 @@ class Release:
         ...     NoisyMarginals.load(pathlib.Path(folder) / "release.zip") == noisy
         True
         """
-        if (name := str(path_of(path))).lower().endswith(_OTHERS):
-            raise ValueError(f"{name}: a release is a zip file: end its name in .zip.")
-        write_archive(self, path)
+        if str(path_of(path)).lower().endswith(_OTHERS):
+            raise ValueError(f"{path}: a release is a zip file: end its name in .zip.")
+        with replacing(path_of(path)) as handle:
+            write_release(self, handle)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -197,7 +199,8 @@ class Release:
         ReleaseFormatError
             If the file is damaged, altered, inconsistent, of a newer format or of another kind.
         """
-        release = read_archive(path, interpreted)
+        with opened(path) as handle:
+            release = read_release(handle, interpreted)
         if not isinstance(release, cls):
             raise ReleaseFormatError(
                 f"{path}: the file holds another kind of release: use {type(release).__name__}.load."
@@ -260,8 +263,7 @@ class Release:
 
     def _settle(self, **values: Any) -> None:
         """Store checked fields of the frozen release, mappings read-only."""
-        for name, value in values.items():
-            object.__setattr__(self, name, MappingProxyType(value) if type(value) is dict else value)
+        settle(self, **{n: MappingProxyType(value) if type(value) is dict else value for n, value in values.items()})
 
     def _require_covered(self, loss: float, of: str = "these scales") -> None:
         """Raise if the guarantee promises more privacy than noise of this price, an epsilon or rho, gives."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.privacy.checks import shown
+from pgmpy_dp.privacy.checks import settle, shown
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import checked_states, is_listable, listed, plain
 
@@ -91,14 +91,11 @@ class Bins:
             raise SchemaError(
                 f"Bins: {len(values)} edges make {len(values) - 1} bins; give that number of labels, all strings."
             )
-        object.__setattr__(self, "edges", values)
-        object.__setattr__(self, "labels", names)
-        object.__setattr__(self, "decimals", _checked_decimals(decimals, values))
-        object.__setattr__(self, "found", checked_guarantee(found))
         cells = plain(detail)
         if isinstance(cells, bool) or not isinstance(cells, int) or not 0 <= cells <= _MAX_DETAIL:
             raise SchemaError(f"Bins: detail is a whole number from 0 to {_MAX_DETAIL}, got {detail!r}.")
-        object.__setattr__(self, "detail", cells)
+        settle(self, edges=values, labels=names, decimals=_checked_decimals(decimals, values))
+        settle(self, found=checked_guarantee(found), detail=cells)
 
     def steps(self) -> list[int] | None:
         """For each edge the least value at or above it, in units of the last decimal; the edges must be finite.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from pgmpy_dp.privacy.checks import settle
 from pgmpy_dp.schema.date_format import date_format
 
 
@@ -54,7 +55,7 @@ class CsvFormat:
             )
         if delimiter in '"\r\n':
             raise ValueError(f"delimiter {delimiter!r} quotes fields or ends lines: name the one between fields.")
-        object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
+        settle(self, encoding=_checked_encoding(self.encoding))
         if not isinstance(self.strip, bool):
             raise ValueError(f"strip must be True or False, got {shortened(self.strip)}.")
         if self.strip and delimiter == " ":

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import settle
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.bins import DETAIL, Bins
 from pgmpy_dp.schema.date_format import DAY, DateFormat, date_format
@@ -92,7 +93,7 @@ class DateBins(Bins):
             read = {edge: form.seconds(edge) for edge in given if isinstance(edge, str)}
             given = [edge if (seconds := read.get(edge)) is None else seconds / self.unit for edge in given]
         super().__init__(self._cut(given), labels, 0, found, detail)
-        object.__setattr__(self, "format", format)
+        settle(self, format=format)
         if form is not None:
             self._require_complete(form)
 

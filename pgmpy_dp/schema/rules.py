@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp._names import suggestion
 from pgmpy_dp.errors import MIXTURE, SchemaError
+from pgmpy_dp.privacy.checks import settle
 from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee
 from pgmpy_dp.schema.states import State, checked_name, checked_state, checked_states, is_listable, listed, typed
 
@@ -139,7 +140,7 @@ class Forbidden:
             owner = f"Forbidden: variable {name!r}"
             several = states if is_listable(states) else [states]
             results.append((checked_name(name), checked_states(owner, several, "states")))
-        object.__setattr__(self, "combination", tuple(results))
+        settle(self, combination=tuple(results))
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -201,9 +202,8 @@ class Allowed:
             results.append(
                 tuple(checked_state(f"Allowed: variable {v!r}", s) for v, s in zip(names, states, strict=True))
             )
-        object.__setattr__(self, "variables", names)
-        object.__setattr__(self, "combinations", tuple(results))
-        object.__setattr__(self, "comparison", None if comparison is None else Comparison.read(comparison, names))
+        compared = None if comparison is None else Comparison.read(comparison, names)
+        settle(self, variables=names, combinations=tuple(results), comparison=compared)
 
     @classmethod
     def comparing(cls, schema: Any, comparison: str) -> Allowed:
@@ -291,8 +291,7 @@ class Dependency:
         if not isinstance(states, Mapping):
             raise SchemaError(f"{owner}: states needs a dict of state -> state, got {type(states).__name__}.")
         results = tuple((checked_state(owner, fine), checked_state(owner, coarse)) for fine, coarse in states.items())
-        for name, value in zip(("finer", "coarser", "states"), (*names, results), strict=True):
-            object.__setattr__(self, name, value)
+        settle(self, finer=names[0], coarser=names[1], states=results)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -380,10 +379,9 @@ class Hierarchy(Dependency):
         found: Guarantee = DECLARED,
     ) -> None:
         super().__init__(finer, coarser, states)
-        object.__setattr__(self, "found", DECLARED.after(found))
         if not isinstance(column, bool):
             raise SchemaError(f"Hierarchy of {coarser!r} on {finer!r}: column is True or False, got {column!r}.")
-        object.__setattr__(self, "column", column)
+        settle(self, column=column, found=DECLARED.after(found))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the rule as in schema files."""

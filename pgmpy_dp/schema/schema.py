@@ -18,6 +18,7 @@ from pgmpy_dp._files import parse_json, path_of
 from pgmpy_dp._names import printable
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.errors import SchemaError
+from pgmpy_dp.privacy.checks import settle
 from pgmpy_dp.privacy.guarantee import Guarantee, Learned, learned
 from pgmpy_dp.schema.bins import Bins, checked_bounds
 from pgmpy_dp.schema.csv_format import CsvFormat
@@ -164,11 +165,10 @@ class Schema:
     def _declare(self, fields: Iterable[Variable], rules: Iterable[Rule], csv: CsvFormat) -> None:
         if not isinstance(csv, CsvFormat):
             raise SchemaError(f"csv must be a CsvFormat, got {type(csv).__name__}.")
-        object.__setattr__(self, "fields", tuple(variable.with_dates(csv.dates) for variable in fields))
+        settle(self, fields=tuple(variable.with_dates(csv.dates) for variable in fields), csv=csv)
         if not self.fields:
             raise SchemaError("The schema declares no variable: write Schema({'smoke': ['yes', 'no']}).")
-        object.__setattr__(self, "rules", checked_rules(rules, self.states, (self.missing, self.other)))
-        object.__setattr__(self, "csv", csv)
+        settle(self, rules=checked_rules(rules, self.states, (self.missing, self.other)))
         for variable in self.fields if csv != _PLAIN else ():  # UTF-8 holds every declared text
             variable.require_writable(csv)
 

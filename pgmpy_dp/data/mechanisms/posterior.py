@@ -34,7 +34,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,20 +68,23 @@ _CLOSE = 0.2
 _Terms = tuple[Mapping[Clique, float], float, int]
 
 
+@dataclass(frozen=True)
 class _DrawnRows:
     """Base class of the mechanisms below, which differ in the price of a draw."""
 
     families: Iterable[Iterable[str]]
     prior: Mapping[Clique, Any]
     epsilon: float | Fraction
+    draws: int = 1
+    mechanism: ClassVar[str]
 
     def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
         """Return the ranges of the nodes' rows, the power of the likelihood, and the cost of one draw."""
         raise NotImplementedError
 
-    def _quote(self, public: PublicRecords, mechanism: str, draws: int) -> Quote[_Terms]:
-        """Price all draws; the terms are the ranges of the rows and the power of the likelihood."""
-        each, _ = total_epsilon(self.epsilon, draws, split=False)
+    def quote(self, public: PublicRecords) -> Quote[_Terms]:
+        """Price all draws; the terms are the ranges of the rows, the power of the likelihood, and their number."""
+        each, _ = total_epsilon(self.epsilon, self.draws, split=False)
         public.require_single_records()
         schema, families = public.schema, public.schema.require(self.families)
         require_different_nodes(families)
@@ -98,8 +101,8 @@ class _DrawnRows:
                 )
         states = [schema.cardinality(family[0]) for family in families]
         ranges, power, cost = self._priced(states, each, public.neighbours)
-        paid = public.cost(f"draw {counted(draws, 'network')}", mechanism, Pure(cost * draws))
-        return Quote(paid, (dict(zip(families, ranges, strict=True)), power, draws))
+        paid = public.cost(f"draw {counted(self.draws, 'network')}", self.mechanism, Pure(cost * self.draws))
+        return Quote(paid, (dict(zip(families, ranges, strict=True)), power, self.draws))
 
     def read(self, quote: Quote[_Terms], records: PrivateRecords) -> Mapping[Clique, Counts]:
         """Count the families."""
@@ -119,14 +122,7 @@ class _DrawnRows:
 class PosteriorRows(_DrawnRows):
     """Draw from the truncated posterior; see :meth:`pgmpy_dp.PrivateDataset.sample_posterior`."""
 
-    families: Iterable[Iterable[str]]
-    prior: Mapping[Clique, Any]
-    epsilon: float | Fraction
-    draws: int = 1
-
-    def quote(self, public: PublicRecords) -> Quote[_Terms]:
-        """Price all draws."""
-        return self._quote(public, "posterior_sampling", self.draws)
+    mechanism: ClassVar[str] = "posterior_sampling"
 
     def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
         return truncation(states, epsilon, neighbours), 1.0, epsilon
@@ -136,14 +132,8 @@ class PosteriorRows(_DrawnRows):
 class LikelyRows(_DrawnRows):
     """Draw by the exponential mechanism with the likelihood as score; see `PrivateDataset.sample_map`."""
 
-    families: Iterable[Iterable[str]]
-    prior: Mapping[Clique, Any]
-    epsilon: float | Fraction
+    mechanism: ClassVar[str] = "exponential"
     floor: float = 0.01
-
-    def quote(self, public: PublicRecords) -> Quote[_Terms]:
-        """Price the draw."""
-        return self._quote(public, "exponential", 1)
 
     def _priced(self, states: list[int], epsilon: Fraction, neighbours: str) -> tuple[list[float], float, Fraction]:
         floor = float(exact_positive("floor", self.floor))
