@@ -207,18 +207,15 @@ class MeasuredCoefficients(Release):
 
     def __repr__(self) -> str:
         size = sum(array.size for array in self.values.values())
+        noise = f", noise scale {self.scale:.6g}" if isinstance(self, NoisyCoefficients) else ""
+        cliques = counted(len(self.cliques), "clique")
         lines = [
-            f"{type(self).__name__}: {counted(size, 'coefficient')} of {counted(len(self.cliques), 'clique')}"
-            f"{self._noise_in_words}",
+            f"{type(self).__name__}: {counted(size, 'coefficient')} of {cliques}{noise}",
             str(self.guarantee),
         ]
         if self.public_total is not None:
             lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
         return "\n  ".join(lines)
-
-    @property
-    def _noise_in_words(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -326,10 +323,6 @@ class NoisyCoefficients(
         values = numbers.take({subset: coefficient_shape(schema, subset) for subset in subsets})
         guarantee = checked_guarantee(contents, values.values())
         return cls(schema, cliques, values, scale, guarantee, contents["public_total"])
-
-    @property
-    def _noise_in_words(self) -> str:
-        return f", noise scale {self.scale:.6g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
