@@ -40,7 +40,7 @@ from pgmpy_dp.release import NoisyCoefficients as NoisyCoefficients
 from pgmpy_dp.release import PosteriorDraws as PosteriorDraws
 from pgmpy_dp.release import RegressionDraws as RegressionDraws
 from pgmpy_dp.release.contrasts import contrasts, downward_closure, fourier_sensitivity, noise_scales
-from pgmpy_dp.schema import Clique
+from pgmpy_dp.schema import Clique, Schema
 
 
 def truncation(states: Sequence[int], epsilon: Fraction, neighbours: str) -> list[float]:
@@ -93,7 +93,7 @@ def printed_increment(release: NoisyCoefficients, failure_probability: float = 0
     cards = {v: release.schema.cardinality(v) for clique in release.cliques for v in clique}
     size = sum(math.prod(cards[v] - 1 for v in subset) for subset in closure)
     largest = release.scale * math.log(size / failure_probability)
-    return fourier_sensitivity(closure, cards, "add_remove") * largest
+    return fourier_sensitivity(release.schema, closure, "add_remove") * largest
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,9 @@ class PrintedCoefficients(FourierCoefficients):
     """Measure Fourier coefficients with noise for the :func:`printed_sensitivity`."""
 
     def _price(
-        self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
+        self, schema: Schema, closure: Sequence[Clique], sensitivity: float, epsilon: Fraction
     ) -> tuple[Fraction, float]:
+        cardinalities = {v: schema.cardinality(v) for subset in closure for v in subset}
         scale = printed_sensitivity(closure, cardinalities) / float(epsilon) * (1 + 1e-9)
         return min(epsilon, Fraction(str(decimal_above(Fraction(sensitivity) / Fraction(scale))))), scale
 

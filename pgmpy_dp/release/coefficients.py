@@ -275,9 +275,9 @@ class NoisyCoefficients(
         if not 0 < scale <= 2.0**50:
             raise ValueError(f"NoisyCoefficients: the noise scale must be positive, at most 2**50, got {scale!r}.")
         self._settle(scale=scale)
-        cards = {v: self.schema.cardinality(v) for clique in cliques for v in clique}
         closure = downward_closure(self.schema, cliques)
-        self._require_covered(fourier_sensitivity(closure, cards, self.guarantee.neighbours) / scale, "this scale")
+        loss = fourier_sensitivity(self.schema, closure, self.guarantee.neighbours) / scale
+        self._require_covered(loss, "this scale")
 
     @cached_property
     def deviations(self) -> Mapping[Clique, float]:

@@ -128,12 +128,7 @@ def _weights(cardinalities: tuple[int, ...]) -> Floats:
     return weights
 
 
-def fourier_sensitivity(
-    subsets: Sequence[Subset],
-    cardinalities: Mapping[str, int],
-    neighbours: str,
-    basis: Mapping[int, Contrasts] | None = None,
-) -> float:
+def fourier_sensitivity(schema: Schema, subsets: Sequence[Subset], neighbours: str) -> float:
     """Compute the L1 sensitivity of the coefficients c of all subsets; under "replace_one", all but the empty one.
 
     The subsets are downward closed, and the empty one is among them.
@@ -148,29 +143,21 @@ def fourier_sensitivity(
     |prod u(x) - prod u(y)|. The sum of these is maximised over pairs of records: exactly, by eliminating variables one
     by one, where the tables of pairs fit; otherwise the bound 2 (sum above - 1) is used. The result is rounded up.
     """
-    if basis is None:
-        return _sensitivity(tuple(subsets), tuple(sorted(cardinalities.items())), neighbours)
-    return _computed_sensitivity(subsets, cardinalities, neighbours, basis)
+    cardinalities = {v: schema.cardinality(v) for subset in subsets for v in subset}
+    return _fourier_sensitivity(tuple(subsets), tuple(sorted(cardinalities.items())), neighbours)
 
 
 @lru_cache(maxsize=64)
-def _sensitivity(subsets: tuple[Subset, ...], cardinalities: tuple[tuple[str, int], ...], neighbours: str) -> float:
-    return _computed_sensitivity(subsets, dict(cardinalities), neighbours, {})
-
-
-def _computed_sensitivity(
-    subsets: Sequence[Subset], cardinalities: Mapping[str, int], neighbours: str, basis: Mapping[int, Contrasts]
-) -> float:
-    used = {cardinalities[v] for subset in subsets for v in subset}
-    chosen = {states: basis.get(states) or contrasts(states) for states in used}
-    spreads = {states: functions.spread for states, functions in chosen.items()}
+def _fourier_sensitivity(subsets: tuple[Subset, ...], states: tuple[tuple[str, int], ...], neighbours: str) -> float:
+    cardinalities = dict(states)
+    spreads = {number: contrasts(number).spread for number in cardinalities.values()}
     added = math.fsum(math.prod(spreads[cardinalities[v]] for v in subset) for subset in subsets)
     if neighbours == "add_remove":
         return added * (1 + _ROUNDING)
     if neighbours != "replace_one":
         raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
     bound = 2 * (added - 1)
-    exact = _largest_replacement([subset for subset in subsets if subset], cardinalities, chosen)
+    exact = _largest_replacement([subset for subset in subsets if subset], cardinalities)
     return min(bound, math.inf if exact is None else exact) * (1 + _ROUNDING)
 
 
@@ -239,9 +226,7 @@ def _replacement_bound(weights: Mapping[Subset, float], cardinalities: Mapping[s
     return min(by_sets, together) * (1 + _ROUNDING)
 
 
-def _largest_replacement(
-    subsets: Sequence[Subset], cardinalities: Mapping[str, int], chosen: Mapping[int, Contrasts]
-) -> float | None:
+def _largest_replacement(subsets: Sequence[Subset], cardinalities: Mapping[str, int]) -> float | None:
     """Maximise the sum over subsets of |prod u(x) - prod u(y)| over pairs of records; None if tables grow too large.
 
     For a variable with two states only whether x and y differ matters: u(x) is 1 or -1 and drops out.
@@ -261,7 +246,7 @@ def _largest_replacement(
         cards = [cardinalities[v] for v in subset]
         one, other = np.ones(1), np.ones(1)
         for states in cards:
-            functions = chosen[states].scaled[1:]
+            functions = contrasts(states).scaled[1:]
             one = np.multiply.outer(one, functions[:, pairs[states][:, 0]].T)
             other = np.multiply.outer(other, functions[:, pairs[states][:, 1]].T)
         change = np.abs(one - other).sum(axis=tuple(range(2, 2 * len(cards) + 1, 2)))[0]

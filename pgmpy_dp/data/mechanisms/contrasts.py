@@ -81,9 +81,8 @@ class FourierCoefficients:
         cliques = public.schema.require(self.cliques)
         closure = downward_closure(public.schema, cliques)
         epsilon = exact_positive("epsilon", self.epsilon)
-        cards = {v: public.schema.cardinality(v) for subset in closure for v in subset}
-        exact = max(fourier_sensitivity(closure, cards, public.neighbours), 1.0)  # 0 if all variables have one state
-        cost, scale = self._price(closure, cards, exact, epsilon)
+        exact = max(fourier_sensitivity(public.schema, closure, public.neighbours), 1.0)  # 0 if all have one state
+        cost, scale = self._price(public.schema, closure, exact, epsilon)
         largest = max(float(noise_scales(public.schema, subset, scale).max(initial=0.0)) for subset in closure)
         if not 0 < scale <= largest <= MAX_SCALE:
             raise ValueError(
@@ -109,7 +108,7 @@ class FourierCoefficients:
         return NoisyCoefficients(schema, terms.cliques, values, terms.scale, quote.guarantee, public.total)
 
     def _price(
-        self, closure: Sequence[Clique], cardinalities: Mapping[str, int], sensitivity: float, epsilon: Fraction
+        self, schema: Schema, closure: Sequence[Clique], sensitivity: float, epsilon: Fraction
     ) -> tuple[Fraction, float]:
         """Return the charge and the noise scale b, raised by 1e-9 to cover the rounding of scales."""
         return epsilon, sensitivity / float(epsilon) * (1 + 1e-9)
