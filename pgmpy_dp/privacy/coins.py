@@ -88,7 +88,7 @@ def logistic_coin(gap: float, below: Below) -> bool:
 
 
 class Categorical:
-    """Categorical distributions, one per row, given by log-weights.
+    """A categorical distribution, given by log-weights.
 
     An outcome is drawn by descending a binary tree whose nodes hold the logarithm of the sum of the weights below them.
     Each branch is a logistic coin of the difference of two logarithms. The coins are exact; the logarithms are floats,
@@ -97,25 +97,18 @@ class Categorical:
     """
 
     def __init__(self, log_weights: Floats) -> None:
-        rows, outcomes = log_weights.shape
-        levels = max(outcomes - 1, 0).bit_length()
-        padded = np.full((rows, 2**levels), -np.inf)
-        padded[:, :outcomes] = log_weights
-        self._tree = [padded]
+        levels = max(log_weights.size - 1, 0).bit_length()
+        self._tree = [np.pad(log_weights, (0, 2**levels - log_weights.size), constant_values=-np.inf)]
         for _ in range(levels):
-            last = self._tree[-1]
-            self._tree.append(np.logaddexp(last[:, 0::2], last[:, 1::2]))
+            self._tree.append(np.logaddexp(self._tree[-1][0::2], self._tree[-1][1::2]))
+        self.log_total = float(self._tree[-1][0])  # logarithm of the sum of the weights
 
-    def log_total(self, row: int) -> float:
-        """Return the logarithm of the sum of the weights of a row."""
-        return float(self._tree[-1][row, 0])
-
-    def draw(self, row: int, below: Below) -> int:
-        """Draw one outcome from the distribution of a row."""
+    def draw(self, below: Below) -> int:
+        """Draw one outcome."""
         position = 0
         for level in reversed(self._tree[:-1]):
             position *= 2
-            left, right = float(level[row, position]), float(level[row, position + 1])
+            left, right = float(level[position]), float(level[position + 1])
             heavier = left >= right
             gap = abs(left - right) if min(left, right) > -np.inf else np.inf
             if gap == np.inf or logistic_coin(gap, below):

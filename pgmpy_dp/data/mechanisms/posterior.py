@@ -214,7 +214,7 @@ class SimplexPoints:
         middle = self._states // 2
         parts = _bounded(exponents[:middle], 0, 1, self._grid), _bounded(exponents[middle:], middle, 1, self._grid)
         self._whole = _Part(parts, 0, _NOTHING)
-        self._first = Categorical(_weights(self._whole, 0.0, self._grid)[None])
+        self._first = Categorical(_weights(self._whole, 0.0, self._grid))
 
     def draw(self, below: Below) -> Floats:
         """Draw the masses of all states; they sum to one up to rounding."""
@@ -227,11 +227,11 @@ class SimplexPoints:
                     masses[part.first] = np.exp(log_mass)
                     continue
                 if part is self._whole:
-                    way = self._first.draw(0, below)
+                    way = self._first.draw(below)
                 else:
-                    split = Categorical(_weights(part, log_mass, self._grid)[None])
-                    way = split.draw(0, below)
-                    refusal += max(_bound_at(part, log_mass) - (log_mass + split.log_total(0)), 0.0)
+                    split = Categorical(_weights(part, log_mass, self._grid))
+                    way = split.draw(below)
+                    refusal += max(_bound_at(part, log_mass) - (log_mass + split.log_total), 0.0)
                 waiting += zip(part.halves, log_mass + self._grid.logs[:, way], strict=True)
             if exponential_coin(refusal, below):
                 return masses
