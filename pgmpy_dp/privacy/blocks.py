@@ -183,9 +183,7 @@ def _price(counts: tuple[tuple[float, int], ...], delta: float, neighbours: str)
 
 
 def _too_large(epsilon: float) -> ValueError:
-    return ValueError(
-        f'epsilon={epsilon:.3g} is too large for the price of a block: lower it, or use mechanism="gaussian".'
-    )
+    return _refused(f"epsilon={epsilon:.3g} is too large for the price of a block", "lower it")
 
 
 def _refused(problem: str, change: str) -> ValueError:

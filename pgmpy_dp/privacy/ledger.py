@@ -55,10 +55,15 @@ class _Content:
     delta: float
     charges: tuple[Cost, ...] = ()
 
+    @property
+    def start(self) -> dict[str, Any]:
+        """What the file begins with: the name and the totals."""
+        totals = {"epsilon": exact_text("epsilon", self.epsilon), "delta": self.delta}
+        return {"format": FORMAT, "version": VERSION, "name": self.name} | totals
+
     def hashes(self) -> list[str]:
         """Return the hash of the totals and the name, followed by one hash per charge."""
-        start = {"format": FORMAT, "version": VERSION, "name": self.name}
-        chain = [_hash("", start | {"epsilon": exact_text("epsilon", self.epsilon), "delta": self.delta})]
+        chain = [_hash("", self.start)]
         for charge in self.charges:
             chain.append(_hash(chain[-1], charge.to_dict()))
         return chain
@@ -226,11 +231,8 @@ def _write(path: Path, content: _Content) -> None:
     entries = [
         {"charge": charge.to_dict(), "hash": link} for charge, link in zip(content.charges, hashes[1:], strict=True)
     ]
-    start = {"format": FORMAT, "version": VERSION, "name": content.name}
-    totals = {"epsilon": exact_text("epsilon", content.epsilon), "delta": content.delta}
-    text = json.dumps(
-        start | totals | {"charges": entries, "head": hashes[-1]}, indent=1, ensure_ascii=False, allow_nan=False
-    )
+    whole = content.start | {"charges": entries, "head": hashes[-1]}
+    text = json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False)
     for left in path.parent.glob(unfinished(path)):  # left by a process that was killed while it held the lock
         left.unlink(missing_ok=True)
     mode = path.stat().st_mode if path.exists() else None

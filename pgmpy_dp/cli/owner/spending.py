@@ -104,10 +104,9 @@ class Spending:
         lines = [*lines, *delta_cautions(self.delta)]
         if self.ledger is None:
             return dict(found), lines
-        remaining = self.budget.remaining
-        enough = remaining.epsilon >= self.epsilon and remaining.delta >= self.delta
-        left = {"epsilon": remaining.epsilon, "delta": remaining.delta}
-        line = f"Ledger {self.ledger}: epsilon {remaining.epsilon:.6g} remains{'' if enough else ': not enough'}."
+        left = summary(self.budget)["remaining"]
+        enough = left["epsilon"] >= self.epsilon and left["delta"] >= self.delta
+        line = f"Ledger {self.ledger}: epsilon {left['epsilon']:.6g} remains{'' if enough else ': not enough'}."
         return {**found, "ledger": {"remaining": left, "enough": enough}}, [*lines, "", line]
 
     def paid(self, found: Mapping[str, Any], lines: Sequence[str]) -> Result:

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +92,7 @@ class FourierCoefficients:
         paid = public.cost(f"measure {len(subsets)} sets of coefficients", "laplace", Pure(cost))
         return Quote(paid, _Fourier(cliques, smallest_holders(public.schema, cliques, subsets), scale))
 
-    def read(self, quote: Quote[Any], records: PrivateRecords) -> Tables:
+    def read(self, quote: Quote[_Fourier], records: PrivateRecords) -> Tables:
         """Count the cliques that contain the coefficients."""
         return records.counts(quote.terms.holders)
 
@@ -134,8 +133,6 @@ class Residuals:
     epsilon: float | Fraction | None = None  # the price to which scales are multiplied; None leaves them unchanged
     rho: float | None = None  # in place of epsilon: one step of a method that has paid for all its steps
 
-    read = FourierCoefficients.read
-
     def quote(self, public: PublicRecords) -> Quote[_Residuals]:
         """Price the noise; the terms are the cliques to count and the scale of each set's residuals."""
         public.require_single_records()
@@ -153,6 +150,10 @@ class Residuals:
         rho = residual_rho(schema, scales, public.neighbours)
         cost = public.cost(label, "gaussian", Approx(paid, Fraction(str(delta)), rho))
         return Quote(cost, _Residuals(cliques, smallest_holders(schema, cliques, list(scales)), scales))
+
+    def read(self, quote: Quote[_Residuals], records: PrivateRecords) -> Tables:
+        """Count the cliques that contain the residuals."""
+        return records.counts(quote.terms.holders)
 
     def draw(
         self, quote: Quote[_Residuals], public: PublicRecords, exact: Tables, noise: NoiseSource

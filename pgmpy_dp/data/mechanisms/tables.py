@@ -73,8 +73,9 @@ class CountedTables:
         shares = shared(public, self.cliques, self.weights)
         label = f"measure {counted(len(shares), 'table')}"
         if self.rho is not None:
-            loss, scales = _zcdp(public, shares, self.rho, self.delta)
-            return Quote(public.cost(label, "gaussian", loss), scales)
+            delta, rho = delta_within(public, self.delta), exact_positive("rho", self.rho)
+            paid = public.cost(label, "gaussian", Zcdp(self.rho, epsilon_of(self.rho, delta), Fraction(str(delta))))
+            return Quote(paid, _gaussian_scales(public, shares, rho))
         epsilon = exact_positive("epsilon", self.epsilon)
         mechanism = noise_of(self.mechanism, self.delta)
         if self.mechanism == "auto" and mechanism == "gaussian" and public.contribution == 1:
@@ -167,11 +168,6 @@ def _price(
     relative = _each(shares, lambda share: float(exact_positive("a table's share", share)) ** -0.5)
     scales = dict(zip(shares, block_scales(list(relative.values()), epsilon, delta, public.neighbours), strict=True))
     return Approx(paid, Fraction(str(delta)), block_rho(list(scales.values()), public.neighbours)), scales
-
-
-def _zcdp(public: PublicRecords, shares: Mapping[Clique, Fraction], rho: float, delta: float) -> tuple[Loss, Scales]:
-    delta, exact = delta_within(public, delta), exact_positive("rho", rho)
-    return Zcdp(rho, epsilon_of(rho, delta), Fraction(str(delta))), _gaussian_scales(public, shares, exact)
 
 
 def epsilon_of(rho: float, delta: float) -> Fraction:
