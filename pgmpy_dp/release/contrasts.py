@@ -14,7 +14,7 @@ is never drawn for a floating-point statistic.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, product
@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.schema import Clique, Schema
 
 Floats = NDArray[np.float64]
@@ -328,10 +327,17 @@ def subsets_of(schema: Schema, clique: Iterable[str]) -> Iterator[Clique]:
     return (subset for size in range(len(varied) + 1) for subset in combinations(varied, size))
 
 
+def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDArray[Any]:
+    """Sum a table over the variables that are not wanted; its axes are then in the wanted order."""
+    kept = [variable for variable in clique if variable in wanted]
+    summed = table.sum(axis=tuple(axis for axis, variable in enumerate(clique) if variable not in wanted))
+    return np.asarray(summed.transpose([kept.index(variable) for variable in wanted]))
+
+
 def coefficients_of(schema: Schema, clique: Clique, table: NDArray[Any]) -> dict[Clique, NDArray[Any]]:
     """Compute the coefficients of all subsets of a clique from its table."""
     ordered = sorted(clique, key=places(schema).__getitem__)
-    full = Table(clique, table).margin(ordered).values
+    full = margin(clique, table, ordered)
     for axis, variable in enumerate(ordered):
         full = np.moveaxis(np.tensordot(contrasts(schema.cardinality(variable)).values, full, axes=(1, axis)), 0, axis)
     return {subset: full[_index(ordered, subset)] for subset in subsets_of(schema, clique)}

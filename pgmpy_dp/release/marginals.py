@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.inference.tables.table import Table, thinned
 from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
-from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, places
+from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, margin, places
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
@@ -87,7 +86,7 @@ class IndependentTables:
     def marginal(self, clique: Clique, tables: Mapping[Clique, NDArray[Any]] | None = None) -> tuple[Floats, float]:
         """Return the least noisy table of a clique, and the noise variance of its cells."""
         measured = self.clique_containing(clique)
-        table = Table(measured, (tables or self.tables)[measured]).margin(clique).values
+        table = margin(measured, (tables or self.tables)[measured], clique)
         return table.astype(np.float64), self._summed_variance(measured, clique)
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
@@ -309,7 +308,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         for clique, table in other.measured.items():
             mine, scale = own.setdefault(frozenset(clique), clique), other.scales[clique]
             if mine in tables:
-                its = Table(clique, table).margin(mine).values
+                its = margin(clique, table, mine)
                 both.setdefault((its.shape, scales[mine], scale), {})[mine] = its
             else:
                 tables[mine], scales[mine] = table, scale
@@ -339,7 +338,10 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             Positive; the larger, the noisier the first and the less noisy the second.
         generator : numpy.random.Generator
         """
-        halves = {c: thinned(t, self.variances[c] ** 0.5, share, generator) for c, t in self.measured.items()}
+        halves = {}
+        for clique, table in self.measured.items():
+            noise = self.variances[clique] ** 0.5 * generator.standard_normal(table.shape)
+            halves[clique] = table + share * noise, table - noise / share
         one, other = (
             replace(
                 self,
