@@ -224,10 +224,10 @@ class Guarantee:
     def after(self, *earlier: Guarantee) -> Guarantee:
         """Add guarantees of what was learned before and shaped these answers."""
         result = self
-        for one in earlier:
+        for one in (one for one in earlier if one.every):
             for name in ("neighbours", "unit"):
                 mine, its = getattr(result, name), getattr(one, name)
-                if mine != its and result.every and one.every:
+                if mine != its and result.every:
                     raise ValueError(
                         f"What was learned earlier, such as states or a graph, protects {its!r}, and these records "
                         f"are protected for {mine!r}: no one promise holds for both: give the same {name}."

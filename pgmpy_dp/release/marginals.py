@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations, groupby, pairwise
 from types import MappingProxyType
@@ -211,7 +211,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             guarantee=guarantee,
         )
         if not exact:
-            self._require_covered(_loss(guarantee.own, scales.values()))
+            self._require_covered(_loss(guarantee, scales.values()))
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:
@@ -325,36 +325,6 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
 
     def __add__(self, other: object) -> NoisyMarginals:
         return self.join(other) if isinstance(other, NoisyMarginals) else NotImplemented
-
-    def thinned(self, share: float, generator: np.random.Generator) -> tuple[Self, Self]:
-        """Split into two releases of the same counts, whose noise is independent if it is Gaussian, else uncorrelated.
-
-        Normal noise of `share` times a table's deviation is added for one, and subtracted, divided by share^2, for the
-        other. What is fitted to the first can be judged by how it predicts the second. Counts are rounded.
-
-        Parameters
-        ----------
-        share : float
-            Positive; the larger, the noisier the first and the less noisy the second.
-        generator : numpy.random.Generator
-        """
-        halves = {}
-        for clique, table in self.measured.items():
-            noise = self.variances[clique] ** 0.5 * generator.standard_normal(table.shape)
-            halves[clique] = table + share * noise, table - noise / share
-        one, other = (
-            replace(
-                self,
-                tables={
-                    c: (np.rint(half[side] * self._parts) / self._parts).astype(self.measured[c].dtype)
-                    for c, half in halves.items()
-                },
-                details={},
-                scales={clique: scale * math.hypot(1.0, added) for clique, scale in self.scales.items()},
-            )
-            for side, added in enumerate((share, 1.0 / share))
-        )
-        return one, other
 
     @property
     def _parts(self) -> int:

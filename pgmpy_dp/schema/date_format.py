@@ -6,7 +6,7 @@ import calendar
 import math
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import cached_property, lru_cache
 
 DAY = 86_400
@@ -39,8 +39,8 @@ class DateFormat:
     Examples
     --------
     >>> german = DateFormat("%d.%m.%Y")
-    >>> german.day("31.1.2024"), german.day("2024-01-31"), german.written(19753)
-    (19753, None, '31.01.2024')
+    >>> german.seconds("31.1.2024"), german.seconds("2024-01-31"), german.text(datetime(2024, 1, 31))
+    (1706659200, None, '31.01.2024')
     """
 
     pattern: str
@@ -100,16 +100,11 @@ class DateFormat:
         """The regular expression of dates in this format, for JavaScript, with a group for each letter."""
         return self._expression.pattern.replace("(?P<", "(?<")
 
-    def day(self, text: str, first: float | None = None) -> int | None:
-        """Return the days since 1970-01-01 of a text; None if it writes no date in this form.
+    def seconds(self, text: str, first: float | None = None) -> int | None:
+        """Return the seconds since 1970-01-01 of a text; None if it writes no date in this form.
 
         A year of two digits is that of the hundred years from the day `first` on.
         """
-        seconds = self.seconds(text, first)
-        return None if seconds is None else seconds // DAY
-
-    def seconds(self, text: str, first: float | None = None) -> int | None:
-        """Return the seconds since 1970-01-01 of a text, as :meth:`day` does the days."""
         result = self._expression.fullmatch(text)
         if result is None:
             return None
@@ -143,11 +138,6 @@ class DateFormat:
         if width is None or not 0 <= number < 10**width or number != int(number):
             return None
         return self.seconds(f"{int(number):0{width}}", first)
-
-    def written(self, number: float) -> str:
-        """Write a number of days since 1970-01-01, that of the nearest day."""
-        days = min(max(round(number), 1 - _EPOCH), date.max.toordinal() - _EPOCH)
-        return self.text(datetime(1970, 1, 1) + timedelta(days=days))
 
     def text(self, time: datetime) -> str:
         """Write a time."""

@@ -191,25 +191,3 @@ def test_repr_states_the_guarantee_in_words():
     assert "one person (at most 3 rows) added or removed" in str(PERSONS)
     assert "one person (all rows, of weight 1 together) added" in str(WEIGHED)
     assert len(repr(NoisyMarginals(wide, tables, dict.fromkeys(tables, 1000.0), LAPLACE))) < 600
-
-
-@pytest.mark.parametrize("guarantee", [GAUSSIAN, LAPLACE, WEIGHED])
-def test_halves_of_a_thinned_release_have_independent_noise(guarantee):
-    """Of cells without records, or uncorrelated if it is Laplace noise; each bound is off by chance once in a million.
-
-    With normal noise of the scale in place of the deviation, the halves of Laplace noise had a correlation of .27.
-    """
-    schema, scale = Schema({"a": range(400), "b": range(500)}), 30.0
-    kind = float if guarantee is WEIGHED else int
-    law = np.random.default_rng(0).normal if guarantee is GAUSSIAN else np.random.default_rng(0).laplace
-    noise = np.rint(law(scale=scale, size=(400, 500))).astype(kind)
-    noisy = NoisyMarginals(schema, {("a", "b"): noise}, {("a", "b"): scale}, guarantee)
-    halves = noisy.thinned(0.5, np.random.default_rng(1))
-    one, other = (half.tables["a", "b"].ravel() for half in halves)
-    assert [half.scales["a", "b"] / scale for half in halves] == pytest.approx([1.25**0.5, 5**0.5])
-    for half, table in zip(halves, (one, other), strict=True):
-        kurtosis = 3 if guarantee is GAUSSIAN else 6
-        exact = pytest.approx(half.variances["a", "b"] ** 0.5, rel=5 * np.sqrt((kurtosis - 1) / (4 * noise.size)))
-        assert table.std() == exact
-    assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(noise.size)
-    assert np.abs((one + 0.25 * other) / 1.25 - noise.ravel()).max() <= 0.5
