@@ -22,7 +22,6 @@ from pgmpy_dp.release.contrasts import (
     Coefficients,
     Floats,
     Means,
-    coefficient_weights,
     coefficients_of,
     contrasts,
     downward_closure,
@@ -90,7 +89,7 @@ class MeasuredCoefficients(Release):
         return MappingProxyType({subset: coefficient_scales(self.schema, subset, one) ** 2 for subset, one in each})
 
     def variance(self, clique: Clique) -> float:
-        """Return the noise variance of every cell of a clique's marginal; the noise of cells is correlated."""
+        """Return the (mean) noise variance of the cells of a clique's marginal; the noise of cells is correlated."""
         try:
             return residual_variance(self.schema, self.deviations, clique)
         except KeyError:
@@ -108,8 +107,16 @@ class MeasuredCoefficients(Release):
         return self._coefficients.values, public | dict(self.deviations)
 
     def squares(self, clique: Clique, apart: Floats) -> tuple[float, int]:
-        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
-        return squares_of(self.schema, self.deviations, clique, apart)
+        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions.
+
+        Coefficients have independent noise, so that their squares can be added; those without noise are left out.
+        """
+        squares, count = 0.0, 0
+        for subset, coefficients in coefficients_of(self.schema, clique, apart).items():
+            if deviation := self.deviations.get(subset, 0.0):
+                part = coefficients / coefficient_scales(self.schema, subset, deviation)
+                squares, count = squares + float((part**2).sum()), count + part.size
+        return squares, count
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Floats, float]]:
         """List a table for each set of variables whose residuals are known and that contains no others.
@@ -297,16 +304,6 @@ class NoisyCoefficients(
             results[subset] = np.array([laplace_variance(s) for s in distinct])[positions].reshape(scales.shape)
         return MappingProxyType(results)
 
-    def variance(self, clique: Clique) -> float:
-        """Average the noise variance over the cells of a clique's marginal; the noise of cells is correlated."""
-        inside = set(clique)
-        cells = self.schema.cells(clique)
-        total = 0.0
-        for subset, variances in self.noise_variances.items():
-            if inside.issuperset(subset):
-                total += float((variances * coefficient_weights(self.schema, subset) ** 2).sum())
-        return total / cells**2
-
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
         return self.scale, self.variance(clique) ** 0.5
@@ -473,20 +470,6 @@ def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
         means[subset] = np.average(arrays, axis=0, weights=precisions)
         noise[subset] = float(precisions.sum() ** -0.5)
     return means, noise
-
-
-def squares_of(schema: Schema, deviations: Mapping[Clique, float], clique: Clique, apart: Floats) -> tuple[float, int]:
-    """Sum the squares of a table's coefficients, each divided by the deviation of its noise, and count them.
-
-    The coefficients have independent noise, so that their squares can be added; coefficients without noise are left
-    out.
-    """
-    squares, count = 0.0, 0
-    for subset, coefficients in coefficients_of(schema, clique, apart).items():
-        if deviation := deviations.get(subset, 0.0):
-            part = coefficients / coefficient_scales(schema, subset, deviation)
-            squares, count = squares + float((part**2).sum()), count + part.size
-    return squares, count
 
 
 def coefficient_parts(schema: Schema, subset: Clique) -> int:
