@@ -144,10 +144,7 @@ def is_number(dtype: Any) -> bool:
 
 def objects(values: Any) -> NDArray[np.object_]:
     """Make an array of the values unchanged: numpy and pandas would convert them to one type."""
-    array = np.empty(len(values), dtype=object)
-    for position, value in enumerate(values):
-        array[position] = value
-    return array
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def decoded(given: Any) -> nw.Series[Any]:

@@ -185,7 +185,7 @@ class Numbers:
         self._left -= size * columns.shortest
         if not drawn:
             self.variances.append(cells["variance"])
-        parts = np.split(cells["value"], ends[:-1])
+        parts = np.split(cells["value"], ends[:-1]) if shapes else []
         return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
     def require_end(self) -> None:

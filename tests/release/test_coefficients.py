@@ -164,6 +164,16 @@ def test_tables_are_reconciled_by_least_squares():
     np.testing.assert_allclose(np.concatenate([agreed[c].ravel() for c in cliques]), expected, atol=1e-8)
 
 
+def test_a_file_without_numbers_is_read(tmp_path):
+    """A variable with one state has no coefficients but the number of records, which is public here."""
+    data = dp.PrivateDataset({("a",): [5]}, dp.Schema({"a": ["x"]}), dp.PrivacyBudget(1.0), "replace_one")
+    noisy = data.measure_coefficients([("a",)], 0.5)
+    noisy.save(tmp_path / "release.zip")
+    assert dp.papers.NoisyCoefficients.load(tmp_path / "release.zip") == noisy
+    assert noisy.values == {}
+    assert noisy.tables["a",].tolist() == [5.0]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
