@@ -50,7 +50,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ from pgmpy_dp._files import parse_json, path_of
 from pgmpy_dp.errors import ReleaseFormatError
 from pgmpy_dp.privacy.guarantee import Guarantee
 from pgmpy_dp.schema import Clique, Schema
+
+if TYPE_CHECKING:
+    from pgmpy_dp.release.kinds import Release
 
 FORMAT_VERSION = 3
 NAMED_COSTS = 3  # the first version in which costs have names
@@ -127,25 +130,6 @@ _DAMAGE = (
 )
 
 
-class Archived(Protocol):
-    """A release as seen by the file format."""
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-    @property
-    def drawn(self) -> bool:
-        """Whether the measurements are draws, not noisy integers."""
-
-    def contents(self) -> dict[str, Any]:
-        """Return what the descriptor states about the release."""
-
-    def measurements(self) -> Measurements:
-        """Return the arrays of numbers in the file."""
-
-
-Kind = TypeVar("Kind", bound=Archived)
-
-
 class Numbers:
     """The numbers of a release file, which are taken array by array, by the shapes that its descriptor states."""
 
@@ -202,7 +186,7 @@ class Numbers:
         return rows
 
 
-def write_release(release: Archived, handle: IO[bytes]) -> None:
+def write_release(release: Release, handle: IO[bytes]) -> None:
     """Write the content of a release file."""
     if release.guarantee.mechanism == "none":
         raise ValueError(
@@ -247,7 +231,7 @@ def stored_member(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def _measurement_blocks(release: Archived) -> Iterator[bytes]:
+def _measurement_blocks(release: Release) -> Iterator[bytes]:
     yield (_DRAWS if release.drawn else _COUNTS).header
     rows: list[str] = []
     for number, (values, variances) in enumerate(release.measurements()):
@@ -264,7 +248,7 @@ def _measurement_blocks(release: Archived) -> Iterator[bytes]:
     yield "".join(rows).encode("ascii")
 
 
-def read_release(handle: IO[bytes], interpret: Callable[[dict[str, Any], Numbers], Kind]) -> Kind:
+def read_release(handle: IO[bytes], interpret: Callable[[dict[str, Any], Numbers], Release]) -> Release:
     """Read and check the content of a release file."""
     check_ending(handle, 2, f"not a release file: the zip must hold {DESCRIPTOR} and {MEASUREMENTS}, nothing else.")
     with damage_named(), zipfile.ZipFile(handle) as archive:
