@@ -44,7 +44,6 @@ from pgmpy_dp.privacy.checks import exact_positive, rounded_down
 from pgmpy_dp.privacy.coins import fixed_sample, poisson_sample, random_keys
 
 Counts = NDArray[np.int64]
-Neighbours = Literal["add_remove", "replace_one"]
 
 # A unit's weight is divided into this many parts: a power of two, so that weighted counts are exact floats.
 UNIT_WEIGHT = 2**20

@@ -23,7 +23,6 @@ RULES_PROPERTY = "pgmpy_dp:rules"
 CSV_PROPERTY = "pgmpy_dp:csv"
 FOUND_PROPERTY = "pgmpy_dp:found"
 _FOUND_BEFORE = "pgmpy_dp:found_by"  # in files of earlier versions, a list of guarantees
-_INFINITE = (math.inf, -math.inf)
 ROLE_PROPERTIES = {"missing": "pgmpy_dp:missing", "other": "pgmpy_dp:other"}
 
 
