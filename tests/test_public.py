@@ -39,7 +39,7 @@ allowed as_measured begin below beside cell_variance checked choose clique_conta
 comparing contents copy counted details deviations discrete_gaussian discrete_laplace draw every exponential_mechanism
 fitted head independent interpret keys kind listed_edges means measurements
 observations origin own parts permute_and_flip quote read refusal scaled spent_in_all squares stated step steps
-strata tables_of thinned value weighted
+strata tables_of value weighted
 """
 AS_PRINTED = ("cgm_em", "compute_parameters", "data_dependent", "independent", "tables_noise")
 

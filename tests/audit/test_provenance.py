@@ -340,7 +340,7 @@ KNOWN = set(
     Guarantee.of Guarantee.own HouseholdMixture.fit HouseholdSchema.joined HouseholdSchema.level
     HouseholdSchema.measured InformedMarginals.interpret InformedMarginals.join
     NetworkEstimator.fit NoisyMarginals.interpret NoisyMarginals.join
-    NoisyMarginals.thinned NoisyResiduals.interpret NoisyResiduals.join PairwiseMixture.fit
+    NoisyResiduals.interpret NoisyResiduals.join PairwiseMixture.fit
     PartiallyPooledMarginals.as_measured PartiallyPooledMarginals.of
     PrivateBayesianNetwork.copy PrivateBayesianNetwork.do PrivateBayesianNetwork.fit
     PrivateBayesianNetwork.of PrivateDataset.discover_states PrivateDataset.measure
