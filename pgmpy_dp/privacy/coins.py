@@ -52,6 +52,10 @@ def fixed_sample(chosen: int, size: int) -> NDArray[np.bool_]:
             return won
 
 
+random_integer = secrets.randbelow
+"""Draws a uniform integer in [0, bound) from the system's secure generator."""
+
+
 def random_keys(size: int) -> NDArray[np.uint64]:
     """Draw independent uniform 64-bit numbers from the operating system's secure generator."""
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)

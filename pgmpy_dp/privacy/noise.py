@@ -28,7 +28,6 @@ What a loss buys. Each scale below is the smallest float at which OpenDP's own p
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -41,7 +40,7 @@ from numpy.typing import NDArray
 from pgmpy_dp._progress import progress
 from pgmpy_dp._threads import cores
 from pgmpy_dp.privacy.checks import exact_positive, rounded_down
-from pgmpy_dp.privacy.coins import fixed_sample, poisson_sample, random_keys
+from pgmpy_dp.privacy.coins import fixed_sample, poisson_sample, random_integer, random_keys
 
 Counts = NDArray[np.int64]
 
@@ -250,7 +249,7 @@ class OpenDPNoise:
     coins = staticmethod(poisson_sample)
     choose = staticmethod(fixed_sample)
     keys = staticmethod(random_keys)
-    below = staticmethod(secrets.randbelow)
+    below = staticmethod(random_integer)
 
     def _added(self, kind: _Kind, counts: Counts, scale: float) -> Counts:
         # OpenDP returns the data without noise at scale 0: check first. It needs a writable, contiguous array.

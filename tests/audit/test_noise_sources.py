@@ -51,7 +51,6 @@ ALLOWED = {
     "estimators/private_lda.py": "likewise",
     "structure/search.py": "records of a graph that was fitted to a release, and edges that a climb tries without",
     "inference/tables/table.py:thinned": "thinning of a release",
-    "release/marginals.py:NoisyMarginals": "likewise",
     "inference/collective/noise_laws.py": "noise of a simulation, the law of what a release misses",
     "inference/trees/triangulation.py": "a local search over a public graph",
     "papers/foulds_2020.py": "a public random start, as the paper's",
