@@ -29,15 +29,6 @@ def test_demo_writes_what_it_names(tmp_path):
         assert CliRunner().invoke(main, report).exit_code == 0
 
 
-def test_errors_are_sentences_not_tracebacks(tmp_path):
-    refused = CliRunner().invoke(main, ["demo", "--out", str(tmp_path), "--epsilon", "0"])
-    assert refused.exit_code == 1
-    assert "Error: --epsilon must be greater than 0" in refused.output
-    unknown = CliRunner().invoke(main, ["demos"])
-    assert unknown.exit_code == 2
-    assert "Traceback" not in unknown.output
-
-
 @pytest.mark.full
 def test_the_network_passes_its_own_test_and_its_bounds_hold_the_records_answers():
     """On eight releases; on a hundred, tests/benchmarks/demonstration.py has the rates."""

@@ -136,6 +136,7 @@ COMMANDS = [
     # numbers and options
     (swapped(RELEASE, ("--epsilon 1", "--epsilon 0")), "--epsilon must be greater than 0"),
     (swapped(RELEASE, ("--epsilon 1", "--epsilon nan")), "--epsilon must be"),
+    ("demo --epsilon 0 --out .", "--epsilon must be greater than 0"),
     (swapped(RELEASE, ("--epsilon 1", "--epsilon 3")), "does not fit in the privacy budget"),
     (swapped(RELEASE, ("--epsilon 1", "--epsilon 1,5")), "'1,5' is not a valid float"),
     (f"{RELEASE} --delta 1e-6 --mechanism laplace", "use --mechanism gaussian"),

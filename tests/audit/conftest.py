@@ -414,6 +414,12 @@ def mechanisms():
     return MECHANISMS
 
 
+@pytest.fixture
+def fits():
+    """All of them, for a test that needs some."""
+    return FITS
+
+
 def pytest_generate_tests(metafunc):
     own = {mark.args[0] for mark in metafunc.definition.iter_markers("parametrize") if isinstance(mark.args[0], str)}
     for argument, cases in (("mechanism", MECHANISMS), ("fit", FITS)):

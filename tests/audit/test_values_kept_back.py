@@ -56,14 +56,6 @@ def test_errors_hold_no_values(source, tmp_path):
     assert not any(SECRET in text or "row 2" in text or "0xff" in text for text in texts_of(caught.value))
 
 
-def test_a_number_of_thousands_of_digits_is_another_undeclared_value(tmp_path):
-    schema = dp.Schema({"v": [1, 2], "n": dp.Bins([0, 1, 2])}, other={"v": 3, "n": "other"})
-    digits = b"9" * 5000
-    path = csv(b"v,n\n1,0.5\n" + digits + b"," + digits + b"\n")(tmp_path)
-    counts = dp.data.exact_marginals(path, schema, [("v", "n")]).tables["v", "n"]
-    assert counts[2, 2] == counts[0, 0] == 1
-
-
 def test_a_missing_column_is_named_with_advice_for_its_source_and_others_are_kept_back(tmp_path):
     (tmp_path / "records.csv").write_text(f"{SECRET},V\n1,0.5\n")  # without a header, a record may stand in its place
     frames = pd.DataFrame({SECRET: [1], "V ": [1]}), pd.DataFrame({"V": [1]})
