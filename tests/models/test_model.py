@@ -344,11 +344,7 @@ def test_predictions_follow_from_the_distribution_of_each_row(case):
         (lambda c: c.model.expectation({c.asked: {}}), dp.SchemaError, "Give a number for each state"),
         (lambda c: c.model.map_query(["smokee"]), dp.SchemaError, "smokee"),
         (lambda c: c.model.marginal([c.asked, "smokee"]), dp.SchemaError, "smokee"),
-        (
-            lambda c: c.model.simulate(5, evidence={"smokee": 1}),
-            (dp.SchemaError, ValueError),
-            "smokee|without evidence",
-        ),
+        (lambda c: c.model.simulate(5, evidence={"smokee": 1}), ValueError, "smokee|without evidence"),
     ],
 )
 def test_mistakes_are_refused_alike(case, call, error, message):
@@ -495,13 +491,8 @@ def test_a_right_mixture_fails_its_check_as_rarely_as_is_said_and_a_wrong_one_do
     declared = dp.Schema({name: [0, 1] for name in names})
     found: dict[str, list[float]] = {"right": [], "wrong": []}
     for seed in range(6):
-        records = right.sample(500, np.random.default_rng(seed))
-        data = dp.PrivateDataset(
-            pd.DataFrame(records.astype(int), columns=[*names]),
-            declared,
-            dp.PrivacyBudget(3.0, 1e-6),
-            noise=dp.SimulatedNoise(seed),
-        )
+        records = pd.DataFrame(right.sample(500, np.random.default_rng(seed)).astype(int), columns=[*names])
+        data = dp.PrivateDataset(records, declared, dp.PrivacyBudget(3.0, 1e-6), noise=dp.SimulatedNoise(seed))
         noisy = data.measure(dp.plan_pairs(declared)[0], 3.0, delta=1e-6, mechanism="gaussian")
         for name, mixture_ in (("right", right), ("wrong", wrong)):
             model = dp.PrivateMixtureNetwork(declared, mixture_, 500, noisy.guarantee)

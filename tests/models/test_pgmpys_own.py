@@ -72,19 +72,8 @@ def failures(suite, file, elimination="no"):
     """Names of the tests of a file that fail with our classes."""
     report = suite / "report.xml"
     plugin = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    call = [
-        sys.executable,
-        "-P",
-        "-W",
-        "ignore",
-        "-m",
-        "pytest",
-        "-p",
-        "ours_in_pgmpys_place",
-        "-p",
-        "no:cacheprovider",
-    ]
-    call += ["-q", "--import-mode=importlib", "--junitxml", str(report), f"pgmpy/tests/{file}"]
+    options = "-P -W ignore -m pytest -p ours_in_pgmpys_place -p no:cacheprovider -q --import-mode=importlib"
+    call = [sys.executable, *options.split(), "--junitxml", str(report), f"pgmpy/tests/{file}"]
     environment = os.environ | {"PYTHONPATH": plugin, "OUR_ELIMINATION": elimination}
     ran = subprocess.run(call, cwd=suite, env=environment, capture_output=True, text=True)
     assert ran.returncode in (0, 1), ran.stdout + ran.stderr

@@ -26,15 +26,10 @@ def made(kind, seed):
         network = dp.PrivateMarkovNetwork()
         network.add_nodes_from(NAMES)
         network.add_edges_from(edges)
-        factors = [
-            DiscreteFactor(
-                e,
-                [len(STATES[v]) for v in e],
-                draw.random(np.prod([len(STATES[v]) for v in e])),
-                {v: STATES[v] for v in e},
-            )
-            for e in edges
-        ]
+        factors = []
+        for edge in edges:
+            cards = [len(STATES[v]) for v in edge]
+            factors.append(DiscreteFactor(edge, cards, draw.random(np.prod(cards)), {v: STATES[v] for v in edge}))
         network.set_factors(factors)
         return network
     if kind == "bayesian":
@@ -48,10 +43,9 @@ def made(kind, seed):
             network.add_cpds(TabularCPD(node, cards[0], table, clique[1:], cards[1:], {v: STATES[v] for v in clique}))
         return network
     tables = [draw.dirichlet(np.full(size, 0.5), 4) for size in SHAPE]
-    mixture = Mixture.of(
-        dict(zip(NAMES, SHAPE, strict=True)), [(v,) for v in NAMES], draw.dirichlet(np.ones(4)), tables
-    )
-    network = dp.PrivateMixtureNetwork(dp.Schema(STATES), mixture, 100, GUARANTEE)
+    schema, blocks = dp.Schema(STATES), [(v,) for v in NAMES]
+    mixture = Mixture.of(schema.cardinalities(), blocks, draw.dirichlet(np.ones(4)), tables)
+    network = dp.PrivateMixtureNetwork(schema, mixture, 100, GUARANTEE)
     return network.to_bayesian_network() if kind == "latent" else network
 
 
