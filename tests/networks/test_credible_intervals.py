@@ -14,7 +14,6 @@ import pgmpy_dp as dp
 from experiments.coverage import coverage_study, random_queries
 from pgmpy_dp.fitting.readings.posterior_networks import draw_mean
 from pgmpy_dp.inference.trees.conditioning import Conditioning
-from pgmpy_dp.networks import load_network
 from pgmpy_dp.networks.network import simulate
 
 pytestmark = pytest.mark.full
@@ -386,21 +385,6 @@ def test_coverage_study():
     for query in random_queries(TRUTH, 20):
         assert query.variable not in query.evidence
         assert 1 <= len(query.evidence) <= 3
-
-
-@pytest.mark.parametrize("suffix", ["", ".bif", ".xmlbif"])
-def test_a_bayesian_network_from_a_file_takes_its_release(suffix, tmp_path):
-    release = released(0)
-    network = dp.PrivateBayesianNetwork(EDGES).fit(release)
-    path = tmp_path / f"network{suffix}"
-    network.save(path, filetype=None if suffix else "bif")
-    loaded = dp.PrivateBayesianNetwork.load(path)
-    for other in (loaded, load_network(path)):
-        assert other.query(["c"]).values == pytest.approx(network.query(["c"]).values)
-        other.attach_release(release)
-        assert other.query(["c"], interval=0.9)["upper"].to_numpy() == pytest.approx(
-            network.query(["c"], interval=0.9)["upper"].to_numpy()
-        )
 
 
 def test_releases_with_noise_of_several_kinds_need_the_posterior():

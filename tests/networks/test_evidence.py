@@ -43,17 +43,6 @@ def release():
     return data.measure(EDGES, 50.0)
 
 
-@pytest.fixture(scope="module", params=["bayesian", "markov", "mixture"])
-def network(request, release):
-    if request.param == "mixture":
-        network = dp.PairwiseMixture(members=1).fit(release).network_
-        network.sample_draws(4)
-        return network
-    made = {"bayesian": dp.PrivateBayesianNetwork, "markov": dp.PrivateMarkovNetwork}[request.param](EDGES).fit(release)
-    made.sample_draws(draws=20)
-    return made
-
-
 def test_numbers_are_in_the_bins_that_records_are_read_into():
     for number in [-1, 0, 17.99, 18, 39, 40, 64.5, 65, 65.1, float("inf"), np.int8(18), -0.0]:
         (place,) = encode(pd.DataFrame({"age": [number]}), SCHEMA, ["age"])["age"]
