@@ -60,7 +60,7 @@ def held(found, truth):
     return ((found["lower"] <= truth + 1e-9) & (truth - 1e-9 <= found["upper"])).all()
 
 
-def share_held(network, questions):
+def share_covered(network, questions):
     """Of all states of these questions about the records, each with its answer, those within 90 % bounds."""
     inside = []
     for asked, given, truth in questions:
@@ -307,9 +307,9 @@ def test_bounds_hold_the_answers_of_real_records(monkeypatch):
             states = {v: schema.states[v][codes[v][row]] for v in given}
             counts = np.bincount(codes[asked][rows], minlength=schema.cardinality(asked))
             questions.append((asked, states, counts / rows.sum()))
-    assert share_held(network, questions) > 0.75
+    assert share_covered(network, questions) > 0.75
     monkeypatch.setattr(Deviations, "applied", lambda self, draws, *_: draws)
-    assert share_held(network, questions) < 0.6
+    assert share_covered(network, questions) < 0.6
 
 
 def test_bounds_hold_by_default():
@@ -322,7 +322,7 @@ def test_bounds_hold_by_default():
     shares = []
     for check in ((), (0,)):
         cliques, weights = dp.plan_measurements(bare, dp.Schema(STATES), *check)
-        shares.append(share_held(fitted(frame, cliques, weights=weights, draws=40, seed=1), questions))
+        shares.append(share_covered(fitted(frame, cliques, weights=weights, draws=40, seed=1), questions))
     by_default, by_families = shares
     assert by_default > 0.85
     assert by_families < 0.8
