@@ -166,9 +166,7 @@ class MeasuredCoefficients(Release):
     def _check(self, mechanism: str) -> tuple[Clique, ...]:
         """Check and store what both kinds state; return the cliques with finer histograms."""
         name = type(self).__name__
-        guarantee = self._require_promise(mechanism)
-        if guarantee.max_rows != 1:
-            raise ValueError(f"{name} are priced for single records: max_rows is 1.")
+        guarantee = self._require_promise(mechanism, of_records=True)
         values: Any = self.values
         given = tuple(tuple(clique) for clique in self.cliques)
         subsets = [subset for subset in values if isinstance(subset, tuple)] if isinstance(values, Mapping) else []
@@ -284,7 +282,7 @@ class NoisyCoefficients(
         self._settle(scale=scale)
         closure = downward_closure(self.schema, cliques)
         loss = fourier_sensitivity(self.schema, closure, self.guarantee.neighbours) / scale
-        self._require_covered(loss, "this scale")
+        self._require_covered(loss, "noise of this scale")
 
     @cached_property
     def deviations(self) -> Mapping[Clique, float]:

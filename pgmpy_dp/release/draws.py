@@ -56,9 +56,7 @@ class _Draws(Release):
 
     def _check(self, *mechanisms: str) -> None:
         """Check what both kinds have in common, and store read-only copies of the draws."""
-        name, guarantee = type(self).__name__, self._require_promise(*mechanisms)
-        if guarantee.max_rows != 1:
-            raise ValueError(f"{name} are priced for single records: max_rows is 1.")
+        name, guarantee = type(self).__name__, self._require_promise(*mechanisms, of_records=True)
         if not self.draws or not self.draws[0]:
             raise ValueError(f"{name} needs at least one draw of at least one family.")
         families = self.families
@@ -139,12 +137,7 @@ class PosteriorDraws(_Draws, kind="posterior_draws", properties=("draws", "famil
         states = [self.schema.cardinality(family[0]) for family in families]
         ranges = [range_of(min(self.floors[f], 1 / r), r) for f, r in zip(families, states, strict=True)]
         loss = len(self.draws) * draw_cost(ranges, self.power, self.guarantee.neighbours)
-        stated = self.guarantee.own.epsilon
-        if loss > stated * (1 + _ROUNDING):
-            raise ValueError(
-                f"PosteriorDraws: draws with these floors and this power cost epsilon={loss:.6g}, more than the "
-                f"guarantee's {stated:.6g}."
-            )
+        self._require_covered(loss, "drawing with these floors and this power")
 
     def contents(self) -> dict[str, Any]:
         """Return what the descriptor of the file states about the release."""

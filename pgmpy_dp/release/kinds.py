@@ -251,7 +251,7 @@ class Release:
         """Make a release of what the descriptor states, and of the numbers in the file: invert `contents`."""
         raise NotImplementedError
 
-    def _require_promise(self, *mechanisms: str) -> Guarantee:
+    def _require_promise(self, *mechanisms: str, of_records: bool = False) -> Guarantee:
         """Check for a guarantee of one of these mechanisms; return it with what was learned for the schema."""
         name = type(self).__name__
         if not isinstance(self.schema, Schema) or not isinstance(self.guarantee, Guarantee):
@@ -259,24 +259,22 @@ class Release:
         if self.guarantee.mechanism not in mechanisms:
             stated = f"got mechanism {self.guarantee.mechanism!r}"
             raise ValueError(f"{name} are released by {' or '.join(mechanisms)}, {stated}.")
+        if of_records and self.guarantee.max_rows != 1:
+            raise ValueError(f"{name} are priced for single records: max_rows is 1.")
         return self.guarantee.after(self.schema.guarantee)
 
     def _settle(self, **values: Any) -> None:
         """Store checked fields of the frozen release, mappings read-only."""
         settle(self, **{n: MappingProxyType(value) if type(value) is dict else value for n, value in values.items()})
 
-    def _require_covered(self, loss: float, of: str = "these scales") -> None:
-        """Raise if the guarantee promises more privacy than noise of this price, an epsilon or rho, gives."""
+    def _require_covered(self, loss: float, what: str = "noise of these scales") -> None:
+        """Raise if the guarantee promises more privacy than this price, an epsilon or rho, gives."""
         name, own = type(self).__name__, self.guarantee.own
-        pure = self.law == "laplace"
-        stated = own.epsilon if pure else own.rho
+        unit, stated = ("epsilon", own.epsilon) if self.law == "laplace" else ("rho", own.rho)
         if stated is None:
             raise ValueError(f"{name}: a cost of Gaussian noise states its rho.")
         if loss > stated * (1.0 + _SLACK):
-            raise ValueError(
-                f"{name}: noise of {of} costs {'epsilon' if pure else 'rho'}={loss:.6g}, more than the guarantee's "
-                f"{stated:.6g}."
-            )
+            raise ValueError(f"{name}: {what} costs {unit}={loss:.6g}, more than the guarantee's {stated:.6g}.")
         if own.rho is not None:
             check_gaussian(name, self.guarantee, loss)
 
