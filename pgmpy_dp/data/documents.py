@@ -14,6 +14,7 @@ from pgmpy_dp.data.mechanisms.integer_sums import canonical_rows
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.privacy.budget import PrivacyBudget
+from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.noise import OPENDP_NOISE, NoiseSource
 from pgmpy_dp.records.memory import require_summable
 
@@ -81,8 +82,7 @@ class PrivateDocuments(Wall):
         noise: NoiseSource = OPENDP_NOISE,
     ) -> None:
         super().__init__(budget, neighbours, noise)
-        if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= 2**20:
-            raise ValueError(f"length must be a whole number of words from 1 to 2**20, got {length!r}.")
+        self._length = whole_number("length", length, maximum=2**20)
         self._vocabulary = _checked_words(vocabulary)
         checked = checked_counts(counts)
         if checked.shape[1] != len(self._vocabulary):
@@ -90,7 +90,6 @@ class PrivateDocuments(Wall):
                 f"The vocabulary has {len(self._vocabulary)} words, but the counts have {checked.shape[1]} columns: "
                 "each column needs a word."
             )
-        self._length = int(length)
         require_summable(checked.shape[0])
         self._rows = resampled(checked, self._length, noise.keys)
 
