@@ -78,7 +78,7 @@ def error(real, made, one, other):
     return 0.5 * real.sub(made, fill_value=0.0).abs().sum()
 
 
-def test_keys_are_valid_and_rules_hold(fitted):
+def test_keys_and_numbers_are_valid_and_rules_hold(fitted):
     homes, people = fitted.network_.simulate(3000, seed=1)
     assert homes["id"].is_unique
     assert set(homes["id"]) == set(people["id"])
@@ -87,6 +87,7 @@ def test_keys_are_valid_and_rules_hold(fitted):
     assert list(people) == ["id", "age", "job"]
     assert (homes["town"].map({"Ulm": "south", "Kiel": "north", "Bonn": "north"}).astype(str) == homes["county"]).all()
     assert not ((people["age"] == "0_to_18") & (people["job"] == "full")).any()
+    assert fitted.network_.simulate(100, seed=0, numbers="drawn")[1]["age"].between(0, 99).all()
 
 
 def test_pairs_across_levels_are_closer_than_those_of_persons_dealt_at_random(tables, fitted):
@@ -256,11 +257,6 @@ def test_households_are_drawn_given_evidence(fitted):
             fitted.network_.simulate(5, **options)
 
 
-def test_numbers_of_bins(fitted):
-    ages = fitted.network_.simulate(100, seed=0, numbers="drawn")[1]["age"]
-    assert ages.between(0, 99).all()
-
-
 def test_persons_follow_their_household_where_a_block_holds_both():
     """Within a component, age and the town depend on each other; a household of the second town has a second age."""
     block = np.array([[[0.4, 0.1], [0.0, 0.5]], [[0.5, 0.0], [0.25, 0.25]]])
@@ -274,7 +270,7 @@ def test_persons_follow_their_household_where_a_block_holds_both():
     assert abs(drawn / 4000 - mixture.marginal(("town", "size", "age"))).max() < 0.015
 
 
-def test_a_schema_of_another_mixture_is_refused(fitted):
+def test_a_schema_of_another_mixture_is_refused():
     guarantee = Guarantee.of(1.0, 0.0, None, "add_remove", "laplace", True)
     mixture = Mixture.of({"a": 2}, [("a",)], [1.0], [[[0.5, 0.5]]])
     with pytest.raises(dp.SchemaError, match="not over the variables"):
