@@ -171,7 +171,7 @@ class MeasuredCoefficients(Release):
         given = tuple(tuple(clique) for clique in self.cliques)
         subsets = [subset for subset in values if isinstance(subset, tuple)] if isinstance(values, Mapping) else []
         cliques = self.schema.require(list(dict.fromkeys((*given, *_finer(self.schema, subsets)))))
-        total = checked_total(self.public_total, guarantee)
+        total = checked_total(name, self.public_total, guarantee)
         closure = downward_closure(self.schema, cliques)
         noisy = closure if total is None else closure[1:]
         if not isinstance(values, Mapping) or set(values) != set(noisy):

@@ -49,18 +49,14 @@ _SLACK, _DELTA_SLACK = 1e-9, 1e-6  # relative, for the rounding of a price and o
 _OTHERS = (".json", ".csv", ".txt", ".bif", ".xmlbif", ".xdsl", ".net", ".uai", ".parquet", ".pkl", ".html")
 
 KINDS: dict[str, type[Release]] = {}
+# Kinds of files of measurements of the same records.
+MEASURED = ("tables", "coefficients", "residuals")
 # Kinds of files with releases that are read together, by the public names of what reads them.
 _READINGS = {
     "united_tables": "UnitedMarginals",
     "partially_pooled_tables": "PartiallyPooledMarginals",
-    "informed_tables": "InformedMarginals",
-    "informed_residuals": "InformedMarginals",
-    "informed_coefficients": "InformedMarginals",
+    **dict.fromkeys((f"informed_{kind}" for kind in MEASURED), "InformedMarginals"),
 }
-
-
-# Kinds of files of measurements of the same records.
-MEASURED = ("tables", "coefficients", "residuals")
 
 
 class _Refusal:
@@ -332,21 +328,19 @@ def check_gaussian(name: str, guarantee: Guarantee, rho: float) -> None:
         )
 
 
-def checked_total(total: Any, guarantee: Guarantee) -> int | None:
+def checked_total(name: str, total: Any, guarantee: Guarantee) -> int | None:
     """Return the number of records if it is public under the guarantee; raise if that contradicts what is given."""
     weighed = (guarantee.max_rows or 1) > 1 or guarantee.largest_weight is not None
     noisy = guarantee.mechanism != "none"
     if total is None:
         if guarantee.neighbours == "replace_one" and noisy and not weighed:
-            raise ValueError("NoisyMarginals: under 'replace_one' the number of records is public: give public_total.")
+            raise ValueError(f"{name}: under 'replace_one' the number of records is public: give public_total.")
         return None
     if guarantee.neighbours == "add_remove" and noisy:
-        raise ValueError("NoisyMarginals: under 'add_remove' the number of records is private: leave public_total out.")
+        raise ValueError(f"{name}: under 'add_remove' the number of records is private: leave public_total out.")
     if weighed:
-        raise ValueError(
-            "NoisyMarginals: units' numbers of rows are private, and so are weights: leave public_total out."
-        )
-    return whole_number("NoisyMarginals: public_total", total, 0)
+        raise ValueError(f"{name}: units' numbers of rows are private, and so are weights: leave public_total out.")
+    return whole_number(f"{name}: public_total", total, 0)
 
 
 def frozen_array(array: Any, dtype: Any) -> NDArray[Any]:

@@ -207,7 +207,7 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
             details={clique: table for clique, table in tables.items() if clique[0] in names},
             scales=scales,
             chosen_among=dict(self.chosen_among),
-            public_total=checked_total(self.public_total, guarantee),
+            public_total=checked_total("NoisyMarginals", self.public_total, guarantee),
             guarantee=guarantee,
         )
         if not exact:
