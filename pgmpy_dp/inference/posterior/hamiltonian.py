@@ -232,7 +232,7 @@ def redraw_tails(density: LogPosterior, point: Vector, edges: Vector, generator:
 _MODE_ITERATIONS = 100
 _STEPS = 6
 _ACCEPTANCE = 0.65
-_WARM_UP, _THINNING = 250, 2
+_WARM_UP, _THINNING = 200, 2
 # A chain is extended while a mean has at least this standard error and fewer than this share of effective draws.
 _WANTED = (0.025, 0.5)
 
@@ -313,7 +313,7 @@ def _chain(
             adaptation.learn(accepted)
         density.terms = density.terms._replace(prior=renew(density.values(point)[0], generator))
         state = redraw_tails(density, point, tails, generator)
-        if hidden is not None and number >= warm_up / 2:
+        if hidden is not None and number >= warm_up / 3:
             state = hidden.redraw(density, state, generator, learning=number < warm_up)
         point, value, gradient = state
         if number >= warm_up:
