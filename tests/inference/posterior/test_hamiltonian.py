@@ -330,7 +330,7 @@ def test_nothing_is_learned_once_draws_are_kept(monkeypatch):
         one_row(), np.zeros(3), 20, lambda *_: np.array([0.3, 0.6]), np.random.default_rng(0), 30, longest=1
     )
     flags = [how["learning"] for how in learning]
-    assert flags == [True] * 15 + [False] * (len(flags) - 15)
+    assert flags == [True] * 20 + [False] * (len(flags) - 20)
     assert len(flags) > 30
 
 
