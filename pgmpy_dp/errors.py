@@ -8,6 +8,7 @@ argument that is wrong in itself (a negative epsilon, a weight that is not a num
 from __future__ import annotations
 
 import sys
+import warnings
 
 __all__ = ["BudgetExceededError", "LedgerError", "ReleaseFormatError", "SchemaError"]
 
@@ -23,6 +24,11 @@ def callers_level() -> int:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("pgmpy_dp.", "pgmpy.")):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the code outside the package and pgmpy that is responsible."""
+    warnings.warn(text, category, stacklevel=callers_level())
 
 
 class NoiseWarning(UserWarning):

@@ -243,8 +243,7 @@ class PrivateEstimator(Estimator):
             )
         if release.guarantee.mechanism == "none":
             raise ValueError("These are exact counts, not a release: fit the records with NotPrivateMLE.")
-        require_variables(release.schema, variables, "release")
-        require_agreement(release, release.guarantee.neighbours, variables, self.neighbours, self.state_names)
+        self._require_agreement(release, "release", release.guarantee.neighbours, variables, self.state_names)
 
     def _dataset(self, data: Any, variables: Sequence[str], state_names: Any) -> PrivateDataset:
         """Return the data set given to `fit`, or create one from records for this fit alone."""
@@ -252,8 +251,7 @@ class PrivateEstimator(Estimator):
             raise ValueError("This is the path of a file: read the release by NoisyMarginals.load, and fit that.")
         self._price()
         if isinstance(data, PrivateDataset):
-            require_variables(data.schema, variables, "data set's schema")
-            require_agreement(data, data.neighbours, variables, self.neighbours, state_names)
+            self._require_agreement(data, "data set's schema", data.neighbours, variables, state_names)
             return data
         schema = declared(state_names, variables)
         return PrivateDataset(data, schema, self._budget(), neighbours=self.neighbours or "add_remove")
@@ -290,10 +288,25 @@ class PrivateEstimator(Estimator):
         if not isinstance(public, PublicRecords):
             raise TypeError(f"plan takes a Schema, got {type(public).__name__}: no record is needed.")
         variables = self._variables(structure, public)
-        require_variables(public.schema, variables, "schema")
-        require_agreement(public, public.neighbours, variables, self.neighbours, self._states(structure))
+        self._require_agreement(public, "schema", public.neighbours, variables, self._states(structure))
         self._check_rules(structure, public.schema)
         return public
+
+    def _require_agreement(
+        self, data: Any, where: str, neighbours: str, variables: Sequence[str], state_names: Any
+    ) -> None:
+        """Refuse data that lack variables, and options that contradict the data."""
+        require_variables(data.schema, variables, where)
+        require_same("neighbours", self.neighbours, neighbours)
+        if state_names is None:
+            return
+        stated = declared(state_names, variables)
+        for variable in variables:
+            if stated.states[variable] != data.schema.states[variable]:
+                raise SchemaError(
+                    f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
+                    "state_names out."
+                )
 
 
 @dataclass(eq=False, repr=False)
@@ -415,25 +428,6 @@ def together(data: Any) -> Any:
             "fit these releases with CollectiveEM or PosteriorMean, which take each with its own noise."
         )
     return releases
-
-
-def require_agreement(
-    data: Release | PrivateDataset | PublicRecords,
-    relation: str,
-    variables: Sequence[str],
-    neighbours: str | None,
-    state_names: Any,
-) -> None:
-    """Refuse options that contradict the data."""
-    require_same("neighbours", neighbours, relation)
-    if state_names is not None:
-        stated = declared(state_names, variables)
-        for variable in variables:
-            if stated.states[variable] != data.schema.states[variable]:
-                raise SchemaError(
-                    f"Variable {variable!r}: state_names differ from the states in the data's own schema: leave "
-                    "state_names out."
-                )
 
 
 def require_same(name: str, requested: Any, actual: Any, holder: str = "data has") -> None:

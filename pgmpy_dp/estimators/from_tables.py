@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.errors import callers_level
 from pgmpy_dp.estimators.base import joined
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure
 from pgmpy_dp.fitting.plans.allocation import (
@@ -36,9 +34,8 @@ from pgmpy_dp.fitting.readings.directed import (
     read_joint,
     read_pairs,
     require_exact,
-    shrunk_tables,
 )
-from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, mixes_slowly
+from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, warn_of_slow_mixing
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_markov, maximise_likelihood
 from pgmpy_dp.inference import JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
@@ -73,10 +70,9 @@ class PrivateMLE(NetworkTableEstimator):
     epsilon, neighbours, delta, state_names, mechanism, check
         See :class:`~pgmpy_dp.AutoMLE`.
     allocation : {"size", "uniform", "planned", "data_dependent"} or an allocation object
-        The measured tables and their shares of the budget. Each family that is not contained in another has its own
-        table. Shares depend on the square root of the number of cells (`SizeAllocation`, the default), are equal
-        (`UniformAllocation`), or are determined from a first, noisier release (`DataDependentAllocation`, for Laplace
-        noise). "planned" merges families into common tables where that lowers the noise (`PlannedAllocation`).
+        The measured tables and their shares of the budget: see `SizeAllocation`, `UniformAllocation`,
+        `PlannedAllocation` and `DataDependentAllocation`. Unless planned, each family that is not contained in another
+        has its own table.
     tables : {"joint", "paper"}
         "joint" measures one table per family, and the pairs of `check` unless the allocation is data-dependent.
         "paper" measures two, the family's and its parents', with half of the share each, and combines them as in
@@ -124,8 +120,6 @@ class PrivateMLE(NetworkTableEstimator):
     >>> _ = network.fit(records, estimator=estimator)
     >>> bool(0.4 < network.get_cpds("lung").get_value(lung="yes", smoke="yes") < 0.6)
     True
-    >>> print(estimator.guarantee_)
-    differentially private with epsilon = 1.0, for one record added or removed (discrete Laplace noise)
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {
@@ -225,14 +219,9 @@ class AutoMLE(NetworkTableEstimator):
     Markov networks are fitted as by `CollectiveEM`; the rest is about Bayesian networks.
 
     `CollectiveEM` fits one distribution to all noisy tables, which is best if the network is correct. If edges are
-    missing, it distorts families to explain tables that the network cannot represent, and each family's own table, as
-    in `PrivateMLE`, is the better source. The release shows whether this is so: the residuals of the network then
-    exceed the noise. This decision costs no privacy.
-
-    By inference, rows are at their posterior means, not most likely: cells that noise makes indistinguishable from zero
-    are shrunk as far as the other rows of their CPD are sparse, which the release shows too (an empirical Bayes
-    estimate; see `pgmpy_dp.fitting.readings.directed.shrunk_tables`). This is near `PosteriorMean`, in a hundredth of
-    its time.
+    missing, each family's own table, as in `PrivateMLE`, is the better source. The residuals of the network show
+    whether this is so, at no cost. By inference, rows are at their posterior means, not most likely, which shrinks
+    cells that noise hides (`pgmpy_dp.fitting.readings.directed`): near `PosteriorMean`, in a hundredth of its time.
 
     Parameters
     ----------
@@ -325,7 +314,7 @@ class AutoMLE(NetworkTableEstimator):
             self.squared_residual_ = fit.squared_residual
             self.family_weight_ = weight = min(max(fit.squared_residual - 1.0, 0.0), 1.0)
             if weight < 1.0:
-                shrunk = shrunk_tables([tables], scopes, fit.tables)
+                shrunk = fit.shrunk()
                 read = {scope: (1.0 - weight) * shrunk[scope] + weight * read[scope] for scope in scopes}
         self.reading_ = {0.0: "inference", 1.0: "family"}.get(self.family_weight_, "both")
         self.allocation_ = allocation_frame(structure, tables, "joint", None)
@@ -375,9 +364,8 @@ class CollectiveEM(NetworkTableEstimator):
     |y - n| / b is smoothed within .6 b of zero; for a Bayesian network it is averaged over the uncertainty of n due to
     sampling and noise.
 
-    Bayesian networks: see `pgmpy_dp.fitting.readings.directed.fit_directed`. Markov networks: see
-    `pgmpy_dp.fitting.readings.undirected.fit_undirected`. What records are measured for says
-    :func:`~pgmpy_dp.plan_measurements`.
+    See `pgmpy_dp.fitting.readings.directed.fit_directed` and `pgmpy_dp.fitting.readings.undirected.fit_undirected`, and
+    :func:`~pgmpy_dp.plan_measurements` for what is measured.
 
     Examples
     --------
@@ -501,9 +489,8 @@ class PosteriorMean(NetworkTableEstimator):
     def _read(self, structure: Any, release: Any) -> None:
         self.posterior_, mean = draw_mean(structure, several(release), self.draws)
         if self.posterior_.poor:
-            which = f"the mean of one probability {self.posterior_.poor}"
-            more = f"{type(self).__name__}(draws={4 * self.draws})"
-            warnings.warn(mixes_slowly(which, more), stacklevel=callers_level())
+            mean_of = f"the mean of one probability {self.posterior_.poor}"
+            warn_of_slow_mixing(mean_of, self.draws, f"{type(self).__name__}(draws={{}})")
         schema, layout = self.posterior_.schema, self.posterior_.layout
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)

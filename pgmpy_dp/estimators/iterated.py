@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.errors import callers_level
+from pgmpy_dp.data.wall import require_public
+from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import PrivateEstimator, refuse_rules
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.privacy import PrivacyBudget
@@ -100,10 +101,9 @@ def take_steps(sums: NoisySums, steps: Iterator[Learned], name: str) -> tuple[Le
         except KeyboardInterrupt:
             if not done:
                 raise
-            warnings.warn(
+            warn(
                 f"{name} was stopped after {done} of {sums.steps} steps. It keeps what it has learned; all of "
-                f"epsilon={epsilon:g} is charged.",
-                stacklevel=callers_level(),
+                f"epsilon={epsilon:g} is charged."
             )
     return learned, done  # type: ignore[return-value]  # a plan has at least one step
 
@@ -150,13 +150,18 @@ class ArrayEstimator(Iterated):
         """Return the common ledger of fits to raw records, or create one for this fit alone."""
         if self._is_copy:
             tied = "They share a ledger." if self.budget else "budget=dp.PrivacyBudget(...) ties all to one ledger."
-            warnings.warn(
+            warn(
                 f"This {type(self).__name__} is a copy, as GridSearchCV makes one for each fit: each costs epsilon "
                 f"= {self.epsilon}. {tied} Scores of held-out private records are exact: no budget covers them, nor a "
-                "choice that is made by them. Score on public records.",
-                stacklevel=callers_level(),
+                "choice that is made by them. Score on public records."
             )
         return super()._budget() if self.budget is None else self.budget
+
+    def _public_array(self, X: Any) -> Vector:
+        """Read public records, for which a fitted estimator is asked."""
+        check_is_fitted(self)
+        require_public(X)
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
 
 
 @dataclass(eq=False, repr=False)

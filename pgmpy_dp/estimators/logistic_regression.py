@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.integer_sums import Moments, NoisyMoments, checked_norm, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.base import require_same
 from pgmpy_dp.estimators.iterated import DELAY, FORGETTING, ArrayEstimator, Learner, learning_rate
 from pgmpy_dp.inference.tables.table import Vector
@@ -322,9 +321,7 @@ class PrivateLogisticRegression(SupervisedEstimator, ClassifierMixin, BaseEstima
 
     def predict_proba(self, X: Any) -> Vector:
         """Predict class probabilities of public records, averaged over the posterior; shape (n, classes)."""
-        check_is_fitted(self)
-        require_public(X)
-        values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        values = self._public_array(X)
         design = np.column_stack([values, np.ones(values.shape[0])])
         centre = values @ self.coef_.T + self.intercept_
         spread = np.einsum("nd,kde,ne->nk", design, self.covariance_, design)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from pgmpy_dp.data import PrivateHouseholds
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.data.mechanisms.steps import Asked, Measure, MeasureResiduals, StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.errors import SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError, warn
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
 from pgmpy_dp.fitting.plans.pairs import (
     SINGLES,
@@ -109,29 +108,18 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     measured with Laplace noise, two stages, a target, units or weights, dependencies or hierarchies, or a variable of
     more than 100 states.
 
-    The release is thinned into two with independent noise, of which one is fitted and the other predicted. This selects
-    the penalty that shrinks components towards independence, the smoothing between neighbouring states of binned and
-    other ordered variables, and the numbers of components and steps of a member; it is post-processing and costs
-    nothing. With twelve members or more, states that are similar in the first third of them share parameters too.
-    Members are fitted in parallel, with the same result on any number of cores.
+    The release is thinned into two with independent noise, of which one is fitted and the other predicted, at no cost.
+    This selects the penalty that shrinks components towards independence, the smoothing between neighbouring states of
+    ordered variables, and the numbers of components and steps of a member. With twelve members or more, states that are
+    similar in the first third of them share parameters too. The result is the same on any number of cores.
 
-    A variable of more than 100 states, about which there is no rule, is measured alone with all of them. If noise would
-    drown its pairs, or they are too large to fit, pairs are measured over groups of its states: frequent states alone,
-    others together with those beside them, as the paid single tables show. The groups are variables of the schema under
-    names such as "place in groups", and `network_.groups_` says how many there are. Within its group a state is assumed
-    independent of all else: evidence on it counts as evidence on its group. Declare a `Hierarchy` where states have
-    public groups; to measure pairs over all states, measure `plan_pairs(schema)` and fit the release.
-
-    Rules of the schema always hold: a variable that is a function of another is derived from it, and forbidden
-    combinations have probability zero in every component. Evidence on three or more variables may be refused as
-    impossible although the rules allow it.
-
-    If noise hides all dependence, the model is a product of independent variables, shrunk towards the uniform
-    distribution.
+    Pairs of a variable of more than 100 states, about which there is no rule, are measured over groups of its states if
+    noise would drown them (the analyst's guide, "Many states"). Rules of the schema always hold; evidence on three or
+    more variables may be refused as impossible although they allow it.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are
-    blurred.
+    blurred; if noise hides all dependence, variables are independent, shrunk towards the uniform distribution.
 
     Examples
     --------
@@ -139,9 +127,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
     >>> estimator = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, state_names=schema, members=2).fit(records)
-    >>> print(estimator.guarantee_)  # doctest: +NORMALIZE_WHITESPACE
-    differentially private with epsilon = 1.0 and delta = 1e-06, for one record added or removed
-    (discrete Gaussian noise)
     >>> bool(0.4 < estimator.network_.query(["lung"], {"smoke": "yes"}).get_value(lung="yes") < 0.6)
     True
     """
@@ -178,7 +163,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         y : None
             Ignored; for compatibility with scikit-learn.
         public : mapping of clique to table, optional
-            Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`.
+            See `PrivateBayesianNetwork.fit`.
 
         Warns
         -----
@@ -200,11 +185,10 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.measure != "auto":
-            warnings.warn(
+            warn(
                 f'measure="{self.measure}" goes with version 2.0: leave it out, and what is nearer is measured; for '
                 "tables alone, measure what plan_pairs plans, and fit the release.",
                 DeprecationWarning,
-                stacklevel=callers_level(),
             )
         if self.epsilon is not None and self.stages == 2 and self._noise != "gaussian":
             raise ValueError(
@@ -394,9 +378,6 @@ class HouseholdMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
     >>> schema = dp.HouseholdSchema(tenure, age, key="id", max_persons=2)
     >>> data = dp.PrivateHouseholds(homes, people, schema, dp.PrivacyBudget(4.0, 1e-6))
     >>> estimator = dp.HouseholdMixture(epsilon=4.0, delta=1e-6, members=2).fit(data)
-    >>> print(estimator.guarantee_)  # doctest: +NORMALIZE_WHITESPACE
-    differentially private with epsilon = 4.0 and delta = 1e-06, for one id (all rows, of weight 1 together) added or
-    removed (discrete Gaussian noise)
     >>> homes, people = estimator.network_.simulate(400, seed=0)
     >>> owned = people.merge(homes, on="id").query("tenure == 'owned'")
     >>> bool(owned["age"].value_counts()["child"] > 180)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeAlias
@@ -14,7 +13,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.errors import callers_level
+from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.planning import CHECK
 from pgmpy_dp.fitting.readings.undirected import Tying
@@ -62,8 +61,7 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         sample_weight : None
             Not supported: the noise is scaled to unweighted records.
         public : mapping of clique to table, optional
-            Tables published elsewhere, exact or as `PublicTable`, at no privacy cost; see `InformedMarginals`. Only for
-            estimators that can use them.
+            See `PrivateBayesianNetwork.fit`. Only for estimators that can use it.
 
         Raises
         ------
@@ -143,11 +141,10 @@ class NetworkEstimator(Estimator, DiscreteParameterEstimator):  # type: ignore[m
         """Warn that a fit did not converge: it is private, but may be inaccurate."""
         if not converged:
             advice = "" if hasattr(self, "max_iter") else "fit CollectiveEM, "
-            warnings.warn(
+            warn(
                 f"{what} of {type(self).__name__} did not converge, so the network may be far from the release: "
                 f"{advice}raise max_iter, or use inference='junction_tree' where it fits in memory.",
                 ConvergenceWarning,
-                stacklevel=callers_level(),
             )
 
 

@@ -105,7 +105,7 @@ class NotPrivateMLE(NetworkEstimator):
             self._set_parameters(cpds, schema)
             return
         if isinstance(structure, Tying):
-            engine: Any = structure.engine(schema, structure.name_schema(release.schema))
+            engine: Any = structure.engine(release.schema)
             release = structure.tables(release)
         else:
             engine = build_engine(schema.cardinalities(), markov_scopes(structure, self.cliques), self.inference)

@@ -83,18 +83,13 @@ class PrivateLDA(ArrayEstimator, ArrayTransformer, BaseEstimator):  # type: igno
     -----
     Foulds, Park, Chaudhuri and Welling (2020), section 4. Documents are resampled to the same length, so that no
     document dominates, and the norms of their expected counts are clipped; both are part of the private mechanism
-    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`). Steps are those of
-    :class:`~pgmpy_dp.PrivateVB`. The paper truncates noisy sums before it averages them, which turns noise into words.
-
-    Sensitivity. A document's matrix of expected counts has no negative entries and is clipped to the norm C. Adding or
-    removing a document changes a sum by at most C, and replacing one by at most sqrt(2) C, since two such matrices have
-    a non-negative inner product. The paper states C for a replacement: its epsilon of 2.38 (samples of 20,000 of
-    400,000 documents, 20 steps, noise of 1.24 C, delta = 1e-4) is actually 4.23 (`pgmpy_dp.papers.price`).
+    (:class:`~pgmpy_dp.data.PrivateDocuments`, :class:`~pgmpy_dp.data.mechanisms.sums.NoisySums`). Expected counts are
+    non-negative, so replacing a document changes a sum by at most sqrt(2) times the clip norm; :doc:`/papers` says
+    where the paper's accounting differs. Steps are those of :class:`~pgmpy_dp.PrivateVB`.
 
     A step's noise on each word of each topic has the standard deviation `noise_multiplier_` * clip_norm (sqrt(2) times
     that for neighbours that replace a document); compare it with the mean count, sampling_rate * documents * length /
-    (topics * words). If it is much larger, use fewer topics and words, shorter documents and larger samples: the paper
-    has 400,000 documents for 50 topics of 8,000 words.
+    (topics * words). If it is much larger, use fewer topics and words, shorter documents and larger samples.
 
     The topics of single documents are not part of the release: `transform` and `perplexity` are for documents that are
     public, or one's own.

@@ -48,8 +48,8 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
     epsilon : float, optional
         Total privacy loss of all steps, charged as one block before the first. With None, the cost of
         `noise_multiplier` is charged.
-    neighbours : {"add_remove", "replace_one"}, optional
-        For raw records; "add_remove" by default. A private data set has its own.
+    neighbours
+        See :class:`~pgmpy_dp.AutoMLE`.
     delta : float
         In (0, 1), since the noise is Gaussian.
     steps : int
@@ -79,9 +79,8 @@ class PrivateVB(Iterated, PrivateNetworkEstimator):
         Posterior means, in the order of the model's nodes.
     concentrations_ : dict of family to ndarray
         Dirichlet parameters, axes in family order.
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    state_names_ : dict of variable to list
+    guarantee_, state_names_
+        See :class:`~pgmpy_dp.AutoMLE`.
     noise_multiplier_ : float
     n_steps_ : int
         Steps taken; fewer than `steps` if the user interrupted.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pgmpy_dp.data import exact_marginals
-from pgmpy_dp.errors import SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError, warn
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
@@ -97,10 +96,7 @@ def compare(
         if known.get(variable, reference.schema.states[variable]) != reference.schema.states[variable]:
             raise SchemaError(f"Variable {variable!r} has other states in the network, or in another order.")
     if lacking:
-        warnings.warn(
-            f"The network lacks {', '.join(map(repr, lacking))}: only tables of its own variables are compared.",
-            stacklevel=callers_level(),
-        )
+        warn(f"The network lacks {', '.join(map(repr, lacking))}: only tables of its own variables are compared.")
     total, rows = reference.total, dict[Clique, dict[str, float]]()
     whole = 1.0 if own is None else own.total
     for clique, table in reference.tables.items():

@@ -20,7 +20,8 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
-from pgmpy_dp.networks.fitted_network import FittedNetwork, in_order
+from pgmpy_dp.networks.fitted_network import FittedNetwork
+from pgmpy_dp.observed.factors import in_order
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -231,7 +232,7 @@ def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: S
         table = np.moveaxis(
             logs[:, own.offsets[position] : own.offsets[position + 1]].reshape(-1, *own.shapes[position]), 0, -1
         )
-        table = in_order(table, scope, states, schema)
+        table = in_order(table, scope, states.states, schema.states)
         holder = min(
             (number for number, wider in enumerate(layout.scopes) if set(scope) <= set(wider)),
             key=lambda number: int(layout.offsets[number + 1] - layout.offsets[number]),
@@ -283,4 +284,4 @@ def _deviations(allowed: Deviations, schema: Schema, packed: Packed) -> dict[str
 def _turned(table: Vector, scope: Clique, states: Schema, schema: Schema) -> Vector:
     """Reorder the axes of a table and their states as in the schema."""
     order = sorted(range(len(scope)), key=lambda axis: schema.variables.index(scope[axis]))
-    return in_order(table, scope, states, schema).transpose(order)
+    return in_order(table, scope, states.states, schema.states).transpose(order)

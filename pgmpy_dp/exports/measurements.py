@@ -40,14 +40,6 @@ def to_mbi(release: NoisyMarginals) -> Learned:
         If mbi is not installed.
     ValueError
         If the release holds exact counts, or residuals or coefficients, whose tables share noise.
-
-    Examples
-    --------
-    >>> import pgmpy_dp as dp
-    >>> from pgmpy_dp.exports import to_mbi
-    >>> noisy = dp.NoisyMarginals.load("release.zip")  # doctest: +SKIP
-    >>> to_mbi(noisy)[0].clique  # doctest: +SKIP
-    ('smoke', 'lung')
     """
     if release.guarantee.mechanism == "none":
         raise ValueError("These are exact counts, which are not private: convert a release with noise.")

@@ -234,11 +234,7 @@ class PrivateMixtureNetwork(Model):
     >>> import pandas as pd, pgmpy_dp as dp
     >>> records = pd.DataFrame({"smoke": ["yes", "no"] * 500, "lung": ["yes", "no", "no", "no"] * 250})
     >>> schema = dp.Schema({"smoke": ["yes", "no"], "lung": ["yes", "no"]})
-    >>> estimator = dp.PairwiseMixture(epsilon=2.0, delta=1e-6, state_names=schema, members=2).fit(records)
-    >>> network = estimator.network_
-    >>> answer = network.query(["lung"], evidence={"smoke": "no"})
-    >>> bool(answer.get_value(lung="no") > 0.9)
-    True
+    >>> network = dp.PairwiseMixture(epsilon=2.0, delta=1e-6, state_names=schema, members=2).fit(records).network_
     >>> bounded = network.query(["lung"], evidence={"smoke": "no"}, interval=0.9)
     >>> bool(bounded["lower"]["no"] > 0.9), bool(bounded["value"].le(bounded["upper"]).all())
     (True, True)
@@ -314,11 +310,10 @@ class PrivateMixtureNetwork(Model):
 
         For each refit, records are drawn from the mixture, the noise of the release is added to their tables, and a
         mixture is fitted to these. The differences between its answers and those of the drawn records estimate the
-        error: noise, bias of the fit, and chance variation in the dependence of three variables, about which pairs say
-        little. For queries on more than two variables, evidence included, the release cannot show that the model is
+        error. For queries on more than two variables, evidence included, the release cannot show that the model is
         wrong. There half of the variance between fits from different starts is taken as the mixture's own error, and
-        twice the variance of independent records is added for what pairs do not determine. These two factors come from
-        other data, not from the release, so such bounds are not guaranteed.
+        twice the variance of independent records is added. These two factors come from other data, not from the
+        release, so such bounds are not guaranteed.
         """
         return self._fit.refits
 
@@ -327,10 +322,8 @@ class PrivateMixtureNetwork(Model):
 
         Parameters
         ----------
-        draws : int
-            Fewer draws give wider bounds; at least 4.
-        seed : int
-            The same seed gives the same draws; privacy does not depend on them.
+        draws, seed : int
+            See `Model.sample_draws`. Fewer draws give wider bounds; at least 4.
         """
         whole_number("draws", draws, 4)
         self._fit = replace(self._fit, draws=draws, seed=seed)

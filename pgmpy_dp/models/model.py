@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pgmpy_dp import _names
-from pgmpy_dp.errors import callers_level
+from pgmpy_dp.errors import warn
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.fitted import (
     BoundedAnswer,
@@ -109,12 +108,10 @@ class Model(ABC):
 
         Notes
         -----
-        The value is the same with and without bounds. It is that of the fitted parameters, which files and pgmpy's
-        inference have too, unless the test of fit fails (`check_fit`): then it is moved to the tables that were
-        measured of the question's variables, as far as these are precise, and ``attrs["misfit"]`` says so.
-
-        Records are assumed independent: with several rows per person, population bounds are too narrow. See `draws_`
-        for how bounds are computed.
+        The value is the same with and without bounds: that of the fitted parameters, or, if the test of fit fails
+        (`check_fit`), moved to the tables that were measured of the question's variables. Records are assumed
+        independent: with several rows per person, population bounds are too narrow. See `draws_` for how bounds are
+        computed.
         """
         if eliminated:
             raise TypeError(
@@ -177,8 +174,7 @@ class Model(ABC):
         -----
         The state is the most probable one in the answer of `query`, which follows the release where the test of fit
         fails; it may differ from the state of `map_query`, which assumes that the model is correct. With more than a
-        thousand joint states, it is the state of `map_query`, and the probability is the share of `draws_` that agree:
-        of the refits of a mixture, which are few by default.
+        thousand joint states, it is the state of `map_query`, and the probability is the share of `draws_` that agree.
         """
         check_target(target)
         fitted, question = self._question(variables, evidence)
@@ -204,8 +200,7 @@ class Model(ABC):
             all bins, which depends on the evidence. Missing numbers are left out.
         evidence, interval, target
             See `query`; without an `interval` there are no bounds, and no release is needed. Bounds include the
-            uncertainty of the means within bins: of a tail in a wide last bin, of the effect of the evidence within
-            bins, and of the position of numbers within a counted bin or cell of its finer histogram.
+            uncertainty of the means within bins.
 
         Returns
         -------
@@ -300,7 +295,7 @@ class Model(ABC):
 
     def untold_means(self) -> dict[str, str]:
         """Return `unidentified_means()`; a deprecated name."""
-        renamed("untold_means", "unidentified_means")
+        warn("untold_means is called unidentified_means now, and goes with version 2.0.", DeprecationWarning)
         return self.unidentified_means()
 
     def _binned(self, given: Collection[str]) -> list[str]:
@@ -426,11 +421,9 @@ class Model(ABC):
             released.
         numbers : {"states", "drawn", "midpoint"}
             Whether binned variables are returned as the labels of their bins, as in pgmpy, as numbers drawn within
-            them, the default of the command line, whose files resemble the records' own, or as their midpoints. The
-            numbers in a bin follow a density fitted to the counts of all bins, and depend on the other variables; see
-            `pgmpy_dp.models.numbers`. An open bin has a tail. Numbers between integer edges are integers. They meet the
-            comparisons that rules state; where the bins of several admit no such numbers, some lie beyond their bin.
-            States that are numbers or Booleans become columns of these.
+            them, or as their midpoints. Drawn numbers follow a density fitted to the counts of all bins, depend on the
+            other variables (`pgmpy_dp.models.numbers`), and meet the comparisons that rules state; where bins admit no
+            such numbers, some lie beyond their bin. States that are numbers or Booleans become columns of these.
         predicting : str, optional
             A variable to be predicted from others. A mixture then preserves tables of it with two other variables too;
             networks draw independent records, which preserve all tables up to chance.
@@ -452,28 +445,7 @@ class Model(ABC):
         SchemaError
             If a variable or state is unknown, or midpoints are requested and a bin is open.
         """
-        if partial_samples is not None:
-            return self._completed_records(partial_samples, n_samples, evidence, seed, numbers)
-        return self._records(n_samples, evidence, seed, numbers, predicting, self._shown())
-
-    def _completed_records(
-        self,
-        data: pd.DataFrame,
-        n_samples: int | None,
-        evidence: Mapping[str, Any] | None,
-        seed: int | None,
-        numbers: Numbers,
-    ) -> pd.DataFrame:
-        """Draw the missing values of records; numbers that are given are unchanged."""
-        fitted, generator = self._fitted, seeded(seed)
-        schema, numbers = fitted.schema, fitted.read_as(numbers)
-        codes = self._completed(data, n_samples, evidence, generator)
-        shown = [variable for variable in self._shown() if variable in codes]
-        shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
-        given = GivenNumbers.of(data, fitted.bins, numbers)
-        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, given=given.values)
-        frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
-        return given.kept_in(frame.set_index(data.index))
+        return self._records(n_samples, evidence, seed, numbers, predicting, partial_samples, self._shown())
 
     def _completed(
         self,
@@ -499,14 +471,22 @@ class Model(ABC):
         seed: int | None,
         numbers: Numbers,
         predicting: str | None,
+        partial: pd.DataFrame | None,
         shown: Sequence[str],
     ) -> pd.DataFrame:
+        """Draw records, or what some records lack; numbers that are given are unchanged."""
         fitted, generator = self._fitted, seeded(seed)
         schema, numbers = fitted.schema, fitted.read_as(numbers)
-        codes, others = self._sampled(n_samples, evidence, generator, predicting)
+        if partial is None:
+            codes, others = self._sampled(n_samples, evidence, generator, predicting)
+        else:
+            codes, others = self._completed(partial, n_samples, evidence, generator), None
+        shown = [variable for variable in shown if variable in codes]
         shapes = fitted.shapes([v for v in fitted.bins if v in shown]) if numbers == "drawn" else {}
-        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, others)
-        return numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
+        given = GivenNumbers.of(partial, fitted.bins, numbers)
+        within = WithinBins(shapes, self._within_bins(seed) or generator, schema.states, others, given=given.values)
+        frame = numbered(labelled(codes, schema, shown), fitted.declared, numbers, within)
+        return frame if partial is None else given.kept_in(frame.set_index(partial.index))
 
     def _sampled(
         self,
@@ -617,10 +597,9 @@ def _bounded(fitted: Fitted, question: Question, target: str, numbers: Vector | 
     with question.possible():
         answer = fitted.bounded(question, target, numbers)
     if question.given and answer.minimum < 1:
-        warnings.warn(
+        warn(
             f"The release does not tell whether any record has the evidence {question.given}: the noise decides the "
-            "answer.",
-            stacklevel=callers_level(),
+            "answer."
         )
     return answer
 
@@ -642,9 +621,3 @@ def _check_bounds(interval: Any, target: Any) -> None:
     if interval is not None:
         check_interval(interval)
     check_target(target)
-
-
-def renamed(before: str, now: str) -> None:
-    """Warn the caller's caller about a deprecated name."""
-    text = f"{before} is called {now} now, and the old name goes with version 2.0."
-    warnings.warn(text, DeprecationWarning, stacklevel=3)

@@ -18,11 +18,9 @@ from pgmpy_dp.schema import Bins
 
 _RECORDS = 10_000.0  # number of records assumed for shares without a release
 # Maximum number of standard deviations (of the position within a bin) by which other variables move a number's density,
-# and the number of steps to which tilts are rounded.
+# and of the log factor by which they change a cell's probability in its bin: if most of a wide bin is empty, noise in
+# its empty cells would otherwise dominate means. Then the number of steps to which tilts are rounded.
 MAX_TILT, _TILTS = 2.0, 32
-# Maximum of the log factor by which they change a cell's probability in its bin: if most of a wide bin is empty, noise
-# in its empty cells would otherwise dominate means.
-MAX_TILT = 2.0
 # Standard deviation of the error of tilts in the means within bins, in standard deviations of the numbers in a bin. On
 # surveys of marriages, voters and travellers (shipped with statsmodels) it is .1 to .35.
 _MISSED = 0.25

@@ -315,8 +315,9 @@ class GivenNumbers:
     values: Mapping[str, Vector]  # NaN where there is none
 
     @classmethod
-    def of(cls, records: pd.DataFrame, bins: Mapping[str, Bins], numbers: Numbers) -> Self:
+    def of(cls, records: pd.DataFrame | None, bins: Mapping[str, Bins], numbers: Numbers) -> Self:
         """Read them, unless all numbers are to be returned as the names of their bins."""
+        records = pd.DataFrame() if records is None else records
         own = [v for v in bins if v in records and not isinstance(records[v].dtype, pd.CategoricalDtype)]
         columns = {
             v: records[v].where(records[v].map(lambda cell: not isinstance(cell, str)))

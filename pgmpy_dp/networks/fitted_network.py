@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,10 +19,10 @@ from typing import Any, Self
 import numpy as np
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.errors import MIXTURE, callers_level
+from pgmpy_dp.errors import MIXTURE, warn
 from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, mixes_slowly
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, warn_of_slow_mixing
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.distribution import Positions
 from pgmpy_dp.inference.posterior.hamiltonian import UNCERTAIN, uncertain
@@ -32,7 +31,7 @@ from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
 from pgmpy_dp.models.deviations import HIGHER, SCALES, Deviations
 from pgmpy_dp.models.fitted import ATTACH_RELEASE, FEW_STATES, Fitted, bounds
 from pgmpy_dp.models.questions import Question
-from pgmpy_dp.observed.factors import Network, log_linear
+from pgmpy_dp.observed.factors import Network, in_order, log_linear
 from pgmpy_dp.observed.observed import agreed_schema, agreed_total
 from pgmpy_dp.observed.reading import first_containing
 from pgmpy_dp.release import Guarantee, Release
@@ -209,7 +208,7 @@ class FittedNetwork(Fitted):
             "measured together follow the release, and bounds allow for what else it tells"
         )
         advice = f"add edges where check_fit() finds it, {refit}or {MIXTURE}"
-        warnings.warn(f"{fact}: {advice}.", stacklevel=callers_level())
+        warn(f"{fact}: {advice}.")
 
     @cached_property
     def correction(self) -> Deviations | None:
@@ -234,11 +233,11 @@ class FittedNetwork(Fitted):
         self.warn_of_misfit(bounds=True)
         if self.correction is None:
             return answer
-        states = self.correction.schema
+        own, states = self.schema.states, self.correction.schema.states
         with suppress(TreeTooLargeError):  # raised if variables are far apart in the network
-            moved = in_order(answer, asked, self.schema, states)
-            moved = self.correction.corrected(moved, asked, self._places_in(states, question.places))
-            return in_order(moved, asked, states, self.schema)
+            moved = in_order(answer, asked, own, states)
+            moved = self.correction.corrected(moved, asked, self._places_in(self.correction.schema, question.places))
+            return in_order(moved, asked, states, own)
         return answer
 
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> DrawnAnswers:
@@ -259,14 +258,14 @@ class FittedNetwork(Fitted):
         answers, shares = self.uncertainty.conditioning.distributions(posterior.draws(target), asked, positions)
         poor = uncertain(answers.reshape(len(answers), -1), *UNCERTAIN)
         if poor:
-            warnings.warn(slowly(f"this answer's mean {poor}", len(answers)), stacklevel=callers_level())
+            warn_of_slow_mixing(f"this answer's mean {poor}", len(answers))
         counts = posterior.totals * shares
         records = float(np.mean(counts if positions else posterior.totals))
         answers = self.uncertainty.deviations[target].applied(answers, asked, positions, records, target)
         if schema.rules:  # deviations ignore rules
             answers = answers * schema.possible(asked, question.given)
             answers /= answers.sum(axis=tuple(range(1, answers.ndim)), keepdims=True)
-        answers = in_order(answers, asked, schema, self.schema, first=1)
+        answers = in_order(answers, asked, schema.states, self.schema.states, first=1)
         return answers.reshape(len(answers), -1), counts, records
 
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
@@ -343,17 +342,3 @@ def _require_tables_of(network: Network) -> None:
             raise ValueError(_CHANGED.format(f"no CPD of {node!r}, whose parents are {parents}"))
         if (given := sorted(map(str, cpds[node].variables[1:]))) != parents:
             raise ValueError(_CHANGED.format(f"a CPD of {node!r} given {given}, whose parents are {parents}"))
-
-
-def in_order(table: Vector, scope: Sequence[str], before: Schema, wanted: Schema, first: int = 0) -> Vector:
-    """Reorder the states of a table, whose variables begin at axis `first`, from one schema's order to another's."""
-    for axis, variable in enumerate(scope, first):
-        states = before.states[variable]
-        if states != wanted.states[variable]:
-            table = np.take(table, [states.index(state) for state in wanted.states[variable]], axis=axis)
-    return table
-
-
-def slowly(mean: str, draws: int) -> str:
-    """Build the message that a mean is uncertain after this many draws, with the call that draws more."""
-    return mixes_slowly(mean, f"sample_draws(draws={4 * draws}), and compare two seeds")

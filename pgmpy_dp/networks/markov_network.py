@@ -41,13 +41,10 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
+    guarantee_, release_
+        See `PrivateBayesianNetwork`.
     schema_ : Schema
         The variables and their states.
-    release_ : NoisyMarginals or NoisyCoefficients
-        The release that the network was fitted to. Bounds are computed from ``draws_``, networks drawn from their
-        posterior given this release.
 
     Examples
     --------
@@ -59,9 +56,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
     >>> network = dp.PrivateMarkovNetwork([("smoke", "lung")]).fit(noisy)
     >>> answer = network.query(["lung"], evidence={"smoke": "no"})
     >>> bool(answer.get_value(lung="no") > 0.9)
-    True
-    >>> bounds = network.query(["lung"], evidence={"smoke": "yes"}, interval=0.9)
-    >>> bool(bounds.loc["yes", "lower"] < 0.5 < bounds.loc["yes", "upper"])
     True
     """
 
@@ -94,13 +88,10 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
 
         Parameters
         ----------
-        data : NoisyMarginals, list of them, PrivateDataset, data frame, or path of a file
-            One or several releases of the same records cost nothing; a data set is charged the estimator's epsilon.
+        data, public
+            See `PrivateBayesianNetwork.fit`.
         estimator : "auto", or an estimator of this package, optional
             "auto", the default, means `CollectiveEM()`.
-        public : mapping of clique to table, optional
-            Tables published elsewhere, such as ``{("sex", "age"): counts}``, exact or as `PublicTable`. They cost no
-            privacy; see `InformedMarginals`.
         """
         estimator = chosen_estimator(estimator, CollectiveEM, options)
         if public is None:

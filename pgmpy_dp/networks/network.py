@@ -1,14 +1,9 @@
-"""Fitted networks of both kinds: questions, releases, files, and where the parameters come from.
-
-A guarantee holds only for parameters that derive from a release. Many methods of pgmpy change a network, and its tables
-can be changed without any method. Therefore the current contents are compared with those at the time of the guarantee.
-"""
+"""Fitted networks of both kinds: questions, releases, files, and where the parameters come from."""
 
 from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -25,9 +20,9 @@ from pgmpy.models import DiscreteMarkovNetwork
 from pgmpy_dp._notebooks import table
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.steps import Asking, Choose, Measure, Step, TablesInSteps
-from pgmpy_dp.errors import ReleaseFormatError, SchemaError, callers_level
+from pgmpy_dp.errors import ReleaseFormatError, SchemaError, warn
 from pgmpy_dp.fitting.plans.planning import shares
-from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks
+from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, warn_of_slow_mixing
 from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
@@ -35,7 +30,7 @@ from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, seeded
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered
-from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork, slowly
+from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observed import agreed_total
 from pgmpy_dp.observed.reading import joined_pairs
@@ -160,11 +155,10 @@ class PrivateNetwork(Model):
                 if before.guarantee.mechanism == "none" or contents.tables <= before.promised:
                     fitted = fitted.changed(guarantee=before.guarantee, promised=before.promised)
                 else:
-                    warnings.warn(
+                    warn(
                         "The network has no guarantee any more: parameters that do not come from its fit may tell "
                         "anything about the records. Fit it again, or attach_release, if they follow from that "
-                        "release.",
-                        stacklevel=callers_level(),
+                        "release."
                     )
         vars(self)[FIT_KEY] = fitted
         return fitted
@@ -232,12 +226,10 @@ class PrivateNetwork(Model):
         depends on, the variables of the question and their ancestors, and the test of fit is that of this part.
 
         Bounds are equal-tailed quantiles of the networks' answers, or those of normal answers of the same mean and
-        variance where these reach further, shifted and widened by the deviation of the release from the network; see
-        `pgmpy_dp.models.deviations`. For variables that were measured together this deviation is known. Otherwise it is
-        estimated from pairs of variables that were measured outside the network's families, if the release has at least
-        three, such as those of `plan_measurements` with ``check=0.15``. Without such pairs, bounds assume that the
-        structure is correct unless the families' own tables contradict it, and ``attrs["note"]`` says so. If the noise
-        hides the evidence, bounds are only as good as the prior.
+        variance where these reach further, shifted and widened by the deviation of the release from the network, which
+        is known for variables that were measured together, and otherwise estimated; see `pgmpy_dp.models.deviations`
+        and, for what is assumed without measured pairs, `plan_measurements`. If the noise hides the evidence, bounds
+        are only as good as the prior.
         """
         return self._fitted.posterior
 
@@ -260,7 +252,7 @@ class PrivateNetwork(Model):
         vars(self)[FIT_KEY] = self._fitted.changed(computed, draws=draws, seed=seed, estimated=None)
         posterior = self._fitted.posterior
         if posterior.poor:
-            warnings.warn(slowly(f"the mean of one probability {posterior.poor}", draws), stacklevel=callers_level())
+            warn_of_slow_mixing(f"the mean of one probability {posterior.poor}", draws)
         return posterior
 
     @property
@@ -409,11 +401,9 @@ class PrivateNetwork(Model):
         """
         if data_sets is not None:
             return self._data_sets(self._count(n_samples), data_sets, seed, evidence, numbers)
-        if partial_samples is not None:
-            return self._completed_records(partial_samples, n_samples, evidence, seed, numbers)
         hidden: Collection[str] = () if include_latents else self.latents  # type: ignore[attr-defined]
         shown = [variable for variable in self._shown() if variable not in hidden]
-        return self._records(n_samples, evidence, seed, numbers, predicting, shown)
+        return self._records(n_samples, evidence, seed, numbers, predicting, partial_samples, shown)
 
     def _data_sets(
         self, count: int, data_sets: int, seed: int | None, evidence: Mapping[str, Any] | None, numbers: Numbers
@@ -494,10 +484,9 @@ class PrivateNetwork(Model):
         self._note_states(getattr(estimator, "_found", {}))
         guarantee = getattr(estimator, "guarantee_", NO_GUARANTEE)
         if guarantee is NO_GUARANTEE:
-            warnings.warn(
+            warn(
                 f"NOT PRIVATE: {type(estimator).__name__} gives no privacy guarantee, and the network may reveal "
-                "the records it was fitted to. Fit it by an estimator of pgmpy_dp, such as AutoMLE.",
-                stacklevel=callers_level(),
+                "the records it was fitted to. Fit it by an estimator of pgmpy_dp, such as AutoMLE."
             )
         release = getattr(estimator, "release_", None)
         if not isinstance(release, tuple) and (release is None or not release.cliques):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import MIXTURE, callers_level
+from pgmpy_dp.errors import MIXTURE, warn
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, Law
 from pgmpy_dp.inference.tables.table import Table, Vector, centred
 from pgmpy_dp.observed.informed_marginals import InformedMarginals
@@ -56,10 +55,9 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
         for test in _failing(list(_public_tests(release)), _LEVEL / 2)
     ]
     if public:
-        warnings.warn(
+        warn(
             f"Public tables are contradicted far beyond noise, standard errors and sampling: {_listed(public)}. They "
-            "are fitted nevertheless: leave out those not about these records, or give errors.",
-            stacklevel=callers_level(),
+            "are fitted nevertheless: leave out those not about these records, or give errors."
         )
     rules = dict.fromkeys(rule for release in releases for rule in release.schema.rules)
     broken = [
@@ -69,10 +67,9 @@ def warn_of_contradictions(releases: Sequence[Release]) -> None:
     ]
     if broken:
         several = "a rule" if len(broken) == 1 else f"{len(broken)} rules"
-        warnings.warn(
+        warn(
             f"The release contradicts {several} of the schema far beyond its noise: {_listed(broken)}. "
-            "Fitted models follow the rules nevertheless: correct them if they are wrong.",
-            stacklevel=callers_level(),
+            "Fitted models follow the rules nevertheless: correct them if they are wrong."
         )
 
 
@@ -87,10 +84,9 @@ def warn_of_tables_left_out(releases: Sequence[Any], seen: Sequence[Clique], kep
     nodes = {variable for clique in seen for variable in clique}
     results = [clique for clique in public if frozenset(clique) & nodes in lost]
     if results:
-        warnings.warn(
+        warn(
             f"The fit leaves out the public {', '.join(map(str, results))}: the network does not join their variables, "
-            f"and a junction tree that does is too large: add edges between them, or {MIXTURE}.",
-            stacklevel=callers_level(),
+            f"and a junction tree that does is too large: add edges between them, or {MIXTURE}."
         )
 
 

@@ -23,6 +23,7 @@ from pgmpy_dp.schema import Clique, Schema
 
 Network = Any  # a pgmpy DiscreteBayesianNetwork or DiscreteMarkovNetwork; pgmpy is untyped
 Mask = NDArray[np.bool_]
+States = Mapping[str, Sequence[Any]]
 
 
 def family(network: DAG, node: str) -> Clique:
@@ -62,7 +63,7 @@ def outside(cliques: Iterable[Clique], scopes: Sequence[Clique]) -> list[Clique]
     return [clique for clique in cliques if not any(set(clique) <= set(scope) for scope in scopes)]
 
 
-def tabular_cpd(clique: Clique, table: Vector, state_names: Mapping[str, Sequence[Any]]) -> TabularCPD:
+def tabular_cpd(clique: Clique, table: Vector, state_names: States) -> TabularCPD:
     """Create the CPD of a clique's first variable given the others, checked, since pgmpy does not."""
     node, *parents = clique
     if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(axis=0), 1.0, atol=1e-8)):
@@ -85,7 +86,7 @@ def conditional(joint: Vector) -> Vector:
 
 
 def markov_factors(
-    layout: Layout, potentials: Vector, log_partition: float, state_names: Mapping[str, Sequence[Any]]
+    layout: Layout, potentials: Vector, log_partition: float, state_names: States
 ) -> list[DiscreteFactor]:
     """Create factors of equal shares of log Z, so that products of many stay in the floating-point range."""
     tables = layout.split(potentials)
@@ -102,20 +103,25 @@ def markov_factors(
     ]
 
 
-def ordered_table(factor: DiscreteFactor, states: Mapping[str, Sequence[Any]]) -> Vector:
+def ordered_table(factor: DiscreteFactor, states: States) -> Vector:
     """Return the table of a CPD or factor with axes in the given order of states; SchemaError if they differ."""
-    table = np.asarray(factor.values, dtype=np.float64)
-    for axis, variable in enumerate(factor.variables):
-        own = list(factor.state_names[variable])
-        if len(own) != len(states[variable]) or set(own) != set(states[variable]):
+    own = factor.state_names
+    for variable in factor.variables:
+        if len(own[variable]) != len(states[variable]) or set(own[variable]) != set(states[variable]):
             raise SchemaError(f"Variable {variable!r} has other states in one table than in another.")
-        table = np.take(table, [own.index(state) for state in states[variable]], axis=axis)
+    return in_order(np.asarray(factor.values, dtype=np.float64), factor.variables, own, states)
+
+
+def in_order(table: Vector, scope: Sequence[str], own: States, wanted: States, first: int = 0) -> Vector:
+    """Reorder the states of a table, whose variables begin at axis `first`, from their own order to another."""
+    for axis, variable in enumerate(scope, first):
+        states = list(own[variable])
+        if states != list(wanted[variable]):
+            table = np.take(table, [states.index(state) for state in wanted[variable]], axis=axis)
     return table
 
 
-def log_linear(
-    network: Network, state_names: Mapping[str, Sequence[Any]] | None = None
-) -> tuple[Layout, Vector, dict[str, list[Any]]]:
+def log_linear(network: Network, state_names: States | None = None) -> tuple[Layout, Vector, dict[str, list[Any]]]:
     """Return layout, log-potentials and states of a network with CPDs or factors; SchemaError if states differ."""
     own = Schema.from_model(network).states
     for variable in own:

@@ -117,8 +117,7 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
     noisy : NoisyMarginals, NoisyResiduals or NoisyCoefficients
         Its guarantee is that of both.
     public : mapping of clique or variable to table
-        Exact counts of any population, or shares: an array with the clique's axes, or a pandas series or cross table
-        whose axes are named after the variables. `PublicTable` adds standard errors.
+        As `PublicTable` takes it, or such with standard errors; exact without them.
 
     Attributes
     ----------
@@ -171,7 +170,6 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
 
     @property
     def independent(self) -> bool:
-        """Whether the noise of all cells of a table is independent."""
         return self.noisy.independent
 
     def noise(self, clique: Clique) -> tuple[float, float]:
@@ -229,18 +227,15 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
         return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
-        """Return the variance of the error in the cells of a table's margin, one by one if they differ."""
         variance = self._joined[measured][1]
         if np.ndim(variance) == 0:
             return self._summed_variance(measured, clique)
         return Table(measured, np.asarray(variance)).margin(clique).values
 
     def squares(self, clique: Clique, apart: Vector) -> tuple[float, int]:
-        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
         return super().squares(clique, apart) if self.independent else self._means.squares(clique, apart)
 
     def tables_of(self, variables: Sequence[str]) -> list[tuple[Clique, Vector, float]]:
-        """List the tables that contain no other variables, each with the standard deviation of its noise."""
         return super().tables_of(variables) if self.independent else self._means.tables_of(variables)
 
     def observations(self, variables: Sequence[str]) -> LinearObservations:
@@ -271,7 +266,6 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
     __radd__ = __add__
 
     def contents(self) -> dict[str, Any]:
-        """Return what the descriptor of the file states about the release."""
         public = [
             {
                 "variables": list(clique),

@@ -40,10 +40,8 @@ class PartiallyPooledMarginals(
 ):
     """Union of releases in which each part borrows strength from the others, to the extent that its noise requires.
 
-    Fits use its tables instead of the union's, so that the parameters of a small or noisy part shrink towards the
-    common ones: use it if parts differ, but not in everything. Parts that are named by at least three ascending numbers
-    or dates are periods, each of which shrinks towards its neighbours. It costs no privacy. Its parameters are those of
-    `UnitedMarginals`; `of` makes it from such a union.
+    Fits use its tables instead of the union's: use it if parts differ, but not in everything. Periods (see `union`)
+    shrink towards their neighbours. It costs no privacy. `of` makes it from a union.
 
     Attributes
     ----------
@@ -60,18 +58,13 @@ class PartiallyPooledMarginals(
     A, and these measurements are averaged by precision. What is expected of it in a part has the part's own tables of
     fewer variables and the odds ratios of the common table, by iterative proportional fitting. The difference from this
     is a common one, or that of the period before, and a normal deviation, whose size has a distribution that includes 0
-    and is learned from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`. So
-    parts are equal where nothing distinguishes them, the dependence of two variables may be common though their shares
-    are not, one part may be unlike all others, a period may begin with a jump, and a part with many records keeps its
-    own.
+    and is learned from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`.
 
     A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
-    interactions, given those of fewer variables: its own, and more the more it borrows. Networks are drawn for bounds
-    and for `PosteriorMean` with all their errors, so that bounds hold for the population that a part's records come
-    from, and may be narrower than the sampling of these records alone. The records' own answers, ``target="records"``,
-    borrow nothing. Tables are read as independent, though an interaction has one error in all of them: its variance is
-    therefore multiplied by their number. A network in which the new variable is not a parent of all others is fitted to
-    `tables`, and counts the part's own sampling in full.
+    interactions: its own, and more the more it borrows. Networks are drawn for bounds and for `PosteriorMean` with all
+    their errors; ``target="records"`` borrows nothing. Tables are read as independent, though an interaction has one
+    error in all of them: its variance is multiplied by their number. A network in which the new variable is not a
+    parent of all others is fitted to `tables`, and counts the part's own sampling in full.
 
     Examples
     --------
@@ -255,14 +248,12 @@ class PartiallyPooledMarginals(
         return MappingProxyType({clique: float(each.mean()) for clique, (_, each) in self._slices.items()})
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
-        """Return the variance of the cells of a table's margin, one by one."""
         table, each = self._slices[measured]
         full = np.broadcast_to(each.reshape(-1, *[1] * (table.ndim - 1)), table.shape)
         return Table(measured, full).margin(clique).values
 
     @property
     def apart_releases(self) -> Sequence[Any]:
-        """The tables that models of each part by itself are fitted to."""
         return self._apart(self._interactions)
 
     @property

@@ -40,7 +40,8 @@ def union(releases: Mapping[State, Measured], variable: str = "site", overlap: i
     ----------
     releases : mapping of state to NoisyMarginals, NoisyResiduals or NoisyCoefficients
         The release of each holder by its name, which becomes a state of the new variable. Names that are at least
-        three ascending numbers or dates, such as ``"2024-01"``, make it an ordered variable of periods.
+        three ascending numbers or dates, such as ``"2024-01"``, make it an ordered variable of periods. Noise, tables,
+        privacy losses and variables may differ, but not the states of a variable, the unit of privacy or neighbours.
     variable : str
         Name of the new variable.
     overlap : int
@@ -76,13 +77,8 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     Parameters
     ----------
-    parts : mapping of state to NoisyMarginals, NoisyResiduals or NoisyCoefficients
-        At least two. Their noise, tables, privacy losses and variables may differ, but not the states of a variable,
-        the unit of privacy or the neighbours.
-    variable : str
-        Name of the variable whose states are the names of the parts.
-    overlap : int
-        The largest number of parts that may count rows of one unit.
+    parts, variable, overlap
+        See `union`.
 
     Attributes
     ----------
@@ -139,7 +135,6 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     @property
     def independent(self) -> bool:
-        """Whether the noise of all cells of a table is independent."""
         return self._of_tables
 
     @property
@@ -231,7 +226,6 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return {clique: (variance / UNIT_VARIANCE[self.law]) ** 0.5 for clique, variance in self.variances.items()}
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
-        """Return the noise variance of the cells of a table's margin, one by one."""
         each = np.array([_variance(part, own) for part, own in self._complete[measured[1:]]])
         full = np.broadcast_to(each.reshape(-1, *[1] * (len(measured) - 1)), self.schema.shape(measured))
         return Table(measured, full).margin(clique).values
@@ -365,7 +359,6 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return MeanCoefficients(self.schema, tuple(self._measured), values, deviations, self.guarantee)
 
     def squares(self, clique: Clique, apart: Vector) -> tuple[float, int]:
-        """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
         if self.independent:
             return super().squares(clique, apart)
         measured, squares, count = self._complete[clique[1:]], 0.0, 0
@@ -436,15 +429,13 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         Examples
         --------
         >>> import pgmpy_dp as dp
-        >>> schema, scales = Schema({"smoke": ["yes", "no"]}), {("smoke",): 1.0}
-        >>> costs = [Guarantee.of(1.0), Guarantee.of(1.0)]
-        >>> north = NoisyMarginals(schema, {("smoke",): np.array([31, 68])}, scales, costs[0])
-        >>> south = NoisyMarginals(schema, {("smoke",): np.array([8, 43])}, scales, costs[1])
-        >>> all_ = union({"north": north, "south": south})
-        >>> network = dp.PrivateBayesianNetwork()
-        >>> network.add_node("smoke")
-        >>> list(all_.apart(network).edges())
-        [('site', 'smoke')]
+        >>> schema, counts = Schema({"smoke": ["yes", "no"]}), {"north": [31, 68], "south": [8, 43]}
+        >>> parts = {
+        ...     site: NoisyMarginals(schema, {("smoke",): np.array(own)}, {("smoke",): 1.0}, Guarantee.of(1.0))
+        ...     for site, own in counts.items()
+        ... }
+        >>> list(union(parts).apart(dp.PrivateBayesianNetwork([("smoke", "lung")])).edges())
+        [('site', 'smoke'), ('site', 'lung'), ('smoke', 'lung')]
         """
         result = type(network)()
         result.add_nodes_from([self.variable, *(node for node in network.nodes() if node != self.variable)])
@@ -468,7 +459,6 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         return law(observed, self._scaled(variance, seen, observed.size))
 
     def contents(self) -> dict[str, Any]:
-        """Return what the descriptor of the file states about the release."""
         parts = [{"state": state, **part.contents()} for state, part in self.parts.items()]
         return super().contents() | {"variable": self.variable, "overlap": self.overlap, "parts": parts}
 

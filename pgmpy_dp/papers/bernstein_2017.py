@@ -12,7 +12,6 @@ minus N A(theta), which approximates the log-likelihood of y.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -28,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp._progress import progress
 from pgmpy_dp.data.mechanisms.tables import CountedTables
-from pgmpy_dp.errors import callers_level
+from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import TableEstimator
 from pgmpy_dp.estimators.network_estimator import PrivateNetworkEstimator, Structure
 from pgmpy_dp.fitting.plans.planning import shares
@@ -124,7 +123,7 @@ class NaiveMLE(PrivateNetworkEstimator, TableEstimator):
     def _read(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
         if isinstance(structure, Tying):
-            engine: Any = structure.engine(schema, structure.name_schema(release.schema))
+            engine: Any = structure.engine(release.schema)
             release = structure.tables(release)
         else:
             scopes = markov_scopes(structure, [*release.cliques, *(rule.variables for rule in schema.rules)])
@@ -161,27 +160,14 @@ def cgm_em(
     max_inner: int = 500,
     m_step: Callable[[Vector], Vector] | None = None,
 ) -> Path:
-    """Run CGM-EM (Algorithm 2).
+    """Run CGM-EM (Algorithm 2) from log-potentials theta, for noisy counts of the engine's tables and N.
 
-    Parameters
-    ----------
-    engine, start, noise, total
-        A tree, or a factor graph for loopy approximations, log-potentials theta, noisy counts of its tables, and N.
-    iterations, max_inner : int
-        Number of EM iterations, and the largest number of iterations of an E-step.
-    e_step : {"dual", "nlbp"}
-        The exact dual of problem 6, or non-linear belief propagation, which needs very many iterations if noise is
-        small relative to the number of records.
-    m_step : callable, optional
-        Maps counts n to the log-potentials that maximise theta . n - N A(theta). By default they are those of the
-        E-step, theta + l with multipliers l: n = N mu(theta + l), so they are a maximum if potentials are free.
+    `m_step` maps counts n to the log-potentials that maximise theta . n - N A(theta). By default they are those of the
+    E-step, theta + l with multipliers l: n = N mu(theta + l), so they are a maximum if potentials are free.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If E-steps stop more than 0.05 nats per cell below their maximum, or loopy propagation does not converge. With a
-        duality gap g, N KL(n / N || n* / N) <= g on a junction tree, since log p(y | n) is concave; by Pinsker's
-        inequality no probability is then off by more than sqrt(g / 2 N).
+    A warning is issued if E-steps stop more than 0.05 nats per cell below their maximum, or loopy propagation does not
+    converge. With a duality gap g, N KL(n / N || n* / N) <= g on a junction tree, since log p(y | n) is concave; by
+    Pinsker's inequality no probability is then off by more than sqrt(g / 2 N).
     """
     path, likelihoods, gaps = [start], [], []
     before = engine.calibrate(start)
@@ -204,13 +190,12 @@ def cgm_em(
             before = after if m_step is None else engine.calibrate(path[-1])
     if gaps:
         off = min(1.0, math.sqrt(max(gaps) / (2 * total)))
-        warnings.warn(
+        warn(
             f"{len(gaps)} of {iterations + 1} E-steps of CGM-EM did not converge in {max_inner} iterations (duality "
             f"gap up to {max(gaps):.3g} nats). Their probabilities are off by at most {off:.2g}, or about that with "
             "loopy propagation: answers can be used where this does not matter; otherwise raise max_inner, or choose "
             "e_step='dual' on a junction tree.",
             ConvergenceWarning,
-            stacklevel=callers_level(),
         )
     return Path(path, likelihoods)
 

@@ -35,6 +35,7 @@ from pgmpy_dp.fitting.plans.allocation import DataDependentAllocation as DataDep
 from pgmpy_dp.fitting.plans.allocation import PlannedAllocation as PlannedAllocation
 from pgmpy_dp.fitting.plans.allocation import SizeAllocation as SizeAllocation
 from pgmpy_dp.fitting.plans.allocation import UniformAllocation as UniformAllocation
+from pgmpy_dp.fitting.readings.directed import from_two_tables
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.inference.distribution import ImpossibleEvidenceError
 from pgmpy_dp.inference.tables.table import Vector
@@ -68,13 +69,11 @@ def compute_parameters(
     marginals: dict[Clique, Vector] = {}
     parents = []
     for scope, epsilon in zip(scopes, epsilons, strict=True):
-        rows = conditional(np.maximum(data.measure([scope], epsilon / 2).tables[scope], 0.0))
-        counts = np.array(float(len(records)))
+        table, counts = data.measure([scope], epsilon / 2).tables[scope], np.array(len(records))
         if scope[1:]:
-            counts = np.maximum(data.measure([scope[1:]], epsilon / 2).tables[scope[1:]], 0.0).astype(np.float64)
+            counts = data.measure([scope[1:]], epsilon / 2).tables[scope[1:]]
         parents.append(counts)
-        mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
-        marginals[scope] = len(records) * mass * rows
+        marginals[scope] = from_two_tables(table, counts, len(records))
     agreed = make_consistent(marginals, dict(zip(scopes, epsilons, strict=True)))
     return [conditional(np.maximum(agreed[scope], 0.0)) for scope in scopes], parents
 

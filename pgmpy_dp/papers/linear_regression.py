@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmpy_dp.data.features import PrivateFeatures
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.estimators.iterated import Learner, conjugate_steps, learning_rate
 from pgmpy_dp.estimators.logistic_regression import Design, Gaussian, SupervisedEstimator, positive_part
 from pgmpy_dp.inference.tables.table import Vector
@@ -32,15 +30,14 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
         See :class:`~pgmpy_dp.PrivateVB`.
     budget : PrivacyBudget, optional
         See :class:`~pgmpy_dp.PrivateLogisticRegression`.
-    bounds : pair of float or array of shape (d,)
-        Public lower and upper bounds of the features, for raw records. Values outside are set to the bound.
+    bounds
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`.
     target_bounds : pair of float
         Public lower and upper bounds of the target, for raw records.
     steps : int
         Number of noisy sums. One is best: the sums do not depend on what was learned before.
     clip_norm : float, optional
-        Bound of the Euclidean norm of a record's features, scaled to [-1, 1] by their bounds; longer vectors are scaled
-        down. By default sqrt(d), which no record exceeds. The noise is proportional to its square plus 2.
+        See :class:`~pgmpy_dp.PrivateLogisticRegression`. The noise is proportional to its square plus 2.
     prior_precision : float
         Precision of the coefficients' zero-mean prior over that of the residuals, for features and target scaled to
         [-1, 1].
@@ -150,9 +147,7 @@ class PrivateLinearRegression(SupervisedEstimator, RegressorMixin, BaseEstimator
         -------
         ndarray of shape (n,), or a pair of them
         """
-        check_is_fitted(self)
-        require_public(X)
-        values = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        values = self._public_array(X)
         mean = values @ self.coef_ + self.intercept_
         if not return_std:
             return mean

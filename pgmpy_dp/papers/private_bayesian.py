@@ -117,6 +117,8 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
         "increment": choice("least", None),
     }
 
+    _coefficients: ClassVar[type[FourierCoefficients]] = FourierCoefficients
+
     _: KW_ONLY
     increment: str | None = "least"
 
@@ -127,7 +129,7 @@ class PrivateBayesianEstimator(PriorEstimator, TableEstimator):
             return self._noisy_tables(scopes, [1.0] * len(scopes))
         if checked_delta(self.delta, zero_allowed=True):
             raise ValueError(f"Fourier coefficients have Laplace noise, and no delta: leave out delta={self.delta!r}.")
-        return FourierCoefficients(scopes, self._price())
+        return self._coefficients(scopes, self._price())
 
     def _read(self, structure: DAG, release: Any) -> None:
         scopes, schema = families(structure), self._schema(structure, release)
@@ -228,12 +230,14 @@ class PosteriorSampler(_DrawnRows):
     True
     """
 
+    _mechanism: ClassVar[type[PosteriorRows]] = PosteriorRows
+
     draws: int = 1
     split: bool = False
 
     def _plan(self, structure: DAG, public: Any) -> PosteriorRows:
         each, _ = total_epsilon(self.epsilon, self.draws, self.split)
-        return PosteriorRows(families(structure), self._prior(structure, public.schema), each, self.draws)
+        return self._mechanism(families(structure), self._prior(structure, public.schema), each, self.draws)
 
     def _budget(self) -> PrivacyBudget:
         return PrivacyBudget(total_epsilon(self.epsilon, self.draws, self.split)[1])
@@ -287,11 +291,13 @@ class ExponentialMAP(_DrawnRows):
     True
     """
 
+    _mechanism: ClassVar[type[LikelyRows]] = LikelyRows
+
     floor: float = 0.01
 
     def _plan(self, structure: DAG, public: Any) -> LikelyRows:
         epsilon = exact_positive("epsilon", self.epsilon)
-        return LikelyRows(families(structure), self._prior(structure, public.schema), epsilon, floor=self.floor)
+        return self._mechanism(families(structure), self._prior(structure, public.schema), epsilon, floor=self.floor)
 
 
 @dataclass(eq=False, repr=False)
@@ -358,6 +364,8 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
     True
     """
 
+    _mechanism: ClassVar[type[PosteriorRegressions]] = PosteriorRegressions
+
     bounds: Mapping[str, Any] | None = None
     coefficient_bound: float | Mapping[str, float] | None = None
     std: float | Mapping[str, float] | None = None
@@ -389,7 +397,7 @@ class LinearPosteriorSampler(PrivateEstimator, GaussianParameterEstimator):  # t
         each, _ = total_epsilon(self.epsilon, self.draws, self.split)
         nodes = [family[0] for family in structure]
         std, bound = (_by_node(name, getattr(self, name), nodes) for name in ("std", "coefficient_bound"))
-        return PosteriorRegressions(structure, std, bound, each, self.prior_precision, self.draws)
+        return self._mechanism(structure, std, bound, each, self.prior_precision, self.draws)
 
     def _read(self, structure: list[Clique], release: RegressionDraws) -> None:
         means = release.mean()
@@ -449,7 +457,6 @@ def prior_counts(
     scopes: Sequence[Clique], schema: Schema, prior_type: str, equivalent_sample_size: Any, pseudo_counts: Any
 ) -> dict[Clique, Vector]:
     """Compute the Dirichlet parameters of every family, as in pgmpy's `DiscreteBayesianEstimator`."""
-    check_prior(prior_type, equivalent_sample_size, pseudo_counts)
     results = {}
     for scope in scopes:
         node, shape = scope[0], schema.shape(scope)

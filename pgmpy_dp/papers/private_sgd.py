@@ -120,7 +120,7 @@ class PrivateSGD(Iterated, PrivateNetworkEstimator):
         variables = tuple(self._variables(structure))
         schema, tied = public.schema.select(variables), None
         if isinstance(structure, Tying):
-            tied = structure.engine(structure.node_schema(schema), structure.name_schema(schema))
+            tied = structure.engine(schema)
             engine: Any = tied.tree
         else:
             engine = build_engine(schema.cardinalities(), markov_scopes(structure, self.cliques), self.inference)

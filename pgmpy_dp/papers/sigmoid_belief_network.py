@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit, kve, log_expit
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.integer_sums import Moments, checked_norm, row_products
 from pgmpy_dp.data.mechanisms.sums import NoisySums
-from pgmpy_dp.data.wall import require_public
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.estimators.iterated import (
     DELAY,
@@ -212,9 +211,7 @@ class PrivateSigmoidBeliefNetwork(ArrayEstimator, ArrayTransformer, BaseEstimato
         return Layer(Gaussian(mean, np.zeros((*mean.shape, mean.shape[1]))), self.hidden_intercept_)
 
     def _binary(self, X: Any) -> Vector:
-        check_is_fitted(self)
-        require_public(X)
-        codes: Vector = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        codes = self._public_array(X)
         if not np.isin(codes, (0.0, 1.0)).all():
             raise ValueError("X must hold zeros and ones.")
         return codes

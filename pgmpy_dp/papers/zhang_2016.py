@@ -136,30 +136,25 @@ class PrintedCoefficients(FourierCoefficients):
 class PrintedPosteriorSampler(PosteriorSampler):
     """`PosteriorSampler` with the printed truncation."""
 
-    def _plan(self, structure: Any, public: Any) -> PrintedRows:
-        return PrintedRows(**vars(super()._plan(structure, public)))
+    _mechanism = PrintedRows
 
 
 class PrintedExponentialMAP(ExponentialMAP):
     """`ExponentialMAP` with the printed tempering."""
 
-    def _plan(self, structure: Any, public: Any) -> PrintedLikelyRows:
-        return PrintedLikelyRows(**vars(super()._plan(structure, public)))
+    _mechanism = PrintedLikelyRows
 
 
 class PrintedLinearSampler(LinearPosteriorSampler):
     """`LinearPosteriorSampler` with the printed tempering."""
 
-    def _plan(self, structure: Any, public: Any) -> PrintedRegressions:
-        return PrintedRegressions(**vars(super()._plan(structure, public)))
+    _mechanism = PrintedRegressions
 
 
 class PrintedBayesianEstimator(PrivateBayesianEstimator):
     """`PrivateBayesianEstimator` with the printed sensitivity, and the printed increment unless more is needed."""
 
-    def _plan(self, structure: Any, public: Any) -> Any:
-        planned = super()._plan(structure, public)
-        return PrintedCoefficients(**vars(planned)) if isinstance(planned, FourierCoefficients) else planned
+    _coefficients = PrintedCoefficients
 
     def _counts(self, release: Any, scopes: Sequence[Clique]) -> dict[Clique, Vector]:
         if self.increment is None or not isinstance(release, NoisyCoefficients):

@@ -19,7 +19,6 @@ from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.checks.fit_checks import check_network
-from pgmpy_dp.fitting.plans.outlook import TableNoise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
@@ -27,7 +26,7 @@ from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.networks import PrivateBayesianNetwork, PrivateMarkovNetwork
 from pgmpy_dp.networks.network import PrivateNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
-from pgmpy_dp.observed.reading import detail_of, law_of
+from pgmpy_dp.observed.reading import detail_of, first_containing, law_of
 from pgmpy_dp.observed.united_marginals import UnitedMarginals
 from pgmpy_dp.privacy.guarantee import Guarantee, learned
 from pgmpy_dp.release import NoisyMarginals
@@ -275,8 +274,7 @@ def _measured_map(release: NoisyMarginals) -> PairMap | None:
         for clique in release.cliques
         for pair in itertools.combinations(clique, 2)
     }
-    noises = [noise for pair in pairs if (noise := clique_noise(release, pair))]
-    return pair_map(release.variables, [*noises, *marginal_noise(release)])
+    return pair_map(release.variables, [*(clique_noise(release, pair) for pair in pairs), *marginal_noise(release)])
 
 
 def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None:
@@ -298,9 +296,7 @@ def _drawing(release: NoisyMarginals, network: Network | None) -> Drawing | None
     levels = {marginal.variable: marginal.level for marginal in marginal_noise(release)}
 
     def level(clique: Clique) -> str | None:
-        known = all(variable in release.schema.states for variable in clique)
-        noise: TableNoise | None = clique_noise(release, clique) if known else None
-        return None if noise is None else noise.level
+        return clique_noise(release, clique).level if first_containing([release], clique) else None
 
     return draw(graph, {node: levels.get(node) for node in graph}, {edge: level(edge) for edge in graph.edges()})
 

@@ -13,7 +13,7 @@ from pgmpy_dp.evaluation import compare
 from pgmpy_dp.fitting.plans.outlook import LEVELS, Outlook, TableNoise, noise_level
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
-from pgmpy_dp.observed.reading import first_containing, law_of
+from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.report.network_drawing import shortened
 from pgmpy_dp.schema import Clique
@@ -26,7 +26,6 @@ class MarginalNoise:
     variable: str
     shares: Vector
     deviation: float
-    noise: TableNoise
 
     @property
     def variables(self) -> Clique:
@@ -56,13 +55,8 @@ class ReleasedTable(TableNoise):
         return LEVELS[(self.hidden >= 0.1) + (self.hidden >= 0.5)]
 
 
-def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan) -> ReleasedTable | None:
-    """Return the noise of a clique's least noisy table; None if no measured clique contains it."""
-    return None if first_containing([release], clique) is None else _measured_noise(release, clique, cost)
-
-
-def _measured_noise(release: NoisyMarginals, clique: Clique, cost: float) -> ReleasedTable:
-    """Return that noise for a clique that some measured clique contains."""
+def clique_noise(release: NoisyMarginals, clique: Clique, cost: float = math.nan) -> ReleasedTable:
+    """Return the noise of the least noisy table of a clique, which some measured clique contains."""
     counts, variance = release.marginal(clique)
     deviation, possible = math.sqrt(variance), np.asarray(release.schema.possible(clique), dtype=bool)
     hidden = float(np.mean(np.asarray(counts)[possible] < 2.0 * deviation))
@@ -72,7 +66,7 @@ def _measured_noise(release: NoisyMarginals, clique: Clique, cost: float) -> Rel
 def released_tables(release: NoisyMarginals) -> list[ReleasedTable]:
     """List the tables of a release, those with more hidden cells first."""
     result = (
-        _measured_noise(release, table.variables, table.cost)
+        clique_noise(release, table.variables, table.cost)
         for table in Outlook.of_release(release).tables
         if not table.detail
     )
@@ -84,9 +78,7 @@ def marginal_noise(release: NoisyMarginals) -> list[MarginalNoise]:
     result = []
     for variable in release.variables:
         counts, variance = release.marginal((variable,))
-        deviation, cells = math.sqrt(variance), counts.size
-        noise = TableNoise((variable,), cells, deviation, release.total / cells)
-        result.append(MarginalNoise(variable, np.asarray(counts) / release.total, deviation / release.total, noise))
+        result.append(MarginalNoise(variable, np.asarray(counts) / release.total, math.sqrt(variance) / release.total))
     return result
 
 

@@ -117,8 +117,7 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
     mechanism of their own (`pgmpy_dp.data.mechanisms.selection`). All charges are one entry in the ledger, made or
     refused with the first step.
 
-    A graph learned from observed records shows independences, not causes. Where no sparse graph fits, as on census
-    records, `network_.check_fit()` says so, and `PairwiseMixture` is more accurate.
+    A graph learned from observed records shows independences, not causes.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
-from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases, shrunk_tables
+from pgmpy_dp.fitting.readings.directed import ITERATIONS, fit_releases
 from pgmpy_dp.observed.factors import conditional, families, tabular_cpd
 
 pytestmark = pytest.mark.full
@@ -48,7 +48,7 @@ def by_inference(structure, release):
     """The shrunken fit by inference, in the order of `tables`."""
     scopes = families(structure)
     fit = fit_releases([release], scopes, ITERATIONS, "junction_tree")
-    shrunk = shrunk_tables([release], scopes, fit.tables)
+    shrunk = fit.shrunk()
     return np.concatenate([shrunk[scope].ravel() for scope in scopes])
 
 

@@ -15,7 +15,6 @@ factor of 1.5.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -23,7 +22,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import brentq
 
-from pgmpy_dp.errors import NoiseWarning, callers_level
+from pgmpy_dp.errors import NoiseWarning, warn
 from pgmpy_dp.fitting.plans.pairs import UNGROUPED, pair_shares, paired
 from pgmpy_dp.release import Guarantee, NoisyMarginals, NoisyResiduals
 from pgmpy_dp.schema import Clique, Schema
@@ -201,7 +200,7 @@ def hidden_by_noise(releases: Iterable[object]) -> list[str]:
 def warn_of_noise(releases: Iterable[object]) -> None:
     """Warn if noise hides much of the releases, by the rule of :func:`hidden_by_noise`."""
     for reason in hidden_by_noise(releases):
-        warnings.warn(f"Noise hides much of the release: {reason}.", NoiseWarning, stacklevel=callers_level())
+        warn(f"Noise hides much of the release: {reason}.", NoiseWarning)
 
 
 def _predicted(ratio: float, states: Sequence[int]) -> float:

@@ -315,12 +315,6 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
     """Choose in how many groups to measure variables of many states in pairs, by the noise of a share and the records.
 
     Variables that rules are about are not grouped.
-
-    Examples
-    --------
-    >>> schema = Schema({"place": list(range(3000)), "sex": ["f", "m"], "smoke": ["yes", "no"]})
-    >>> numbers_of_groups(schema, lambda share: 4.0 / share**0.5, 20_000)
-    {'place': 100}
     """
     states = {v: count for v, count in schema.cardinalities().items() if v not in schema.structure.refined}
     ruled = {variable for rule in schema.rules for variable in rule.variables}

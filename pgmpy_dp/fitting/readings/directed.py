@@ -1,14 +1,14 @@
 """Fits of one Bayesian network to all noisy tables, most likely or at posterior means, and of each family to its own.
 
-The most likely network keeps a share of the noise in every cell that noise makes indistinguishable from zero. With
-`shrunk_tables` rows are at their posterior means, for Dirichlet concentrations learned from the release: such cells are
-shrunk as far as the other rows of their CPD are sparse; see `pgmpy_dp.inference.posterior.noisy_rows` for a row.
+The most likely network keeps a share of the noise in every cell that noise makes indistinguishable from zero. Shrunk
+rows are at their posterior means, for Dirichlet concentrations learned from the release: such cells are shrunk as far
+as the other rows of their CPD are sparse; see `pgmpy_dp.inference.posterior.noisy_rows` for a row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,7 @@ class DirectedFit:
     objective: float  # the penalised expected log-likelihood in nats, up to a constant
     squared_residual: float  # the mean over the observations of families
     finished: bool  # False if the last round ran out of iterations while it still improved
+    shrunk: Callable[[], Mapping[Clique, Vector]]  # computes the posterior means of all rows; see `_Shrinking`
 
 
 class Problem:
@@ -124,7 +125,10 @@ def fit_directed(tree: JunctionTree, families: Sequence[Clique], observed: Obser
     sampling = np.maximum(squares - expected**2 / observed.total, 0.0)
     spread = np.maximum(informative.noise.variance, MIN_VARIANCE) + sampling
     residual = float(((informative.noise.observed - expected) ** 2 / spread).mean())
-    return DirectedFit(problem.tables(np.exp(log_rows)), -value, residual, solution.finished)
+    rows = np.exp(log_rows)
+    return DirectedFit(
+        problem.tables(rows), -value, residual, solution.finished, lambda: problem.tables(_Shrinking(problem).run(rows))
+    )
 
 
 def fit_directed_loopily(
@@ -144,7 +148,8 @@ def fit_directed_loopily(
     potentials[free] = rows.normalise(np.log(layout.flatten(explained)))
     step = observed.explain(graph, potentials, max_iter)
     counts = np.maximum(step.counts[free], 0.0) + rows.even()
-    return DirectedFit(layout.tables(counts / rows.sums(counts)), -step.gap, math.nan, True)
+    tables = layout.tables(counts / rows.sums(counts))
+    return DirectedFit(tables, -step.gap, math.nan, True, lambda: tables)  # its counts are posterior means
 
 
 def fit_releases(releases: Sequence[Release], scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
@@ -170,17 +175,21 @@ def united(releases: Sequence[Release], scopes: Sequence[Clique]) -> UnitedMargi
 
 def _fit_apart(union: UnitedMarginals, scopes: Sequence[Clique], max_iter: int, inference: str) -> DirectedFit:
     """Fit each part of a union by itself, and put the CPDs side by side."""
-    within = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes if len(scope) > 1}
-    fits = [fit_releases([part], list(within.values()), max_iter, inference) for part in union.apart_releases]
-    tables = {
-        scope: np.stack([fit.tables[rest] for fit in fits], scope.index(union.variable))
-        for scope, rest in within.items()
-    }
+    within = {scope: tuple(v for v in scope if v != union.variable) for scope in scopes}
+    rests = [rest for rest in within.values() if rest]
+    fits = [fit_releases([part], rests, max_iter, inference) for part in union.apart_releases]
+
+    def side_by_side(each: Sequence[Mapping[Clique, Vector]]) -> dict[Clique, Vector]:
+        whole = union.totals / union.totals.sum()
+        stacked = {s: np.stack([own[r] for own in each], s.index(union.variable)) for s, r in within.items() if r}
+        return {scope: stacked.get(scope, whole) for scope in scopes}
+
     return DirectedFit(
-        {scope: tables.get(scope, union.totals / union.totals.sum()) for scope in scopes},
+        side_by_side([fit.tables for fit in fits]),
         sum(fit.objective for fit in fits),
         float(np.mean([fit.squared_residual for fit in fits])),
         all(fit.finished for fit in fits),
+        lambda: side_by_side([fit.shrunk() for fit in fits]),
     )
 
 
@@ -240,17 +249,21 @@ def read_pairs(release: ReleasedTables, scopes: Sequence[Clique], agreement: str
     """Estimate P(node | parents) from a family's own table and its parents' (Chowdhury et al. 2020, Algorithm 1)."""
     marginals: dict[Clique, Vector] = {}
     for scope in scopes:
-        rows = conditional(np.maximum(release.marginal(scope)[0], 0.0))
-        mass = np.ones(())
-        if parents := scope[1:]:
-            counts = np.maximum(release.marginal(parents)[0], 0.0)
-            mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
-        marginals[scope] = release.total * mass * rows
+        table = release.marginal(scope)[0]
+        parents = release.marginal(scope[1:])[0] if scope[1:] else np.array(release.total)
+        marginals[scope] = from_two_tables(table, parents, release.total)
     if agreement is not None:
         by_table = consistency_weights(release, agreement)
         weights = {scope: by_table[release.clique_containing(scope)] for scope in scopes}
         marginals = make_consistent(marginals, weights)
     return [conditional(np.maximum(table, 0.0)) for table in marginals.values()]
+
+
+def from_two_tables(table: Vector, parents: Vector, total: float) -> Vector:
+    """Combine the rows of a family's noisy table with the weights that its parents' table gives them."""
+    counts = np.maximum(parents, 0.0)
+    mass = counts / counts.sum() if counts.any() else np.full_like(counts, 1.0 / counts.size)
+    return np.asarray(total * mass * conditional(np.maximum(table, 0.0)))
 
 
 def explain_tables(
@@ -340,37 +353,15 @@ _MIN_SHARE = 1e-12
 _MIN_CURVATURE = 0.1
 
 
-def shrunk_tables(
-    releases: Sequence[Release], scopes: Sequence[Clique], tables: Mapping[Clique, Vector]
-) -> dict[Clique, Vector]:
-    """Find the posterior means of all rows of a Bayesian network, from positive tables near the solution.
+class _Shrinking:
+    """Posterior means of all rows of a Bayesian network, found in rounds from positive rows near the solution.
 
     In each round rows have their means given all other rows, and then maximise the likelihood of all tables with the
     penalty sum_k (a_k log phi_k + t_k n_k) that would have these means as its maximum, if nothing else moved.
     """
-    if (union := united(releases, scopes)) is not None:
-        axes = {scope: scope.index(union.variable) for scope in scopes if len(scope) > 1}
-        own = {scope: tuple(v for v in scope if v != union.variable) for scope in axes}
-        parts = []
-        for number, part in enumerate(union.apart_releases):
-            contained = {own[scope]: np.take(tables[scope], number, axis) for scope, axis in axes.items()}
-            parts.append(shrunk_tables([part], list(own.values()), contained))
-        results = {scope: np.stack([part[own[scope]] for part in parts], axis) for scope, axis in axes.items()}
-        return {scope: results.get(scope, tables[scope]) for scope in scopes}
-    observed = observed_of(releases, [scope[0] for scope in scopes], lambda _: scopes)
-    tree = build_engine(observed.schema.cardinalities(), dict.fromkeys([*scopes, *observed.cliques]), "junction_tree")
-    assert isinstance(tree, JunctionTree)
-    layout = Layout.of(tree.layout.cardinalities, scopes)
-    rounds = _Shrinking(tree, layout, observed)
-    shares = layout.flatten(tables[scope] for scope in scopes)[rounds.problem.allowed]
-    return rounds.problem.tables(rounds.run(shares))
 
-
-class _Shrinking:
-    """The rounds of `shrunk_tables`."""
-
-    def __init__(self, tree: JunctionTree, families: Layout, observed: Observed) -> None:
-        self.problem = Problem(tree, families, observed)
+    def __init__(self, problem: Problem) -> None:
+        self.problem, families, observed = problem, problem.families, problem.observed
         self.noise = observed.noise.at_least(MIN_VARIANCE)
         self.rows, self.total = self.problem.rows, observed.total
         self.law: tuple[Vector, Vector] = self.noise.hyperbolic()

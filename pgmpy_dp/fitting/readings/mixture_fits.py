@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from pgmpy_dp.errors import callers_level
+from pgmpy_dp.errors import warn
 from pgmpy_dp.fitting.plans.pairs import PLAN_PAIRS, paired
 from pgmpy_dp.inference.mixtures.boxes import Rules
 from pgmpy_dp.inference.mixtures.fit.base import chance_of_independence
@@ -94,10 +92,9 @@ def warn_of_unmeasured(release: MixtureRelease, schema: Schema) -> None:
     if missing:
         first, second = missing[0]
         others = f", and misses {len(missing)} pairs in all" if len(missing) > 1 else ""
-        warnings.warn(
+        warn(
             f"The release holds no table of {first!r} with {second!r}{others}. How they depend on each other is a "
-            f"guess, which bounds do not cover: {PLAN_PAIRS}.",
-            stacklevel=callers_level(),
+            f"guess, which bounds do not cover: {PLAN_PAIRS}."
         )
 
 
@@ -119,10 +116,9 @@ def fitted_variables(release: MixtureRelease, pooled: bool) -> list[str]:
         )
     left = [clique[1:] for clique in release.cliques if clique not in release.tables]
     if left:
-        warnings.warn(
+        warn(
             "A mixture that distinguishes the releases of a union leaves out tables that only some of them measured: "
-            f"{', '.join(map(str, left[:3]))}{' and others' if len(left) > 3 else ''}.",
-            stacklevel=callers_level(),
+            f"{', '.join(map(str, left[:3]))}{' and others' if len(left) > 3 else ''}."
         )
     return list(release.variables)
 

@@ -14,6 +14,7 @@ from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 from scipy.sparse.linalg import LinearOperator, cg
 
+from pgmpy_dp.errors import warn
 from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
@@ -54,38 +55,24 @@ _MAX_WORK, _SINGLE = 600_000, 4_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
-def mixes_slowly(mean: str, advice: str) -> str:
-    """Return a warning that a mean is uncertain since the chain has few effective draws."""
+def warn_of_slow_mixing(mean: str, draws: int, call: str = "sample_draws(draws={}), and compare two seeds") -> None:
+    """Warn that a mean is uncertain after this many draws, with the call that draws more."""
     families = "measure tables that hold the network's families, if they were not"
-    return f"The chain that draws networks mixes slowly: {mean}: draw more by {advice}; {families}."
+    more = call.format(4 * draws)
+    warn(f"The chain that draws networks mixes slowly: {mean}: draw more by {more}; {families}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PosteriorNetworks:
-    """Draws of networks from their posterior, given one or several releases of the same records.
+    """Draws of networks from their posterior, given one or several releases of the same records."""
 
-    Attributes
-    ----------
-    layout : Layout
-        Tables: families, or the cliques that carry potentials.
-    schema : Schema
-    records, population : ndarrays of shape (draws, layout.size)
-        Log-potentials (logarithms of CPDs) of the fit to the noiseless records, and of the population behind them.
-    totals : ndarray of shape (draws,)
-        Numbers of records.
-    poor : str
-        Which mean of a probability is too uncertain, by the chain that drew them; empty if none is.
-    borrowed : bool
-        Whether the population's networks were drawn from other tables than the records', since parts borrowed strength.
-    """
-
-    layout: Layout
+    layout: Layout  # of families, or of the cliques that carry potentials
     schema: Schema
-    records: Vector
-    population: Vector
-    totals: Vector
-    poor: str = ""
-    borrowed: bool = False
+    records: Vector  # log-potentials (logarithms of CPDs) of the fits to the noiseless records, a row each
+    population: Vector  # and of the population behind them
+    totals: Vector  # numbers of records
+    poor: str = ""  # which mean of a probability is too uncertain, by the chain that drew them
+    borrowed: bool = False  # whether the population's were drawn from other tables, since parts borrowed strength
 
     def draws(self, target: str) -> Vector:
         """Return the draws of the records or of the population."""

@@ -313,7 +313,7 @@ class Tying:
 
     def plan(self, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
         """Choose what to measure and in which shares; raises before the charge if it could not be fitted."""
-        self.engine(self.node_schema(schema), self.name_schema(schema))
+        self.engine(schema)
         cliques = [clique for group in self.groups.values() for clique in group]
         names = tuple(self.groups) if self.pooled else maximal(cliques)
         return names, shares(schema, names)
@@ -341,9 +341,10 @@ class Tying:
         )
         return Schema(dict(axes))
 
-    def engine(self, nodes: Schema, names: Schema) -> TiedTree:
-        """Compile the tree."""
-        return TiedTree.build(nodes.cardinalities(), self.groups, names.cardinalities(), MAX_TABLE_CELLS)
+    def engine(self, schema: Schema) -> TiedTree:
+        """Compile the tree, for the states in a release."""
+        nodes, names = self.node_schema(schema).cardinalities(), self.name_schema(schema).cardinalities()
+        return TiedTree.build(nodes, self.groups, names, MAX_TABLE_CELLS)
 
     def tables(self, release: Release) -> Any:
         """Return one table per group, as `NoisyMarginals` or `MeanTables`."""
@@ -377,7 +378,7 @@ def fit_markov(
     if isinstance(structure, Tying):
         tables = [structure.tables(part) for part in releases]
         names = list(dict.fromkeys(v for name in structure.groups for v in name))
-        tree, observed = structure.engine(schema, tables[0].schema.select(names)), Observed.of(tables, names)
+        tree, observed = structure.engine(releases[0].schema), Observed.of(tables, names)
         return fit_undirected(tree, tree.layout.scopes, observed, max_iter, prior_scale), tree, None
 
     def scopes_of(cliques: Sequence[Clique]) -> Sequence[Clique]:

@@ -1,7 +1,6 @@
-"""Exact MAP inference in a collective graphical model by its dual, for noisy linear functions of the counts.
+"""MAP inference in a collective graphical model, y = A n + noise: by non-linear belief propagation, or exactly.
 
-The problem is that of `pgmpy_dp.inference.collective.duals` with y = A n + noise: A is the identity for noisy
-counts, and consists of contrasts of tables for noisy coefficients.
+A is the identity for noisy counts, and consists of contrasts of tables for noisy coefficients.
 """
 
 from __future__ import annotations
@@ -176,22 +175,10 @@ def counts_by_dual(
     corner of |y - n| less and less, and its steps are computed by conjugate gradients on exact derivatives of
     marginals.
 
-    Parameters
-    ----------
-    engine : JunctionTree, TiedTree or FactorGraph
-        For a factor graph, A is Bethe's approximation and the gap is not a bound.
-    potentials : ndarray of shape (layout.size,)
-        theta.
-    noise : LaplaceNoise, GaussianNoise or ByRows
-        y and the distribution of its noise, in records; of infinite variance if not observed.
-    total : float
-        N, in records.
-    tolerance : float
-        Gap at which the solution counts as converged, as a share of the larger of 1 and the loss.
-    max_iter : int
-        Most iterations of L-BFGS-B.
-    function : LinearMap, optional
-        A, if y is a linear function of counts plus noise; the potentials are then theta + A' l.
+    Potentials are theta, and `noise` is y with its noise, of infinite variance if not observed; with a `function` A, y
+    is A n plus noise, and the potentials of the solution are theta + A' l. For a factor graph, A(theta) is Bethe's
+    approximation and the gap is not a bound. The solution has converged at a gap of `tolerance` times the larger of 1
+    and the loss.
     """
     problem = _Dual(engine, potentials, function, noise, total, tolerance)
     multipliers, iterations = problem.minimise(max_iter)

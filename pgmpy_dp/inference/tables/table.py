@@ -96,13 +96,6 @@ def project_to_simplex(values: ArrayLike) -> NDArray[np.float64]:
 class Layout:
     """Order of cliques, axes and cells in a flat vector.
 
-    Parameters
-    ----------
-    cardinalities : mapping of variable to int
-        Number of states of every variable of the model, including those in no scope.
-    scopes : tuple of tuples
-        Cliques in the order of their tables; within a table the last variable varies fastest.
-
     Examples
     --------
     >>> layout = Layout.of({"a": 2, "b": 3}, [("a", "b"), ("b",)])
@@ -112,8 +105,8 @@ class Layout:
     array([0., 0., 0.])
     """
 
-    cardinalities: Mapping[Variable, int]
-    scopes: tuple[Scope, ...]
+    cardinalities: Mapping[Variable, int]  # of every variable of the model, including those in no scope
+    scopes: tuple[Scope, ...]  # in the order of their tables; within a table the last variable varies fastest
 
     @classmethod
     def of(cls, cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> Layout:

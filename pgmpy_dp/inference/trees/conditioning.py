@@ -300,37 +300,17 @@ def _calibrated(tree: JunctionTree, logs: Vector) -> Calibration:
 
 @dataclass(frozen=True)
 class Maximisation:
-    """An order of elimination, which serves all log-potentials of one layout.
-
-    Attributes
-    ----------
-    asked : tuple of variables
-        The variables whose joint state is maximised.
-    given : mapping of variable to int
-        Indices of known states; all other variables are summed out.
-    sums, maxima : tuples of variables
-        In order of elimination.
-    """
+    """An order of elimination, which serves all log-potentials of one layout."""
 
     layout: Layout
-    asked: tuple[Variable, ...]
+    asked: tuple[Variable, ...]  # whose joint state is maximised; what is neither asked nor given is summed out
     given: Mapping[Variable, int]
-    sums: tuple[Variable, ...]
-    maxima: tuple[Variable, ...]
+    sums: tuple[Variable, ...]  # in order of elimination
+    maxima: tuple[Variable, ...]  # likewise
 
     @classmethod
     def plan(cls, layout: Layout, asked: Sequence[Variable], given: Mapping[Variable, int]) -> Maximisation:
-        """Find an order of elimination.
-
-        Examples
-        --------
-        >>> layout = Layout.of({"a": 2, "b": 2}, [("a", "b")])
-        >>> joint = np.log([0.3, 0.3, 0.4, 1e-9])
-        >>> Maximisation.plan(layout, ["a"], {}).most_probable(joint)  # .6 against .4
-        (0,)
-        >>> Maximisation.plan(layout, ["a", "b"], {}).most_probable(joint)
-        (1, 0)
-        """
+        """Find an order of elimination."""
         names = [variable for variable in layout.cardinalities if variable not in given]
         number = {variable: position for position, variable in enumerate(names)}
         cards = [layout.cardinalities[variable] for variable in names]

@@ -53,23 +53,12 @@ class FactorGraph:
 
     They are exact on trees. With cycles the fixed point is a stationary point of the Bethe free energy (Yedidia,
     Freeman and Weiss 2005), need not be unique, and may not be reached; `Calibration.converged` says whether it was.
-
-    Attributes
-    ----------
-    layout : Layout
-        Order of the log-potentials and of the marginals.
-    damping : float
-        Weight of the old message in the new one, in [0, 1).
-    tolerance : float
-        Largest change of a message at which the iteration stops.
-    max_iter : int
-        Maximum number of sweeps over all factors.
     """
 
-    layout: Layout
-    damping: float
-    tolerance: float
-    max_iter: int
+    layout: Layout  # order of the log-potentials and of the marginals
+    damping: float  # weight of the old message in the new one, in [0, 1)
+    tolerance: float  # largest change of a message at which the iteration stops
+    max_iter: int  # maximum number of sweeps over all factors
     edges: tuple[NDArray[np.int64], ...]
     repeats: ClassVar[float] = 1.0  # number of cliques that share each table of log-potentials
 

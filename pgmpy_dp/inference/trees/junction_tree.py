@@ -53,24 +53,12 @@ class Calibration:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """Junction tree, compiled once for a structure.
+    """Junction tree, compiled by `build` once for a structure, which serves any number of calibrations."""
 
-    Made by `JunctionTree.build`; it depends only on the structure and serves any number of calibrations.
-
-    Attributes
-    ----------
-    layout : Layout
-        Order of the log-potentials and of the marginals.
-    table_cells : int
-        Number of cells of all cliques of the tree.
-    program : ndarray of int64
-        Instructions for the kernel.
-    """
-
-    layout: Layout
+    layout: Layout  # order of the log-potentials and of the marginals
     variables: tuple[Variable, ...]
     cliques: tuple[Node, ...]
-    program: NDArray[np.int64]
+    program: NDArray[np.int64]  # instructions for the kernel
     maps: NDArray[np.int32]
     buffer_size: int
     repeats: ClassVar[float] = 1.0  # number of cliques that share each table of log-potentials
@@ -115,6 +103,7 @@ class JunctionTree:
 
     @property
     def table_cells(self) -> int:
+        """The number of cells of all cliques of the tree."""
         return sum(clique.table.cells for clique in self.cliques)
 
     def calibrate(self, potentials: Vector) -> Calibration:
@@ -326,16 +315,7 @@ def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cel
 def sample(
     tree: JunctionTree, calibration: Calibration, count: int, generator: np.random.Generator
 ) -> NDArray[np.int32]:
-    """Draw independent records from the calibrated distribution, clique by clique from the root.
-
-    Examples
-    --------
-    >>> tree = JunctionTree.build({"a": 2, "b": 2}, [("a", "b")])
-    >>> calibration = tree.calibrate(np.log([[0.5, 1e-300], [1e-300, 0.5]]).ravel())
-    >>> codes = sample(tree, calibration, 1000, np.random.default_rng(0))
-    >>> bool((codes[:, 0] == codes[:, 1]).all())
-    True
-    """
+    """Draw independent records from the calibrated distribution, clique by clique from the root."""
     from pgmpy_dp.inference.trees import kernel
 
     if count < 0:

@@ -191,12 +191,11 @@ def save_network(
         content = to_json(network, schema, promise)
     elif suffix == ".uai":
         content = to_uai(network, schema)
-    else:
-        content = _WRITERS[suffix](network, schema, remark(network, promise))
-    if suffix == ".uai":
         names = schema.to_dict() | {SIDECAR_PROPERTY: stated(network, promise)}
         text = json.dumps(names, indent=2, ensure_ascii=False, allow_nan=False)
         _names_of(path).write_text(text + "\n", encoding="utf-8", newline="\n")
+    else:
+        content = _WRITERS[suffix](network, schema, remark(network, promise))
     if suffix == SUFFIX:
         write_carrying(path, content, getattr(network, "release_", None))
         return
