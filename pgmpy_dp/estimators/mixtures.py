@@ -97,25 +97,11 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Single variables are measured first, with a tenth of the privacy loss, or 2 % of an epsilon with Laplace noise. They
-    tell the number of records, and so how large the noise of pairs would be beside it. Most of the rest is spent on
-    pairs unless it would drown them; if it might, a sixth of it measures pairs, and unless some are seen to depend on
-    each other, single variables have the others. All has one price, which is charged before the first answer.
-
-    Where variables have few states, and noise does not drown pairs, residuals of pairs are measured: what their tables
-    say beyond those of their variables. For two variables of two states these cost a quarter of the table's price for
-    the same noise. Of the estimators of networks, `CollectiveEM` and `PosteriorMean` read such a release. They are not
-    measured with Laplace noise, two stages, a target, units or weights, dependencies or hierarchies, or a variable of
-    more than 100 states.
-
-    The release is thinned into two with independent noise, of which one is fitted and the other predicted, at no cost.
-    This selects the penalty that shrinks components towards independence, the smoothing between neighbouring states of
-    ordered variables, and the numbers of components and steps of a member. With twelve members or more, states that are
-    similar in the first third of them share parameters too. The result is the same on any number of cores.
-
-    Pairs of a variable of more than 100 states, about which there is no rule, are measured over groups of its states if
-    noise would drown them (the analyst's guide, "Many states"). Rules of the schema always hold; evidence on three or
-    more variables may be refused as impossible although they allow it.
+    Single variables are measured first, then pairs unless noise would drown them, or, where variables have few states,
+    what pairs say beyond their variables. All has one price, which is charged before the first answer. The analyst's
+    guide says what is measured when, of variables of many states too, and how the release chooses the fit's settings.
+    Rules of the schema always hold; evidence on three or more variables may be refused as impossible although they
+    allow it.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are

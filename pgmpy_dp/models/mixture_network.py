@@ -216,13 +216,6 @@ class PrivateMixtureNetwork(Model):
     guarantee : Guarantee
         The guarantee for the records behind the fit.
 
-    Attributes
-    ----------
-    schema_, mixture_, total_, guarantee_
-        As the parameters.
-    release_ : NoisyMarginals, NoisyResiduals or InformedMarginals
-        The release that the mixture was fitted to, or that `attach_release` attached; bounds require it.
-
     Notes
     -----
     Tables of simulated records are as close to the mixture's as integer counts allow. The records are not independent
@@ -282,7 +275,7 @@ class PrivateMixtureNetwork(Model):
 
     @property
     def release_(self) -> MixtureRelease:
-        """Return the release that the mixture was fitted to, or that `attach_release` attached."""
+        """Return the release that the mixture was fitted to, or that was attached; bounds require it."""
         if not self._fit.releases:
             raise AttributeError("The network has no release: attach_release attaches the one that it was fitted to.")
         return self._fit.releases[0]

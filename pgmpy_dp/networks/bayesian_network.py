@@ -40,14 +40,6 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
     of the records are left out; they cost no privacy. ``network.add_nodes_from(schema.variables)`` adds all variables
     of a schema.
 
-    Attributes
-    ----------
-    guarantee_ : Guarantee
-        The guarantee for the records behind the fit.
-    release_ : NoisyMarginals, NoisyCoefficients or tuple of them
-        The release that the network was fitted to. Bounds are computed from ``draws_``, networks drawn from their
-        posterior given this release.
-
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp

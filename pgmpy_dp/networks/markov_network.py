@@ -39,13 +39,6 @@ class PrivateMarkovNetwork(PrivateNetwork, DiscreteMarkovNetwork):
         instance ``{("now", "next"): [("x1", "x2"), ("x2", "x3")]}`` for records of single steps. This adds much less
         noise than a table for each member. With ``unit="person_id"``, the steps of a person have a total weight of 1.
 
-    Attributes
-    ----------
-    guarantee_, release_
-        See `PrivateBayesianNetwork`.
-    schema_ : Schema
-        The variables and their states.
-
     Examples
     --------
     >>> import pandas as pd, pgmpy_dp as dp

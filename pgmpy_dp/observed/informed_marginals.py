@@ -119,16 +119,6 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
     public : mapping of clique or variable to table
         As `PublicTable` takes it, or such with standard errors; exact without them.
 
-    Attributes
-    ----------
-    tables : mapping of clique to ndarray
-        Public tables, as counts of the release's (estimated) number of records, followed by noisy ones. If both have
-        the same variables, their average weighted by precision. Of residuals and coefficients, what each set of
-        variables adds to its subsets is averaged, so that all tables agree.
-    variances : mapping of clique to float
-        Mean variances of a cell's error. For a public table the standard deviation is at least half a record and a
-        tenth of the smallest noise, so that fits are numerically stable.
-
     Raises
     ------
     SchemaError
@@ -218,12 +208,15 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
 
     @cached_property
     def tables(self) -> Mapping[Clique, NDArray[Any]]:
-        """All tables, in numbers of records."""
+        """Public tables, in records, followed by noisy ones; of the same variables, the mean weighted by precision.
+
+        Of residuals and coefficients, what each set of variables adds to its subsets is averaged: all tables agree.
+        """
         return MappingProxyType({clique: table for clique, (table, _) in self._joined.items()})
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:
-        """The mean variance of the cells of each table."""
+        """The mean variance of the cells of each table; at least that of half a record, or of a tenth of the noise."""
         return MappingProxyType({clique: float(np.mean(variance)) for clique, (_, variance) in self._joined.items()})
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:

@@ -61,8 +61,7 @@ class PartiallyPooledMarginals(
     and is learned from all interactions (empirical Bayes); see `pgmpy_dp.inference.collective.partial_pooling`.
 
     A network of each part by itself is fitted to counts of as many records as would leave the sampling error of its
-    interactions: its own, and more the more it borrows. Networks are drawn for bounds and for `PosteriorMean` with all
-    their errors; ``target="records"`` borrows nothing. Tables are read as independent, though an interaction has one
+    interactions; ``target="records"`` borrows nothing. Tables are read as independent, though an interaction has one
     error in all of them: its variance is multiplied by their number. A network in which the new variable is not a
     parent of all others is fitted to `tables`, and counts the part's own sampling in full.
 
@@ -239,12 +238,10 @@ class PartiallyPooledMarginals(
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.float64]]:
-        """The estimated tables of counts."""
         return MappingProxyType({clique: table for clique, (table, _) in self._slices.items()})
 
     @property
     def variances(self) -> Mapping[Clique, float]:
-        """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(each.mean()) for clique, (_, each) in self._slices.items()})
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:

@@ -86,12 +86,6 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
         The new variable, then those of the parts.
     guarantee : Guarantee
         By parallel composition, see `pgmpy_dp.privacy.guarantee`.
-    cliques : tuple of tuples of str
-        The new variable with the variables of each table that a part measured.
-    tables : mapping of clique to ndarray
-        The tables that all parts measured, side by side: the first axis is the new variable.
-    variances : mapping of clique to float
-        The mean variance of their cells; observations and fits use that of each part.
 
     Raises
     ------
@@ -205,7 +199,7 @@ class UnitedMarginals(IndependentTables, Release, kind="united_tables", properti
 
     @cached_property
     def variances(self) -> Mapping[Clique, float]:
-        """The mean variance of the noise in a cell of each table in `tables`."""
+        """The mean variance of the noise in a cell of each table in `tables`; fits use that of each part."""
         return MappingProxyType(
             {
                 (self.variable, *clique): float(np.mean([_variance(part, own) for part, own in measured]))

@@ -69,9 +69,12 @@ def compute_parameters(
     marginals: dict[Clique, Vector] = {}
     parents = []
     for scope, epsilon in zip(scopes, epsilons, strict=True):
-        table, counts = data.measure([scope], epsilon / 2).tables[scope], np.array(len(records))
+        table, counts = (
+            data.measure([scope], epsilon / 2).tables[scope].astype(np.float64),
+            np.array(float(len(records))),
+        )
         if scope[1:]:
-            counts = data.measure([scope[1:]], epsilon / 2).tables[scope[1:]]
+            counts = data.measure([scope[1:]], epsilon / 2).tables[scope[1:]].astype(np.float64)
         parents.append(counts)
         marginals[scope] = from_two_tables(table, counts, len(records))
     agreed = make_consistent(marginals, dict(zip(scopes, epsilons, strict=True)))

@@ -107,15 +107,9 @@ class PrivateStructureSearch(PrivateEstimator, BaseEstimator):  # type: ignore[m
 
     Notes
     -----
-    1. Each variable is counted. 2. A spanning forest of the pairs farthest from independence is chosen and measured. 3.
-    In rounds, pairs are chosen whose tables are farthest from the fitted graph; each adds an edge, and the enlarged
-    families are measured. 4. A hill climb on records drawn from the fitted graph looks for a graph with fewer
-    parameters that fits as well; its families are measured. Steps 3 and 4 are repeated, and then 3. 5. Edges that the
-    measured tables do not support, given their noise, are removed.
-
-    Whatever is compared with the records is public by then, since it follows from earlier answers. The choices are a
-    mechanism of their own (`pgmpy_dp.data.mechanisms.selection`). All charges are one entry in the ledger, made or
-    refused with the first step.
+    A forest, then edges in rounds, are chosen by a mechanism of their own (`pgmpy_dp.data.mechanisms.selection`), and
+    measured; the analyst's guide has the steps, and `plan` their shares. All charges are one entry in the ledger, made
+    or refused with the first step.
 
     A graph learned from observed records shows independences, not causes.
 
