@@ -35,7 +35,7 @@ from pgmpy_dp.fitting.readings.directed import (
     read_pairs,
     require_exact,
 )
-from pgmpy_dp.fitting.readings.posterior_networks import draw_mean, warn_of_slow_mixing
+from pgmpy_dp.fitting.readings.posterior_networks import draw_networks, warn_of_slow_mixing
 from pgmpy_dp.fitting.readings.undirected import Tying, fit_markov, maximise_likelihood
 from pgmpy_dp.inference import JunctionTree, TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
@@ -432,10 +432,10 @@ _REGULARIZATION = 1e-9
 class PosteriorMean(NetworkTableEstimator):
     """Network with the least expected divergence from the truth, given one or several releases.
 
-    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks.draw_mean`), and a network is
-    fitted to the mean of their marginals. Of all networks of this structure, it has the least mean KL divergence from
-    the draws. It takes seconds, or a minute or more with large junction trees, compared with a tenth of a second for
-    `PrivateMLE`, and is closer to the truth if the noise is strong.
+    Networks are drawn from the posterior (`pgmpy_dp.fitting.readings.posterior_networks`), and a network is fitted to
+    the mean of their marginals. Of all networks of this structure, it has the least mean KL divergence from the draws.
+    It takes seconds, or a minute or more with large junction trees, and is closer to the truth than `PrivateMLE` if the
+    noise is strong.
 
     Parameters
     ----------
@@ -487,11 +487,11 @@ class PosteriorMean(NetworkTableEstimator):
         return self._noisy_tables(*with_details(schema, cliques, weights))
 
     def _read(self, structure: Any, release: Any) -> None:
-        self.posterior_, mean = draw_mean(structure, several(release), self.draws)
+        self.posterior_ = draw_networks(structure, several(release), self.draws, mean=True)
         if self.posterior_.poor:
             mean_of = f"the mean of one probability {self.posterior_.poor}"
             warn_of_slow_mixing(mean_of, self.draws, f"{type(self).__name__}(draws={{}})")
-        schema, layout = self.posterior_.schema, self.posterior_.layout
+        schema, layout, mean = self.posterior_.schema, self.posterior_.layout, self.posterior_.mean
         if isinstance(structure, DiscreteMarkovNetwork):
             tree = JunctionTree.build(layout.cardinalities, layout.scopes)
             potentials, _ = maximise_likelihood(tree, mean, _REGULARIZATION, 2000, 1e-8)

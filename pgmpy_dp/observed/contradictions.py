@@ -156,7 +156,7 @@ def _chance(counts: Vector, total: float, total_variance: float) -> Vector:
     return np.maximum(counts * (1 - share), MIN_VARIANCE) + share**2 * total_variance
 
 
-def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
+def unlike(union: UnitedMarginals) -> tuple[Clique, ...]:
     """List the variables in which the parts of a union differ, and pairs that differ although neither variable does.
 
     For each variable, and each measured table, the statistic is the sum over parts and cells of
@@ -167,7 +167,7 @@ def unlike(union: UnitedMarginals, seed: int = 0) -> tuple[Clique, ...]:
     singles = [(v,) for v in union.variables if v != union.variable]
     whole = {frozenset(clique[1:]): clique[1:] for clique in union.cliques if len(clique) > 2}
     scopes = [*singles, *whole.values()]
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     level = _UNLIKE / len(scopes)
     results: list[Clique] = []
     for scope in scopes:

@@ -16,8 +16,9 @@ from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
 from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.errors import MIXTURE, SchemaError
-from pgmpy_dp.inference import Layout, TreeTooLargeError, build_engine
+from pgmpy_dp.inference import JunctionTree, Layout, TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Table, Vector
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.observed.reading import maximal
 from pgmpy_dp.schema import Clique, Schema
 
@@ -178,7 +179,7 @@ def _require_possible(schema: Schema) -> None:
     """Require that the rules leave a joint state; not checked if the junction tree of their variables is too large."""
     scopes = maximal([rule.variables for rule in schema.rules])
     with suppress(TreeTooLargeError):
-        tree = build_engine(schema.cardinalities(), scopes, "junction_tree")
+        tree = JunctionTree.build(schema.cardinalities(), scopes, max_cells=MAX_TABLE_CELLS)
         potentials = np.zeros(tree.layout.size)
         potentials[tree.layout.places(scopes)] = forbidden_log_mask(scopes, scope_masks(scopes, schema), schema)
         try:

@@ -167,10 +167,8 @@ def _by_variable(sets: Iterable[frozenset[str]]) -> dict[str | None, list[frozen
     return found
 
 
-def affordable(
-    cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique], maximum: int = _MAX_CELLS
-) -> list[Clique]:
-    """Keep informative tables, and first tests while the tree has `maximum` cells or twice those without tests."""
+def affordable(cardinalities: Mapping[str, int], scopes: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
+    """Keep informative tables, and the first tests while the tree has few cells, or twice those without tests."""
     kept = set(map(frozenset, informative_tables(cliques, scopes)))
     tests = [clique for clique in cliques if frozenset(clique) not in kept]
 
@@ -183,7 +181,7 @@ def affordable(
 
     if not tests:
         return list(cliques)
-    maximum = max(maximum, _GROWTH * cells(0))
+    maximum = max(_MAX_CELLS, _GROWTH * cells(0))
     if cells(len(tests)) <= maximum:
         return list(cliques)
     return taken(bisect_right(range(len(tests)), maximum, key=cells) - 1)

@@ -12,7 +12,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from experiments.coverage import coverage_study, random_queries
-from pgmpy_dp.fitting.readings.posterior_networks import draw_mean
+from pgmpy_dp.fitting.readings.posterior_networks import draw_networks
 from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.networks.network import simulate
 
@@ -217,9 +217,9 @@ def test_posterior_mean(markov):
     if markov:
         assert marginals.ravel() == pytest.approx(tables.mean(axis=0), abs=1e-4)
     else:
-        posterior, flat = draw_mean(network, releases, 50)
+        posterior = draw_networks(network, releases, 50, mean=True)
         np.testing.assert_array_equal(posterior.population, network.draws_.population)
-        mean = posterior.layout.tables(flat)["c", "a", "b"]
+        mean = posterior.layout.tables(posterior.mean)["c", "a", "b"]
         assert network.get_cpds("c").values == pytest.approx(mean / mean.sum(axis=0))
         # It is taken from more points of the chain than there are draws, each worth all populations that it may be of.
         assert (np.abs(mean.ravel() - tables.mean(axis=0)) < 4 * tables.std(axis=0) / np.sqrt(50)).all()

@@ -32,6 +32,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.pairs import with_details
 from pgmpy_dp.inference import JunctionTree
 from pgmpy_dp.observed.factors import Network, families, markov_scopes
+from pgmpy_dp.observed.observed import tree_cells
 from pgmpy_dp.observed.reading import joined_pairs, maximal
 from pgmpy_dp.privacy.checks import choice, exact_positive, number
 from pgmpy_dp.privacy.guarantee import Learned, learned_graph
@@ -184,15 +185,10 @@ def merged_cliques(schema: Schema, scopes: Iterable[Clique]) -> tuple[Clique, ..
     start = maximal(scopes)
     used = {variable for table in start for variable in table}
     cards = {variable: schema.cardinality(variable) for variable in schema.variables if variable in used}
-    of_families = JunctionTree.cliques_of(cards, start)
     merged = _merge(schema, start, None)
-    if _cells(schema, JunctionTree.cliques_of(cards, merged)) > 2 * _cells(schema, of_families):
-        return _merge(schema, start, [frozenset(clique) for clique in of_families])
+    if tree_cells(cards, merged) > 2 * tree_cells(cards, start):
+        return _merge(schema, start, [frozenset(clique) for clique in JunctionTree.cliques_of(cards, start)])
     return merged
-
-
-def _cells(schema: Schema, cliques: Iterable[Clique]) -> int:
-    return sum(schema.cells(clique) for clique in cliques)
 
 
 def _merge(schema: Schema, start: Sequence[Clique], bounds: Sequence[frozenset[str]] | None) -> tuple[Clique, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from pgmpy_dp.errors import warn
 from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.undirected import naive_start
-from pgmpy_dp.inference import Calibration, JunctionTree, Layout, build_engine, sample
+from pgmpy_dp.inference import Calibration, JunctionTree, Layout, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
 from pgmpy_dp.inference.posterior.hamiltonian import Concentrations, Scale, log_gamma, sample_posterior
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.tables.table import Rows, Vector
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.junction_tree import counted
 from pgmpy_dp.observed.factors import (
     Network,
@@ -73,6 +74,7 @@ class PosteriorNetworks:
     totals: Vector  # numbers of records
     poor: str = ""  # which mean of a probability is too uncertain, by the chain that drew them
     borrowed: bool = False  # whether the population's were drawn from other tables, since parts borrowed strength
+    mean: Vector = field(default_factory=lambda: np.zeros(0))  # the population's mean tables, if they were asked for
 
     def draws(self, target: str) -> Vector:
         """Return the draws of the records or of the population."""
@@ -85,13 +87,15 @@ class PosteriorNetworks:
         places, schema = self.layout.places(scopes), self.schema.select([scope[0] for scope in scopes])
         layout = Layout.of(schema.cardinalities(), scopes)
         records, population = self.records[:, places], self.population[:, places]
-        return replace(self, layout=layout, schema=schema, records=records, population=population)
+        return replace(self, layout=layout, schema=schema, records=records, population=population, mean=np.zeros(0))
 
     def __repr__(self) -> str:
         return f"PosteriorNetworks: {len(self.totals)} draws of {len(self.schema.variables)} variables"
 
 
-def draw_networks(network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0) -> PosteriorNetworks:
+def draw_networks(
+    network: Network, releases: Sequence[Release], draws: int = 200, seed: int = 0, *, mean: bool = False
+) -> PosteriorNetworks:
     """Draw networks from their posterior given releases: post-processing, at no cost to privacy.
 
     The records' own distribution is in the network's family, up to deviations exp(d / sqrt(n)) by sampling, d standard
@@ -99,42 +103,30 @@ def draw_networks(network: Network, releases: Sequence[Release], draws: int = 20
     noise about it. Rows have Dirichlet priors with a concentration per state, log-potentials a Student t prior, whose
     scales are learned from the release too. Given the records, the population's rows are drawn exactly, and a Markov
     network is fitted to a simulated sample. Parts of a partially pooled union are drawn one by one, with as many
-    records as each borrows strength from.
+    records as each borrows strength from. With `mean`, chains may be longer, and the mean tables are computed.
     """
-    return draw_mean(network, releases, draws, seed, 2, mean=False)[0]
-
-
-def draw_mean(
-    network: Network,
-    releases: Sequence[Release],
-    draws: int = 200,
-    seed: int = 0,
-    longest: int = _LONGEST,
-    mean: bool = True,
-) -> tuple[PosteriorNetworks, Vector]:
-    """Draw networks from a chain of up to `longest` times as many; with `mean`, return the population's tables too."""
     generator = np.random.default_rng(seed)
 
-    def drawn(network: Network, releases: Sequence[Release]) -> tuple[PosteriorNetworks, Vector]:
-        chain = run_chain(network, releases, draws, generator, longest)
+    def drawn(network: Network, releases: Sequence[Release]) -> PosteriorNetworks:
+        chain = run_chain(network, releases, draws, generator, _LONGEST if mean else 2)
         posterior = networks_of(chain, draws, generator)
-        return posterior, _mean_tables(chain, posterior) if mean else np.zeros(posterior.layout.size)
+        return replace(posterior, mean=_mean_tables(chain, posterior)) if mean else posterior
 
     scopes = () if isinstance(network, DiscreteMarkovNetwork) else families(network)
     union = united(releases, scopes)
     if not isinstance(union, PartiallyPooledMarginals):
         return drawn(network, releases)
-    posterior, tables = drawn(network, [union.as_measured])
+    posterior = drawn(network, [union.as_measured])
     own = DAG()
     own.add_nodes_from([node for node in network.nodes() if node != union.variable])
     own.add_edges_from([edge for edge in network.edges() if union.variable not in edge])
     lent = [drawn(own, [part]) for part in union.drawn_releases]
     positions = posterior.layout.places([(union.variable,)])
-    order = _side_by_side(scopes, union.variable, lent[0][0].layout, len(lent))
-    population = np.hstack([posterior.population[:, positions], *(each.population for each, _ in lent)])[:, order]
-    poor = next((each.poor for each in [posterior, *(each for each, _ in lent)] if each.poor), "")
-    tables = np.hstack([tables[positions], *(each for _, each in lent)])[order]
-    return replace(posterior, population=population, poor=poor, borrowed=True), tables
+    order = _side_by_side(scopes, union.variable, lent[0].layout, len(lent))
+    population = np.hstack([posterior.population[:, positions], *(each.population for each in lent)])[:, order]
+    poor = next((each.poor for each in (posterior, *lent) if each.poor), "")
+    tables = np.hstack([posterior.mean[positions], *(each.mean for each in lent)])[order] if mean else posterior.mean
+    return replace(posterior, population=population, poor=poor, borrowed=True, mean=tables)
 
 
 def _side_by_side(scopes: Sequence[Clique], variable: str, layout: Layout, parts: int) -> NDArray[np.int64]:
@@ -278,8 +270,7 @@ def _problem(network: Network, releases: Sequence[Release]) -> Problem:
     deviating = maximal([*parents, *outside(cliques, scopes)])
     cards = schema.cardinalities()
     tables = dict.fromkeys([*scopes, *cliques, *deviating])
-    tree = build_engine(cards, tables, "junction_tree")
-    assert isinstance(tree, JunctionTree)
+    tree = JunctionTree.build(cards, tables, max_cells=MAX_TABLE_CELLS)
     if tree.table_cells > _LARGE:
         tree = JunctionTree.build(cards, tables, fits=_FITS)
     return Problem(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.inference.distribution import Codes, GivenOthers, ImpossibleEvidenceError, Positions
 from pgmpy_dp.inference.tables.table import Layout, Scope, Table, Variable, Vector
-from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS, build_engine
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.inference.trees.junction_tree import Calibration, JunctionTree, TreeTooLargeError, sample
 from pgmpy_dp.inference.trees.triangulation import constrained_order, moral_graph
 
@@ -286,9 +286,7 @@ def _slice(table: Vector, scope: Sequence[str], given: Positions) -> Vector:
 
 
 def _tree(layout: Layout, cover: Sequence[Scope]) -> JunctionTree:
-    tree = build_engine(layout.cardinalities, layout.scopes, "junction_tree", cover)
-    assert isinstance(tree, JunctionTree)
-    return tree
+    return JunctionTree.build(layout.cardinalities, layout.scopes, cover, MAX_TABLE_CELLS)
 
 
 def _calibrated(tree: JunctionTree, logs: Vector) -> Calibration:

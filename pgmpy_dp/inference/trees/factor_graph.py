@@ -22,29 +22,20 @@ INFERENCE = ("auto", "junction_tree", "loopy")
 
 
 def build_engine(
-    cardinalities: Mapping[Variable, int],
-    scopes: Iterable[Sequence[Variable]],
-    inference: str = "auto",
-    cover: Iterable[Sequence[Variable]] = (),
+    cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]], inference: str = "auto"
 ) -> JunctionTree | FactorGraph:
     """Build a junction tree if its tables fit, else a factor graph for loopy belief propagation."""
     if inference not in INFERENCE:
         raise ValueError(f"inference is {inference!r}; choose one of {', '.join(INFERENCE)}")
     kept: list[Scope] = [tuple(scope) for scope in scopes]
-    covered: list[Scope] = [tuple(scope) for scope in cover]
     if inference != "loopy":
         try:
-            return JunctionTree.build(cardinalities, kept, covered, max_cells=MAX_TABLE_CELLS)
+            return JunctionTree.build(cardinalities, kept, max_cells=MAX_TABLE_CELLS)
         except TreeTooLargeError as error:
             if inference == "junction_tree":
                 raise
-            warnings.warn(
-                f"{error}: marginals are approximated by loopy belief propagation.",
-                stacklevel=2,
-            )
-    have = {frozenset(scope) for scope in kept}
-    extra = [scope for scope in covered if not any(set(scope) <= inside for inside in have)]
-    return FactorGraph.build(cardinalities, kept + extra)
+            warnings.warn(f"{error}: marginals are approximated by loopy belief propagation.", stacklevel=2)
+    return FactorGraph.build(cardinalities, kept)
 
 
 @dataclass(frozen=True)

@@ -87,18 +87,19 @@ class JunctionTree:
         cards = [layout.cardinalities[variable] for variable in variables]
         numbered = [tuple(index[variable] for variable in scope) for scope in layout.scopes]
         needed = [*numbered, *(tuple(index[variable] for variable in scope) for scope in covered)]
-        tree = _triangulated(cards, needed, max_cells, fits)
+        tree = triangulation.junction_tree(cards, needed, fits)
+        cells = triangulation.total_cells(tree, cards)
+        if cells > max_cells:
+            raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
         return _Compiler(layout, variables, cards, numbered, tree).compile()
 
     @staticmethod
-    def cliques_of(
-        cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]], max_cells: float = math.inf
-    ) -> list[Scope]:
-        """List the cliques of `build` without making their tables, with the same errors."""
+    def cliques_of(cardinalities: Mapping[Variable, int], scopes: Iterable[Sequence[Variable]]) -> list[Scope]:
+        """List the cliques of `build` without making their tables."""
         variables = list(cardinalities)
         index = {variable: number for number, variable in enumerate(variables)}
         numbered = [[index[variable] for variable in scope] for scope in scopes]
-        tree = _triangulated([cardinalities[variable] for variable in variables], numbered, max_cells)
+        tree = triangulation.junction_tree([cardinalities[variable] for variable in variables], numbered)
         return [tuple(variables[number] for number in sorted(clique)) for clique in tree]
 
     @property
@@ -302,14 +303,6 @@ class _Compiler:
                 self._emit(_SUM_OUT, clique.belief, self._factor_table(factor, marginal=True))
         for factor in self.factors_at.get(clique.table.start, []):
             self._emit(_SUM_OUT, clique.table, self._factor_table(factor, marginal=True))
-
-
-def _triangulated(cards: Sequence[int], scopes: Sequence[Sequence[int]], max_cells: float, fits: int = 1) -> nx.Graph:
-    tree = triangulation.junction_tree(cards, scopes, fits)
-    cells = triangulation.total_cells(tree, cards)
-    if cells > max_cells:
-        raise TreeTooLargeError(f"the junction tree has {cells:,} table cells, more than {max_cells:,.0f}")
-    return tree
 
 
 def sample(
