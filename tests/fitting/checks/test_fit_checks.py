@@ -15,7 +15,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.demo import SCHEMA, load_records
 from pgmpy_dp.fitting.checks import fit_checks
-from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, fit_test
+from pgmpy_dp.fitting.checks.misfit import _interaction, _strongest, fit_test, scoring_step
 from pgmpy_dp.inference import JunctionTree, LaplaceNoise, sample
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import log_linear
@@ -128,6 +128,27 @@ def test_derivatives_of_tables_are_those_of_differences(directed, bnlearn):
             ends = [logs + step, logs - step] if rows is None else [rows.normalise(logs + s) for s in (step, -step)]
             above, below = (fit_checks._Calibrated.of(tree, layout, end, rows).shares(tables) for end in ends)
             np.testing.assert_allclose(tangents[:, number], (above - below) / 2e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_scoring_step_is_that_of_regularised_least_squares(known):
+    """With the number of records as a further parameter, unless it is known."""
+    network = tree_network()
+    release = measured(network, 0)
+    network.fit(release)
+    layout, logs, _ = log_linear(network)
+    seen = dataclasses.replace(Observed.of([release], list(BITS.variables)), total_variance=0.0 if known else 9.0)
+    tree = JunctionTree.build(layout.cardinalities, dict.fromkeys([*layout.scopes, *seen.cliques]))
+    here = fit_checks._Calibrated.of(tree, layout, logs, fit_checks.Rows(layout))
+    shares, tangents = here.shares(seen.cliques), here.tangents(seen.cliques)
+    residuals, weights = seen.residuals(shares)
+    columns = seen.sums @ np.column_stack([seen.total * tangents, *([] if known else [shares])]) * weights[:, None]
+    gram = columns.T @ columns + np.eye(columns.shape[1])
+    expected = np.linalg.solve(gram, columns.T @ (weights * residuals))[: here.free.size]
+    assert np.abs(expected).max() > 0.01
+    np.testing.assert_allclose(
+        scoring_step(seen, shares, here.derivatives(seen.cliques)), expected, atol=1e-7 * np.abs(expected).max()
+    )
 
 
 def test_an_edge_is_missed_that_lies_between_variables_that_no_tree_holds(bnlearn):
