@@ -135,6 +135,7 @@ class InformedMarginals(IndependentTables, Release, kind="informed_tables"):
 
     Examples
     --------
+    >>> from pgmpy_dp.release import Guarantee
     >>> guarantee = Guarantee.of(1.0)
     >>> schema = Schema({"smoke": ["yes", "no"]})
     >>> noisy = NoisyMarginals(schema, {("smoke",): np.array([31, 69])}, {("smoke",): 1.0}, guarantee)

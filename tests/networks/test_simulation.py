@@ -12,7 +12,7 @@ import pgmpy_dp as dp
 from experiments.peer_comparisons import example_network
 from pgmpy_dp.cli.shared.written import to_csv
 from pgmpy_dp.inference import JunctionTree
-from pgmpy_dp.inference.trees import factor_graph as engine
+from pgmpy_dp.inference.trees import conditioning
 from pgmpy_dp.models.numbers import shape_of
 from pgmpy_dp.models.simulated import WithinBins, converted
 from pgmpy_dp.networks.network import simulate
@@ -132,7 +132,7 @@ def test_pgmpys_own_method_draws_what_is_its_own(network, monkeypatch):
     close_to_exact(records[["a"]], network)
     with pytest.raises(TypeError, match="evidnce"):
         network.simulate(5, evidnce={"b": "x"})
-    monkeypatch.setattr(engine, "MAX_TABLE_CELLS", 1)
+    monkeypatch.setattr(conditioning, "MAX_TABLE_CELLS", 1)
     close_to_exact(network.simulate(5000, seed=1, show_progress=False), network)
     with pytest.raises(ValueError, match="junction tree"):
         markov_of(network).simulate(5)
