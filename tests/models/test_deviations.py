@@ -314,18 +314,19 @@ def test_bounds_hold_the_answers_of_real_records(monkeypatch):
 
 def test_bounds_hold_by_default():
     """The plan's own pairs tell of a missing edge, so that bounds hold nine states of ten; by families alone they do
-    not, though they allow for the sampling of the records. Of 60 states, with fixed noise: over four seeds shares are
-    .92 to .97 and .78 to .80."""
+    not, though they allow for the sampling of the records. Of 60 states in each of three releases; over eight the
+    shares are .88 to 1.0 and .75 to .80."""
     frame, bare = records(5000, beside=0.4), dp.PrivateBayesianNetwork(CHAIN)
     pairs = itertools.permutations(NODES, 2)
     questions = [(asked, {given: "x"}, share(frame, asked, {given: "x"})) for asked, given in pairs]
     shares = []
     for check in ((), (0,)):
         cliques, weights = dp.plan_measurements(bare, dp.Schema(STATES), *check)
-        shares.append(share_covered(fitted(frame, cliques, weights=weights, draws=40, seed=1), questions))
+        networks = [fitted(frame, cliques, weights=weights, draws=40, seed=seed) for seed in range(3)]
+        shares.append(np.mean([share_covered(network, questions) for network in networks]))
     by_default, by_families = shares
-    assert by_default > 0.85
-    assert by_families < 0.8
+    assert by_default > 0.9
+    assert by_families < 0.82
 
 
 @pytest.mark.parametrize(("beside", "width", "apart"), [(0.0, 0.042, 1.0), (0.4, 0.055, 0.5)])
