@@ -238,10 +238,12 @@ class PartiallyPooledMarginals(
 
     @property
     def tables(self) -> Mapping[Clique, NDArray[np.float64]]:
+        """The estimated tables of counts."""
         return MappingProxyType({clique: table for clique, (table, _) in self._slices.items()})
 
     @property
     def variances(self) -> Mapping[Clique, float]:
+        """The mean variance of the cells of each table."""
         return MappingProxyType({clique: float(each.mean()) for clique, (_, each) in self._slices.items()})
 
     def cell_variance(self, measured: Clique, clique: Clique) -> Variance:
