@@ -88,12 +88,12 @@ def first_years(records: pd.DataFrame) -> pd.DataFrame:
 
 def run(out: Path, epsilon: float, stage: Callable[[str], None] = print) -> str:
     """Run the demonstration, write its results to a folder, and return a text; `stage` is called before each step."""
-    out.mkdir(parents=True, exist_ok=True)
     stage("Reading the records")
     records = first_years(load_records())
 
     stage("Releasing noisy marginals")
     noisy = release(records, epsilon)
+    out.mkdir(parents=True, exist_ok=True)
     noisy.save(out / "release.zip")
 
     stage("Fitting a Bayesian and a Markov network")
