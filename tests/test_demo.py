@@ -47,5 +47,6 @@ def test_the_network_passes_its_own_test_and_its_bounds_hold_the_records_answers
 
 def test_what_is_refused_leaves_no_folder(tmp_path):
     result = CliRunner().invoke(main, ["demo", "--epsilon", "0", "--out", str(tmp_path / "out")])
-    assert result.exit_code and "epsilon" in result.output
+    assert result.exit_code == 1
+    assert "--epsilon" in result.output
     assert not list(tmp_path.iterdir())
