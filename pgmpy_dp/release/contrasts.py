@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema.schema import places
 
 Floats = NDArray[np.float64]
 Subset = tuple[str, ...]
@@ -301,19 +302,15 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
                 )
         if schema.cells(clique) > MAX_COEFFICIENTS:
             _refuse_size(schema.cells(clique), f"clique {clique} alone has")
-        visited += 2 ** len(varied_variables(schema, clique))
+        subsets = list(subsets_of(schema, clique))
+        visited += len(subsets)
         if visited > 4 * MAX_COEFFICIENTS:
             _refuse_size(visited, "the cliques have up to")
-        results.update(subsets_of(schema, clique))
+        results.update(subsets)
     size = sum(math.prod(schema.cardinality(v) - 1 for v in subset) for subset in results)
     if size > MAX_COEFFICIENTS:
         _refuse_size(size, f"the {len(results)} subsets of the cliques have")
     return tuple(sorted(results, key=lambda subset: (len(subset), [position[v] for v in subset])))
-
-
-def places(schema: Schema) -> dict[str, int]:
-    """Number the variables in schema order, and then the finer histograms."""
-    return {name: number for number, name in enumerate((*schema.variables, *schema.details))}
 
 
 def varied_variables(schema: Schema, clique: Iterable[str]) -> Clique:

@@ -18,7 +18,7 @@ from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
 from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
-from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, margin, places
+from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, margin
 from pgmpy_dp.release.kinds import (
     Release,
     checked_total,
@@ -26,6 +26,7 @@ from pgmpy_dp.release.kinds import (
     guarantee_of_joined,
 )
 from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema.schema import places
 
 Variance = float | Floats  # common to all cells of a table, or one per cell
 

@@ -345,6 +345,10 @@ class Schema:
     def _sizes(self) -> Mapping[str, int]:
         return self.cardinalities() | {name: detail.places.size for name, detail in self.details.items()}
 
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return MappingProxyType({name: number for number, name in enumerate((*self.variables, *self.details))})
+
     def cardinalities(self) -> dict[str, int]:
         """Return the number of states of every variable that has states.
 
@@ -611,3 +615,8 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:  # read-only mappings cannot be pickled
         return Schema.of, (self.fields, self.rules, self.csv)
+
+
+def places(schema: Schema) -> Mapping[str, int]:
+    """Number the variables in schema order, and then the finer histograms."""
+    return schema._places
