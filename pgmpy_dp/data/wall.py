@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 
 from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PrivateRecords, Public, Quote, Rows, quoted
 from pgmpy_dp.data.mechanisms.sums import NoisySums, SampledSums
-from pgmpy_dp.errors import BudgetExceededError, SchemaError, callers_level
+from pgmpy_dp.errors import BudgetExceededError, SchemaError, warn
 from pgmpy_dp.privacy.budget import PrivacyBudget
 from pgmpy_dp.privacy.guarantee import DECLARED, learned
 from pgmpy_dp.privacy.noise import NoiseSource, checked_noise, table_sensitivity
@@ -120,11 +119,10 @@ class Wall:
         carried = {cost.id for cost in quote.guarantee.every}
         missing = [cost.chooses for cost in self._budget.choices if cost.id not in carried]
         if missing and not quote.cost.chooses:
-            warnings.warn(
+            warn(
                 f"The ledger paid for {' and '.join(dict.fromkeys(missing))}, whose cost this answer does not include. "
                 "If its states or tables follow from that, its guarantee is too small: measure with the schema, plan "
-                "or network as it was returned or saved.",
-                stacklevel=callers_level(),
+                "or network as it was returned or saved."
             )
 
     def plan(

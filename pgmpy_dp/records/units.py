@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import datetime
 import uuid
-import warnings
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pgmpy_dp.errors import SchemaError, callers_level
+from pgmpy_dp.errors import SchemaError, warn
 from pgmpy_dp.privacy.checks import whole_number
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, NoiseSource
 from pgmpy_dp.records.cells import EMPTY, PER_DAY, STRANGE, key
@@ -65,11 +64,10 @@ def checked_unit(column: Any, max_rows: Any, noise: NoiseSource) -> Unit | None:
 def warn_of_unit(schema: Schema, column: str | None) -> None:
     """Warn if the column is declared to have few states, and so hardly identifies persons; no record is seen."""
     if column is not None and 1 < len(schema.states.get(column, ())) < _FEW_STATES:
-        warnings.warn(
+        warn(
             f'unit="{column}" is a variable of {len(schema.states[column])} states, which hardly identifies persons: '
             "all rows with one of its states count as one person's. Name a column that identifies persons, or leave "
-            "unit out if each row is a person's own.",
-            stacklevel=callers_level(),
+            "unit out if each row is a person's own."
         )
 
 

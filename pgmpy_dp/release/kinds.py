@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from pgmpy_dp import _names
 from pgmpy_dp._files import path_of, replacing
 from pgmpy_dp._notebooks import table
-from pgmpy_dp.errors import ReleaseFormatError, callers_level
+from pgmpy_dp.errors import ReleaseFormatError, warn
 from pgmpy_dp.privacy.blocks import gaussian_delta
 from pgmpy_dp.privacy.checks import checked_number, settle, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, Learned, counted, learned
@@ -406,10 +405,9 @@ def warn_of_other_records(releases: Sequence[Release]) -> None:
     for one, other in combinations(releases, 2):
         apart, variance = abs(one.total - other.total), max(one.total_variance + other.total_variance, MIN_VARIANCE)
         if apart > max(_FARTHEST[one.law], _FARTHEST[other.law]) * math.sqrt(variance):
-            warnings.warn(
+            warn(
                 f"Releases read together count about {one.total:,.0f} and {other.total:,.0f} records, "
-                "which noise does not explain: unite releases of different records by union.",
-                stacklevel=callers_level(),
+                "which noise does not explain: unite releases of different records by union."
             )
 
 
