@@ -69,10 +69,8 @@ def compute_parameters(
     marginals: dict[Clique, Vector] = {}
     parents = []
     for scope, epsilon in zip(scopes, epsilons, strict=True):
-        table, counts = (
-            data.measure([scope], epsilon / 2).tables[scope].astype(np.float64),
-            np.array(float(len(records))),
-        )
+        table = data.measure([scope], epsilon / 2).tables[scope].astype(np.float64)
+        counts = np.array(float(len(records)))
         if scope[1:]:
             counts = data.measure([scope[1:]], epsilon / 2).tables[scope[1:]].astype(np.float64)
         parents.append(counts)

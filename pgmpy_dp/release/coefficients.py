@@ -27,7 +27,6 @@ from pgmpy_dp.release.contrasts import (
     downward_closure,
     fourier_sensitivity,
     noise_scales,
-    places,
     residual_sensitivity,
     subsets_of,
     varied_variables,
@@ -35,6 +34,7 @@ from pgmpy_dp.release.contrasts import (
 from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, guarantee_of_joined
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
+from pgmpy_dp.schema.schema import places
 
 _MAX_PARTS, _MAX_MULTIPLE = 2**10, 2**22
 
@@ -212,15 +212,18 @@ class MeasuredCoefficients(Release):
 
     def __repr__(self) -> str:
         size = sum(array.size for array in self.values.values())
-        noise = f", noise scale {self.scale:.6g}" if isinstance(self, NoisyCoefficients) else ""
-        cliques = counted(len(self.cliques), "clique")
         lines = [
-            f"{type(self).__name__}: {counted(size, 'coefficient')} of {cliques}{noise}",
+            f"{type(self).__name__}: {counted(size, 'coefficient')} of {counted(len(self.cliques), 'clique')}"
+            f"{self._noise_in_words}",
             str(self.guarantee),
         ]
         if self.public_total is not None:
             lines.append(f"public number of {self.guarantee.counted}: {self.public_total}")
         return "\n  ".join(lines)
+
+    @property
+    def _noise_in_words(self) -> str:
+        return ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -318,6 +321,10 @@ class NoisyCoefficients(
         values = numbers.take({subset: coefficient_shape(schema, subset) for subset in subsets})
         guarantee = checked_guarantee(contents, values.values())
         return cls(schema, cliques, values, scale, guarantee, contents["public_total"])
+
+    @property
+    def _noise_in_words(self) -> str:
+        return f", noise scale {self.scale:.6g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -321,9 +321,10 @@ def _energy(square: Exact, linear: Sequence[Fraction], steps: int) -> Callable[[
 
 def _proposed(scales: Sequence[float]) -> Callable[[Sequence[int]], Fraction]:
     """Return a function from k to sum_i k_i**2 / (2 sigma_i**2)."""
-    zeros = [Fraction(0)] * len(scales)
-    squares = [[*zeros[:i], 1 / Fraction(scale) ** 2, *zeros[i + 1 :]] for i, scale in enumerate(scales)]
-    return _energy(squares, zeros, 1)
+    weights = [1 / (2 * Fraction(scale) ** 2) for scale in scales]
+    common = math.lcm(*(weight.denominator for weight in weights))
+    whole = [int(weight * common) for weight in weights]
+    return lambda move: Fraction(sum(weight * k**2 for weight, k in zip(whole, move, strict=True)), common)
 
 
 def _tilt(square: Exact, linear: Sequence[Fraction]) -> float:

@@ -174,9 +174,9 @@ def gradient_of_potentials(
             for k in range(components):
                 slope[k] = weights[k] * table[k] * (slope[k] - mean[k])
             by_base[s] = 0
+            one = two = three = four = by_base[s]  # side by side, since each addition waits for the one before
             for k in range(components % 4):
                 by_base[s] += slope[k]
-            one = two = three = four = slope[0] - slope[0]  # side by side, since each addition waits for the one before
             for k in range(components % 4, components, 4):
                 one, two, three, four = one + slope[k], two + slope[k + 1], three + slope[k + 2], four + slope[k + 3]
             by_base[s] += (one + two) + (three + four)
