@@ -65,6 +65,14 @@ def test_finer_histograms_are_measured_beside_them(neighbours, tmp_path):
     assert dict(back.details).keys() == {("n in detail",)}
 
 
+def test_the_table_of_a_variable_with_one_state_is_stated_as_noisy_as_any():
+    noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
+    (whole, *_), (alone, table, deviation) = noisy.tables_of(["d"])
+    assert (whole, alone) == ((), ("d",))
+    assert table.tolist() == [noisy.total]
+    assert deviation == pytest.approx(max(SCALES.values()), rel=1e-6)
+
+
 def test_scales_are_found_for_a_price():
     data = dataset(records(50))
     noisy = data.release(contrasts.Residuals(SCALES, DELTA, 0.7))
