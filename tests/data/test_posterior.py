@@ -116,6 +116,18 @@ def test_bounds_are_never_below_the_sums(growth):
 
 
 @pytest.mark.parametrize("states", [2, 3, 5, 9])
+def test_draws_are_refused_by_no_more_than_their_bounds_are_loose(states, monkeypatch):
+    refusals = []
+    monkeypatch.setattr(posterior, "exponential_coin", lambda gap, below: refusals.append(gap) or True)
+    points = posterior.SimplexPoints(np.linspace(-0.9, 30.0, states), 20.0, 64)
+    for _ in range(30):
+        points.draw(secrets.randbelow)
+    splits = states - 2  # besides the first, whose sum is exact
+    assert min(refusals) >= 0
+    assert max(refusals) <= splits * (posterior._CLOSE + 1e-9)
+
+
+@pytest.mark.parametrize("states", [2, 3, 5, 9])
 def test_bounds_reach_down_to_the_smallest_mass_that_splits_leave(states):
     parts, grid = (
         [(posterior.SimplexPoints(np.linspace(-0.9, 30.0, states), 20.0, 64)._whole, 0)],
