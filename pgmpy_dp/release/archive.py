@@ -71,6 +71,7 @@ RELEASE_PROPERTY = "pgmpy_dp:release"
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 
 MAX_DESCRIPTOR_BYTES = 2**24  # 50,000 states of long names in a hierarchy take half of it
+_INDENTED_BYTES = 2**20  # a longer descriptor is not for reading, and is written without blanks
 MAX_DESCRIPTOR_PARTS = 2**17  # lists and objects; an empty one, once parsed, takes thirty times its text
 
 # For each array its values and, if these are noisy integers, the variances of their noise.
@@ -203,10 +204,16 @@ def write_release(release: Release, handle: IO[bytes]) -> None:
                 member.write(block)
         columns = _DRAWS if release.drawn else _COUNTS
         descriptor = descriptor_of(release.contents(), columns.dtype, f"sha256:{digest.hexdigest()}", size)
-        content = json.dumps(descriptor, indent=1, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        content = _written(descriptor, indent=1)
+        if len(content) > _INDENTED_BYTES:
+            content = _written(descriptor, separators=(",", ":"))
         if len(content) > MAX_DESCRIPTOR_BYTES or parts_of(content) > MAX_DESCRIPTOR_PARTS:
             raise ValueError("The release has too many states or cliques for one file: split the cliques.")
         archive.writestr(stored_member(DESCRIPTOR), content)
+
+
+def _written(descriptor: Mapping[str, Any], **layout: Any) -> bytes:
+    return json.dumps(descriptor, ensure_ascii=False, allow_nan=False, **layout).encode("utf-8")
 
 
 @contextmanager

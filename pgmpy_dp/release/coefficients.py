@@ -17,7 +17,7 @@ from pgmpy_dp.privacy.blocks import MIN_SCALE, discrete_gaussian_epsilon
 from pgmpy_dp.privacy.checks import checked_number, decimal_above
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import MAX_SCALE, laplace_variance
-from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
+from pgmpy_dp.release.archive import Measurements, Numbers, checked_guarantee, entry
 from pgmpy_dp.release.contrasts import (
     Coefficients,
     Floats,
@@ -32,6 +32,7 @@ from pgmpy_dp.release.contrasts import (
     varied_variables,
 )
 from pgmpy_dp.release.kinds import Release, checked_total, cliques_containing, frozen_array, guarantee_of_joined
+from pgmpy_dp.release.listing import check_arrays, read_arrays, state_arrays
 from pgmpy_dp.release.marginals import NoisyMarginals
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.schema.schema import places
@@ -151,8 +152,12 @@ class MeasuredCoefficients(Release):
         """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
-            "cliques": [{"variables": list(c), "shape": list(self.schema.shape(c))} for c in self._measured],
-            "subsets": [{"variables": list(subset), "shape": list(a.shape)} for subset, a in self.values.items()],
+            "cliques": state_arrays(
+                self.schema, {c: {"shape": list(map(self.schema.cardinality, c))} for c in self._measured}
+            ),
+            "subsets": state_arrays(
+                self.schema, {s: {"shape": list(a.shape)} | self._stated(s) for s, a in self.values.items()}
+            ),
             "contrasts": _contrast_entries(self.schema, self._measured),
         }
 
@@ -162,6 +167,10 @@ class MeasuredCoefficients(Release):
             (array.ravel(), (variance * self.parts(subset) ** 2).ravel())
             for (subset, array), variance in zip(self.values.items(), self.noise_variances.values(), strict=True)
         ]
+
+    def _stated(self, subset: Clique) -> dict[str, Any]:
+        """Return what a file states about a subset besides its shape."""
+        return {}
 
     def _check(self, mechanism: str) -> tuple[Clique, ...]:
         """Check and store what both kinds state; return the cliques with finer histograms."""
@@ -195,20 +204,18 @@ class MeasuredCoefficients(Release):
     @classmethod
     def _read(cls, schema: Schema, contents: Mapping[str, Any], further: Iterable[str] = ()) -> tuple[Any, Any]:
         """Read the cliques and the statements about all of their subsets."""
-        entries = entry(contents, "cliques", list)
-        cliques = schema.require([entry(each, "variables", list) for each in entries])
-        for clique, each in zip(cliques, entries, strict=True):
-            check_shape(each, clique, schema.shape(clique), {"variables", "shape"})
+        arrays = read_arrays(schema, entry(contents, "cliques", list))
+        cliques = schema.require([clique for clique, _ in arrays])
+        check_arrays(arrays, (tuple(map(schema.cardinality, clique)) for clique in cliques), {"shape"})
         closure = downward_closure(schema, cliques)  # raises if it would be too large
         if entry(contents, "contrasts", dict) != _contrast_entries(schema, cliques):
             raise ValueError("the contrasts are not those of this version of the format.")
         expected = closure if contents["public_total"] is None else closure[1:]
-        entries = entry(contents, "subsets", list)
-        if [entry(each, "variables", list) for each in entries] != [list(subset) for subset in expected]:
+        subsets = read_arrays(schema, entry(contents, "subsets", list))
+        if [subset for subset, _ in subsets] != list(expected):
             raise ValueError("the subsets are not those of the cliques, in order of their sizes and the schema.")
-        for subset, each in zip(expected, entries, strict=True):
-            check_shape(each, subset, coefficient_shape(schema, subset), {"variables", "shape", *further})
-        return cliques, dict(zip(expected, entries, strict=True))
+        check_arrays(subsets, (coefficient_shape(schema, subset) for subset in expected), {"shape", *further})
+        return cliques, dict(subsets)
 
     def __repr__(self) -> str:
         size = sum(array.size for array in self.values.values())
@@ -437,11 +444,8 @@ class NoisyResiduals(
 
     __radd__ = __add__
 
-    def contents(self) -> dict[str, Any]:
-        """Return what the descriptor of the file states about the release."""
-        result = super().contents()
-        noise = [{"scale": scale, "parts": self.parts(subset)} for subset, scale in self.scales.items()]
-        return result | {"subsets": [each | more for each, more in zip(result["subsets"], noise, strict=True)]}
+    def _stated(self, subset: Clique) -> dict[str, Any]:
+        return {"scale": self.scales[subset], "parts": self.parts(subset)}
 
     @classmethod
     def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:

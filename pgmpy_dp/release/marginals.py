@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, combinations, groupby, pairwise
+from itertools import chain, combinations, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +17,7 @@ from pgmpy_dp.privacy.checks import checked_number, whole_number
 from pgmpy_dp.privacy.guarantee import Guarantee, counted
 from pgmpy_dp.privacy.noise import UNIT_WEIGHT, gaussian_variance, laplace_variance, table_sensitivity
 from pgmpy_dp.privacy.subsampling import amplified_epsilon
-from pgmpy_dp.release.archive import Measurements, Numbers, check_shape, checked_guarantee, entry
+from pgmpy_dp.release.archive import Measurements, Numbers, checked_guarantee, entry
 from pgmpy_dp.release.contrasts import Coefficients, Floats, Means, coefficients_of, margin
 from pgmpy_dp.release.kinds import (
     Release,
@@ -25,6 +25,7 @@ from pgmpy_dp.release.kinds import (
     cliques_containing,
     guarantee_of_joined,
 )
+from pgmpy_dp.release.listing import check_arrays, read_arrays, state_arrays
 from pgmpy_dp.schema import Clique, Schema
 from pgmpy_dp.schema.schema import places
 
@@ -37,10 +38,6 @@ _VARIANCE = {"laplace": laplace_variance, "gaussian": gaussian_variance}
 # Variance that rounding to integers adds to a cell, in records squared: 1/12, but 1/8 if half of all means are halfway
 # between integers.
 _ROUNDING = 1.0 / 8.0
-
-
-# Largest number of tables that a file states one by one.
-_LISTED = 2**12
 
 
 class IndependentTables:
@@ -363,24 +360,18 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         """Return what the descriptor of the file states about the release."""
         return super().contents() | {
             "public_total": self.public_total,
-            "cliques": list(self._entries()),
+            "cliques": self._entries(),
         }
 
-    def _entries(self) -> Iterator[dict[str, Any]]:
-        """State the tables one by one, or where there are very many, those of one shape and scale together."""
-        position = places(self.schema)
-
-        states = {variable: self.schema.cardinality(variable) for variable in position}
-
-        def kind(clique: Clique) -> tuple[list[int], float, int | None]:
-            return [states[variable] for variable in clique], self.scales[clique], self.chosen_among.get(clique)
-
-        for (shape, scale, among), alike in groupby(self.scales, kind):
-            stated = {"shape": shape, "scale": scale} | ({} if among is None else {"chosen_among": among})
-            if len(self.scales) > _LISTED:
-                yield {"positions": [position[variable] for clique in alike for variable in clique]} | stated
-            else:
-                yield from ({"variables": list(clique)} | stated for clique in alike)
+    def _entries(self) -> list[dict[str, Any]]:
+        """State the shape and scale of each table, and the number of candidates of a chosen one."""
+        states = {variable: self.schema.cardinality(variable) for variable in places(self.schema)}
+        stated = {}
+        for clique, scale in self.scales.items():
+            stated[clique] = {"shape": [states[variable] for variable in clique], "scale": scale}
+            if clique in self.chosen_among:
+                stated[clique]["chosen_among"] = self.chosen_among[clique]
+        return state_arrays(self.schema, stated)
 
     def measurements(self) -> Measurements:
         """Return the arrays of numbers in the file, flat, with the variances of their noise."""
@@ -393,21 +384,13 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
     @classmethod
     def interpret(cls, schema: Schema, contents: Mapping[str, Any], numbers: Numbers) -> Self:
         """Invert `contents`."""
-        entries = entry(contents, "cliques", list)
-        stated = [_stated_cliques(schema, each) for each in entries]
-        cliques = schema.require(list(chain.from_iterable(stated)))
-        scales: dict[Clique, float] = {}
-        among: dict[Clique, int] = {}
-        for members, each in zip(stated, entries, strict=True):
-            named = "positions" if "positions" in each else "variables"
-            properties = {named, "shape", "scale"} | (each.keys() & {"chosen_among"})
-            for clique in {tuple(map(schema.cardinality, clique)): clique for clique in members}.values():
-                check_shape(each, clique, schema.shape(clique), properties)
-            scales |= dict.fromkeys(members, checked_number(f"scale of {members[0]}", each["scale"]))
-            if "chosen_among" in each:
-                among |= dict.fromkeys(members, entry(each, "chosen_among", int))
-
-        counts = numbers.take({clique: tuple(map(schema.cardinality, clique)) for clique in cliques})
+        arrays = read_arrays(schema, entry(contents, "cliques", list))
+        cliques = schema.require([clique for clique, _ in arrays])
+        shapes = {clique: tuple(map(schema.cardinality, clique)) for clique in cliques}
+        check_arrays(arrays, shapes.values(), {"shape", "scale"}, frozenset({"chosen_among"}))
+        scales = {clique: checked_number(f"scale of {clique}", each["scale"]) for clique, each in arrays}
+        among = {clique: entry(each, "chosen_among", int) for clique, each in arrays if "chosen_among" in each}
+        counts = numbers.take(shapes)
         guarantee = checked_guarantee(contents, counts.values())
         tables = {clique: count / UNIT_WEIGHT if guarantee.weighted else count for clique, count in counts.items()}
         return cls(schema, tables, scales, guarantee, contents["public_total"], among)
@@ -425,21 +408,6 @@ class NoisyMarginals(IndependentTables, Release, kind="tables", properties=("pub
         if len(sizes) > 5:
             lines.append(f"and {counted(len(sizes) - 5, 'more table')}")
         return "\n  ".join(lines)
-
-
-def _stated_cliques(schema: Schema, stated: Any) -> list[Clique]:
-    """Read the cliques of an entry in a file: variables, or positions of the variables of several tables."""
-    if type(stated) is not dict or "positions" not in stated:
-        return [tuple(entry(stated, "variables", list))]
-    names, places_of, size = list(places(schema)), entry(stated, "positions", list), len(entry(stated, "shape", list))
-    if not places_of or not size or len(places_of) % size:
-        raise ValueError("the positions of tables must be one for each of their axes.")
-    if not all(type(position) is int and 0 <= position < len(names) for position in places_of):
-        raise ValueError(f"the positions of variables must be whole numbers from 0 to {len(names) - 1}.")
-    return [
-        tuple(names[position] for position in places_of[start : start + size])
-        for start in range(0, len(places_of), size)
-    ]
 
 
 def _checked_tables(schema: Schema, given: Mapping[Clique, Any], weighted: bool) -> dict[Clique, NDArray[Any]]:

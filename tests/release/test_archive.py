@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from archives import altered, members, packed, require_refused, zipped
+from archives import altered, members, packed, zipped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.errors import ReleaseFormatError
-from pgmpy_dp.release import Guarantee, NoisyMarginals, archive, marginals
+from pgmpy_dp.release import Guarantee, NoisyMarginals, archive
 from pgmpy_dp.release.archive import FORMAT_VERSION
 from pgmpy_dp.schema import Bins, Schema
 
@@ -420,46 +420,3 @@ def test_a_variance_computed_elsewhere_may_differ_in_its_last_digits():
     near = repr(variance * (1 + 1e-14)).encode()
     release = loaded(rewritten(rows=lambda content: content.replace(repr(variance).encode(), near)))
     assert release == RELEASE
-
-
-def many(monkeypatch, tmp_path):
-    """A file in which tables of one shape and scale stand together, of three kinds."""
-    monkeypatch.setattr(marginals, "_LISTED", 2)
-    schema = Schema({"a": ["x", "y"], "b": ["p", "q", "r"], "c": ["u", "v"], "n": Bins([0, 1, 2])})
-    cliques = [("a",), ("c",), ("a", "c"), ("c", "n"), ("b", "a"), ("n",)]
-    tables = {clique: np.arange(schema.cells(clique)).reshape(schema.shape(clique)) for clique in cliques}
-    scales = {clique: 24.0 if len(clique) == 1 else 12.0 for clique in cliques}
-    release = NoisyMarginals(schema, tables, scales, Guarantee.of(1.0), chosen_among={("c", "n"): 3})
-    release.save(tmp_path / "many.zip")
-    return release, tmp_path / "many.zip"
-
-
-def test_many_tables_of_one_shape_and_scale_are_stated_together(monkeypatch, tmp_path):
-    release, path = many(monkeypatch, tmp_path)
-    with zipfile.ZipFile(path) as archive:
-        stated = json.loads(archive.read(DESCRIPTOR))["pgmpy_dp:release"]["cliques"]
-    assert stated[0] == {"positions": [0, 2], "shape": [2], "scale": 24.0}
-    assert [each["positions"] for each in stated[1:4]] == [[0, 2], [2, 3], [1, 0]]
-    again = NoisyMarginals.load(path)
-    assert (again.scales, again.chosen_among) == (release.scales, release.chosen_among)
-    assert list(again.measured) == list(release.measured)
-    assert all((again.measured[clique] == table).all() for clique, table in release.measured.items())
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        *(({"positions": [0, place]}, "whole numbers from 0 to") for place in (9, -1, True, "c")),
-        ({"positions": []}, "one for each of their axes"),
-        ({"positions": [0, 2, 1], "shape": [2, 2]}, "one for each of their axes"),
-        ({"positions": [0, 2], "shape": []}, "one for each of their axes"),
-        ({"positions": [0, 1]}, "has shape"),
-        ({"positions": [0, 0]}, "'a'"),
-        ({"positions": {}}, "must be of type list"),
-        ({"variables": ["a"]}, "and nothing else"),
-        ({"scale": 1e-9}, "costs epsilon"),
-    ],
-)
-def test_wrong_tables_among_many_are_refused(change, match, monkeypatch, tmp_path):
-    release, path = many(monkeypatch, tmp_path)
-    require_refused(path, release, match, change=lambda contents: contents["cliques"][0].update(change))
