@@ -56,7 +56,7 @@ FULL = {
         )),
         # Files of all versions are in release/test_golden_files.py, and estimators of all kinds in test_base.py.
         *(f"release/test_{name}.py" for name in (
-            "coefficients", "contrasts", "draws", "interchange", "joining", "residuals",
+            "coefficients", "contrasts", "draws", "interchange", "joining", "listing", "residuals",
         )),
         *(f"schema/test_{name}.py" for name in (
             "agreement", "bins", "date_bins", "date_format", "dictionary", "fields", "rules",
