@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from pgmpy_dp.privacy.accounting import epsilon_from_renyi, rho_for, zcdp_curve
-from pgmpy_dp.privacy.blocks import MIN_SCALE, block_price, block_rho, block_scales, discrete_gaussian_epsilon
+from pgmpy_dp.privacy.blocks import (
+    MIN_SCALE,
+    block_price,
+    block_rho,
+    block_scales,
+    discrete_gaussian_epsilon,
+    gaussian_delta,
+)
 
 CHANGES = {"add_remove": 1, "replace_one": 2}
 
@@ -70,6 +77,7 @@ def test_a_block_has_less_noise_than_zcdp_by_what_the_docstring_says(epsilon, de
         (lambda: block_scales([1.0], 1e-6, 1e-9, "add_remove"), "too large for the price of a block"),
         (lambda: block_scales([1.0], 50.0, 1e-9, "add_remove"), "too large for the price of a block"),
         (lambda: block_scales([1.0], 1e300, 1e-9, "add_remove"), "too large for the price of a block"),
+        (lambda: block_price([2.0, 2.0**18], 1e-6, "add_remove"), "too large for the price of a block"),
         (lambda: block_price([100.0] * 10_000, 1e-12, "replace_one"), "too small to price 20000 tables"),
         (lambda: block_scales([1.0, math.nan], 1.0, 1e-9, "add_remove"), "relative scale"),
         (lambda: block_scales([1.0], 1.0, 1e-9, "other"), "neighbours"),
@@ -125,6 +133,7 @@ def test_the_price_of_continuous_noise_is_exact(norm, delta):
             return mpmath.ncdf(norm / 2 - e / norm) - mpmath.exp(e) * mpmath.ncdf(-norm / 2 - e / norm)
 
         assert lost(mpmath.mpf(epsilon)) <= delta
+        assert gaussian_delta(norm**2, epsilon) == pytest.approx(float(lost(mpmath.mpf(epsilon))), rel=1e-6)
         if epsilon > 1e-6:
             assert lost(mpmath.mpf(epsilon) - 3e-9 * (1 + epsilon)) > delta
 

@@ -40,6 +40,7 @@ def test_an_entry_of_an_earlier_version_is_one():
     cost = Cost.from_dict(held)
     assert (cost.loss, cost.protects, cost.id, cost.holder) == (Pure(0.1), Protects("add_remove"), "", None)
     assert cost.to_dict() == held
+    assert replace(cost, protects=held["protects"]) == cost  # the text is another way to state it
 
 
 @pytest.mark.parametrize(

@@ -245,5 +245,6 @@ def test_steps_on_rows_that_are_drawn_at_random_cost_no_more(moved, skipped, odd
 
 def test_what_the_grid_does_not_hold_has_no_finite_price_and_a_delta_above_all_loss_none():
     assert sequence_epsilon([(0.02, 0)], 1e-25) == math.inf  # what is cut off has more mass
-    assert sequence_epsilon([(1e-9, 0), (1e-9, 3)], 0.5) == 0.0
+    for delta in (0.5, 0.9):  # within the grid, and above all of it
+        assert sequence_epsilon([(1e-9, 0), (1e-9, 3)], delta) == 0.0
     assert gaussian_delta(0.0, 2e-9) <= 0.5
