@@ -145,6 +145,16 @@ def test_blanks_at_the_ends_are_stripped_where_that_is_declared(tmp_path):
         CsvFile(path, strip="yes")
 
 
+def test_a_header_of_more_columns_than_the_most_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_reading, "_MAX_COLUMNS", 3)
+    path, schema = tmp_path / "records.csv", dp.Schema({"c": ["x"]})
+    path.write_text("a,b,c\n1,2,x\n")
+    assert open_records(path, schema, ["c"]).size == 1
+    path.write_text("a,b,c,d\n1,2,x\n")  # whose records would be sound without the last
+    with pytest.raises(SchemaError, match="more or fewer fields"):
+        open_records(path, schema, ["c"])
+
+
 @pytest.mark.parametrize("quoted", [False, True])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("block", [1, 7, 2**10])
