@@ -252,6 +252,16 @@ def test_a_partially_pooled_union_observes_its_tables_and_the_parts_numbers_of_r
     assert seen.cliques[-1] == ("site",)
     assert np.bincount(seen.owners).tolist() == [partial.schema.cells(clique) for clique in seen.cliques]
     np.testing.assert_allclose(seen.noise.observed[-2:], partial.totals)
+    for clique, table in partial.tables.items():  # which have noise of their own, not that of the parts
+        squares, dimensions = partial.squares(clique, table)
+        assert (squares, dimensions) == (pytest.approx((table**2).sum() / partial.noise(clique)[1] ** 2), table.size)
+
+
+def test_interactions_of_parts_have_the_noise_of_their_margins():
+    parts = {str(scale): part([("a", "b")], seed, scale=scale) for seed, scale in enumerate((3.0, 5.0))}
+    _, variances = dp.PartiallyPooledMarginals.of(dp.union(parts))._measured_interactions()["a",]
+    margins = [own.marginal(("a",))[1] / own.total**2 for own in parts.values()]  # of shares
+    assert variances == pytest.approx(margins)
 
 
 def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_share_of_all():

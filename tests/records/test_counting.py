@@ -16,7 +16,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.records import memory
 from pgmpy_dp.records.frames import encode
-from pgmpy_dp.records.memory import MAX_CELLS, count, distinct
+from pgmpy_dp.records.memory import MAX_CELLS, EncodedRecords, count, distinct
 from pgmpy_dp.schema import Bins, Schema
 
 
@@ -205,6 +205,13 @@ def test_tables_too_large_are_refused_before_any_memory_is_taken():
     with pytest.raises(SchemaError, match=r"\('a', 'b', 'c'\) has 1000000000 cells"):
         count(codes, schema, ("a", "b", "c"))
     assert MAX_CELLS == 2**26
+
+
+def test_more_records_than_sums_hold_are_refused():
+    rows, schema = np.broadcast_to(np.zeros(1, dtype=np.uint8), 2**31), Schema({"a": ["x", "y"]})  # takes no memory
+    assert EncodedRecords.bounded({"a": rows[1:]}, schema, None, None).size == 2**31 - 1
+    with pytest.raises(SchemaError, match=r"fewer than 2\*\*31 records"):
+        EncodedRecords.bounded({"a": rows}, schema, None, None)
 
 
 @pytest.mark.parametrize("states", [(2, 3, 1, 4), (200,) * 12])  # as one number, and too many for one

@@ -1,6 +1,7 @@
 """Fourier releases: agreement, non-negativity, the noise, the file."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -216,6 +217,14 @@ def test_a_clique_that_was_not_measured_is_named():
     noisy = dataset().measure_coefficients(CLIQUES, 1.0)
     with pytest.raises(dp.SchemaError, match=r"no measured clique contains \('a', 'c'\)"):
         noisy.table(("a", "c"))
+
+
+def test_a_release_has_the_values_of_every_subset_and_no_other():
+    noisy = dataset().measure_coefficients(CLIQUES, 1.0)
+    fewer = {subset: array for subset, array in noisy.values.items() if subset != ("b", "c")}
+    for values in (fewer, {**noisy.values, ("a", "c"): np.zeros((1, 3), dtype=np.int64)}):
+        with pytest.raises(ValueError, match="every subset of the cliques, and no other"):
+            replace(noisy, values=values)
 
 
 def test_scales_follow_the_weights():

@@ -117,6 +117,11 @@ def test_what_cannot_be_joined_is_refused():
             _ = one + other
     with pytest.raises(TypeError):
         _ = one + 1
+    data = dp.PrivateDataset(FRAME, SCHEMA, dp.PrivacyBudget(20.0, 1e-6))
+    residuals = data.measure_residuals(dict.fromkeys([(), ("a",), ("b",), ("a", "b")], 9.0), delta=1e-6)
+    for other in (one, replace(measured(0.5, "gaussian"), chosen_among={("a", "b"): 12})):
+        with pytest.raises(ValueError, match="Gaussian noise, of single records, whose tables were not chosen"):
+            _ = residuals + other
 
 
 def test_schemas_are_joined_with_bins_and_stand_ins():

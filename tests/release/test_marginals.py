@@ -74,6 +74,7 @@ def test_tables_are_copied_and_read_only():
         ({"guarantee": WEIGHED, "tables": {c: t + 0.1 for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
         ({"guarantee": WEIGHED, "tables": {c: t * math.nan for c, t in TABLES.items()}}, r"multiples of 2\*\*-20"),
         ({"guarantee": WEIGHED, "tables": {c: t * 2.0**43 for c, t in TABLES.items()}}, r"less than 2\*\*43"),
+        ({"guarantee": WEIGHED, "tables": {c: -abs(t) * 2.0**43 for c, t in TABLES.items()}}, r"less than 2\*\*43"),
         ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1.5}}, r"costs rho=0\.253"),
         ({"guarantee": GAUSSIAN, "scales": SCALES | {("b",): 1e-300}}, "costs rho=inf"),
     ],
