@@ -140,7 +140,7 @@ CELLS = [
     ("Ulm", "Ulm"), (7, 7), (7.0, 7), (np.int8(7), 7), (-(2**63), -(2**63)), (2**63, None), (7.5, None), (True, True),
     ("elsewhere", None), ("?", True), (None, True), (float("nan"), True), (float("inf"), None), (1, None),
     ("x" * 200, "x" * 200), ("x" * 201, None), ("", None), ("\ud800", None), ([1], None), (b"Ulm", None), (9, None),
-    (complex(7, 0), 7), ("Ulm ", "Ulm "), (date(2020, 1, 1), None),
+    (complex(7, 0), 7), ("Ulm ", "Ulm "), ("x", "x"), (date(2020, 1, 1), None),
 ]  # fmt: skip
 
 
