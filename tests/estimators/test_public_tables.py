@@ -118,7 +118,8 @@ def test_what_contradicts_the_release_far_beyond_noise_is_said_and_sampling_is_n
     sample = dp.exact_marginals(RECORDS.sample(5000, replace=True, random_state=0), SCHEMA, [JOINED]).tables[JOINED]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        dp.CollectiveEM().fit(DiscreteBayesianNetwork(EDGES), release, public={JOINED: sample})
+        for table in (sample, dp.PublicTable(EXACT[JOINED][::-1], 2000.0)):  # which has standard errors as large
+            dp.CollectiveEM().fit(DiscreteBayesianNetwork(EDGES), release, public={JOINED: table})
     for public in ({JOINED: EXACT[JOINED][::-1]}, {"d": [0.5, 0.5], ("d", "a"): [[0.6, 0.3], [0.05, 0.05]]}):
         with pytest.warns(UserWarning, match="Public tables are contradicted"):
             dp.CollectiveEM().fit(DiscreteBayesianNetwork(EDGES), release, public=public)

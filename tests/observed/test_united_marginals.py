@@ -282,6 +282,17 @@ def test_a_table_that_only_some_measured_says_nothing_of_the_others_but_their_sh
     assert filled[1] == pytest.approx(both.parts["south"].total * own / sum(one.total for one in held))
 
 
+def test_coefficients_that_only_some_measured_are_scaled_to_all_records():
+    def coefficients(cliques, records):
+        frame = pd.DataFrame({v: [states[0], states[0], states[1]] * records for v, states in SCHEMA.states.items()})
+        return dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0)).measure_coefficients(cliques, 9.0)
+
+    north = coefficients([("a",), ("c",)], 200)
+    both = dp.union({"north": north, "south": coefficients([("a",)], 600)})
+    seen, own = (observe(release, ["c"]).noise.observed for release in (both, north))
+    assert seen == pytest.approx(own * both.total / north.total)
+
+
 def test_rows_of_several_laws_are_taken_in_any_order():
     noise = ByRows(
         (LaplaceNoise(np.array([0.0, 1.0, 4.0]), np.ones(3)), GaussianNoise(np.array([2.0, 3.0]), np.full(2, 4.0))),

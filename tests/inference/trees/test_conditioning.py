@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.inference import Layout, Maximisation, TreeTooLargeError
+from pgmpy_dp.inference.trees.conditioning import ImpossibleEvidenceError, TreeDistribution
 
 
 @st.composite
@@ -57,6 +58,20 @@ def test_most_probable_states_equal_brute_force(question):
     # The first of those that are equal but for rounding.
     first = np.flatnonzero(expected.ravel() >= expected.max() * (1 - 1e-10))[0]
     assert maximisation.most_probable(logs) == np.unravel_index(first, expected.shape)
+
+
+@given(questions().filter(lambda question: question[2] and question[3]))
+@settings(max_examples=200, deadline=None)
+def test_marginals_given_states_equal_brute_force_and_what_is_impossible_anywhere_is_refused(question):
+    layout, table, asked, fixed = question
+    expected = brute_force(layout, table, asked, fixed)
+    with np.errstate(divide="ignore"):
+        given_states = TreeDistribution(layout, np.log(table)).given(fixed)
+    if expected.max() == 0:
+        with pytest.raises(ImpossibleEvidenceError):
+            given_states.marginal(asked)
+    else:
+        np.testing.assert_allclose(given_states.marginal(asked), expected / expected.sum(), atol=1e-12)
 
 
 def test_ties_far_apart_in_the_order_of_elimination():
