@@ -193,14 +193,14 @@ def test_the_law_of_very_many_records_is_drawn_from_fewer(monkeypatch):
     np.testing.assert_allclose(deviations.std(axis=0), np.sqrt(everyone * shares * (1 - shares)), rtol=0.25)
 
 
-def test_what_margins_explain_is_taken_from_pairs():
+@pytest.mark.parametrize(("rows", "columns"), [(3, 4), (6, 2)])
+def test_what_margins_explain_is_taken_from_pairs(rows, columns):
     """Of independent cells, what is left does not vary with any sum of rows or columns, and keeps what has no sums."""
-    generator = np.random.default_rng(0)
-    variances = generator.random(12)
-    sums = np.vstack([np.repeat(np.eye(3), 4, axis=1), np.tile(np.eye(4), 3)])
-    taken = _interaction(np.eye(12), variances, (3, 4))
+    variances = np.random.default_rng(0).random(12)
+    sums = np.vstack([np.repeat(np.eye(rows), columns, axis=1), np.tile(np.eye(columns), rows)])
+    taken = _interaction(np.eye(12), variances, (rows, columns))
     np.testing.assert_allclose(sums @ (variances[:, None] * taken), 0.0, atol=1e-12)
-    without = np.outer([1.0, -1.0, 0.0], [2.0, 0.0, -1.0, -1.0]).ravel()
+    without = np.outer(*(np.arange(size) - (size - 1) / 2 for size in (rows, columns))).ravel()
     np.testing.assert_allclose(without @ taken, without, atol=1e-12)
 
 
