@@ -127,6 +127,14 @@ def test_one_variable_has_no_edges():
     search = dp.PrivateStructureSearch(1.0, 1e-6, state_names={"coin": ["heads", "tails"]}).fit(frame)
     assert list(search.causal_graph_.nodes()) == ["coin"]
     assert search.edges_.empty
+    with pytest.raises(ValueError, match="at least two variables"):
+        search.outlook(dp.Schema({"coin": ["heads", "tails"]}), 100)
+
+
+def test_the_outlook_is_that_of_a_pair_of_the_forest(found):
+    search, _ = found
+    (typical,), forest = search.outlook(SCHEMA, 20_000).tables, search.releases_[1]
+    assert typical.deviation == pytest.approx(forest.scales[forest.cliques[0]])
 
 
 def test_what_cannot_be_searched_is_refused_unpaid(records):

@@ -6,7 +6,8 @@ import pytest
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
-from pgmpy_dp.structure.search import DrawnRecords, Knowledge, Search, support
+from pgmpy_dp.structure import search
+from pgmpy_dp.structure.search import DrawnRecords, Knowledge, Search, support, tree_cells
 
 ASIA = bnlearn_network("asia")
 SCHEMA = dp.Schema.from_model(ASIA)
@@ -37,6 +38,15 @@ def test_required_edges_stay():
     found = searched([*TRUE, *FALSE], required=FALSE[:1])
     found.drop_edges()
     assert set(found.named_edges()) == {*TRUE, FALSE[0]}
+
+
+@pytest.mark.parametrize(("required", "removed"), [((), FALSE[1]), (FALSE[1:], TRUE[0])])
+def test_the_least_informative_edge_goes_where_the_tree_is_too_large(required, removed, monkeypatch):
+    edges = [*TRUE, FALSE[1]]
+    found = searched(edges, required)
+    monkeypatch.setattr(search, "_CELLS", tree_cells(SCHEMA.cardinalities(), found._families()) - 1)
+    found._shrink(found.drawn())
+    assert set(found.named_edges()) == {*edges} - {removed}
 
 
 def test_support_of_noise_alone_is_about_zero_and_that_of_an_edge_grows_with_records():
