@@ -135,6 +135,9 @@ def test_the_outlook_is_that_of_a_pair_of_the_forest(found):
     search, _ = found
     (typical,), forest = search.outlook(SCHEMA, 20_000).tables, search.releases_[1]
     assert typical.deviation == pytest.approx(forest.scales[forest.cliques[0]])
+    assert search.outlook(SCHEMA, 1).tables[0].mean == 0.25
+    with pytest.raises(ValueError, match="records"):
+        search.outlook(SCHEMA, 0)
 
 
 def test_what_cannot_be_searched_is_refused_unpaid(records):
@@ -189,3 +192,8 @@ def test_a_release_is_scored_without_a_graph(records):
         dp.NoisyScore(records)
     with pytest.raises(ValueError, match="noisy tables"):
         dp.NoisyScore(ASIA)
+
+
+def test_a_fitted_network_is_scored_as_it_was_fitted(found):
+    with pytest.raises(ValueError, match="pooled says how a union is fitted"):
+        dp.NoisyScore(found[0].network_, pooled=True)
