@@ -266,6 +266,18 @@ def test_the_paper_reading(network, records):
     np.testing.assert_allclose(network.get_cpds("age").get_values()[:, 2], 0.5)
 
 
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [({}, True), ({"tables": "paper", "allocation": "size"}, False), ({"allocation": "data_dependent"}, False)],
+)
+def test_pairs_for_the_test_of_fit_are_added_to_joint_tables_of_one_stage(options, added, network, records):
+    cliques = []
+    for check in (0.2, 0.0):
+        estimator = dp.PrivateMLE(1.0, check=check, **options).fit(network, owned(records))
+        cliques.append((estimator.stage1_release_ or estimator.release_).cliques)
+    assert (cliques[0] != cliques[1]) == added
+
+
 def test_consistency_is_post_processing_of_one_release(network, records):
     noisy = owned(records).measure(first_plan(network, SCHEMA, papers.SizeAllocation(), "joint")[0], epsilon=0.3)
     fits = {}
