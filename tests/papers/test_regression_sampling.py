@@ -80,6 +80,7 @@ def test_the_ledger_is_charged_what_the_draws_cost():
     data = dp.PrivateDataset(people(100, 0), dp.Schema(bounds=BOUNDS), dp.PrivacyBudget(10.0))
     plain = dp.papers.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=3).fit(network(), data)
     assert plain.guarantee_.epsilon == pytest.approx(6.0)
+    assert [set(one.edges()) for one in plain.networks()] == [set(EDGES)] * 3
     assert data.budget.spent.epsilon == plain.guarantee_.epsilon
     split = dp.papers.LinearPosteriorSampler(2.0, None, 2.0, STD, draws=2, split=True).fit(network(), data)
     assert split.guarantee_.epsilon == pytest.approx(2.0)

@@ -23,7 +23,8 @@ from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.privacy.noise import laplace_variance
 from pgmpy_dp.release import Guarantee
 from pgmpy_dp.report import network_drawing, render_report, write_report
-from pgmpy_dp.report.tables import TableFit, detectable_error, table_power
+from pgmpy_dp.report.page import _rows, rounded
+from pgmpy_dp.report.tables import MarginalNoise, TableFit, detectable_error, table_power
 
 HOSTILE = {
     "<img src=x onerror=alert(1)>": ["<script>alert(1)</script>", "a\u202eb", "", "{{ 7 * 7 }}"],
@@ -227,6 +228,15 @@ def test_a_network_is_set_beside_the_release():
         render_report(made({"a": ["x", "y"]}, [("a",)]), network)
 
 
+@pytest.mark.parametrize(("apart", "level"), [(0.028, "clear"), (0.031, "contradicted")])
+def test_a_fit_is_contradicted_beyond_five_standard_deviations_of_noise_and_sampling(apart, level):
+    """Noise of 0.003 and sampling of 0.005, so that both together are 0.0058."""
+    tables = {("a",): np.array([5000, 5000])}
+    release = dp.NoisyMarginals(dp.Schema({"a": ["x", "y"]}), tables, {("a",): 30.0}, Guarantee.of(1.0))
+    marginal = MarginalNoise("a", np.array([0.5, 0.5]), 0.003)
+    assert _rows(release, marginal, np.array([0.5 - apart, 0.5 + apart]))["level"] == level
+
+
 def test_tables_that_a_mixture_does_not_meet_come_first():
     """Two equal fair coins, taken to be independent: half of the records would have to move. All else is exact."""
     release = all_pairs(4)
@@ -337,6 +347,11 @@ def test_many_pairs_in_a_browser(browser, tmp_path):
     assert all(width >= 100 for width in browser.execute_script(names) if width)  # not letter below letter
     folded = "return [...document.querySelectorAll('details')].map(d => d.offsetHeight)"
     assert all(height < 60 for height in browser.execute_script(folded))  # 315 rows each
+
+
+@pytest.mark.parametrize(("value", "text"), [(1234.56, "1,235"), (4.2e-5, "4.2e-05"), (4.2e16, "4.2e+16")])
+def test_numbers_have_four_digits_and_exponents_where_they_are_small_or_large(value, text):
+    assert (rounded(value), rounded(-value), rounded(0.0)) == (text, f"-{text}", "0")
 
 
 def test_titles_digits_and_states_follow_the_release():
