@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.evaluation import bnlearn_network
+from pgmpy_dp.explorer import content
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.release import Guarantee
@@ -409,6 +410,20 @@ def test_a_tree_that_is_too_large_is_refused(monkeypatch, models):
     monkeypatch.setattr("pgmpy_dp.explorer.content._MAX_WORK", 100)
     with pytest.raises(ValueError, match=r"too large for a page.*table cells.*PairwiseMixture"):
         models["asia"].explore()
+
+
+@pytest.mark.parametrize(("size", "starts"), [(0.2, [0]), (0.3, [0, 1]), (-0.3, [0, 1])])
+def test_components_that_effects_of_states_do_not_reach_in_so_many_steps_are_written_whole(size, starts):
+    """The interaction of two variables is four sizes to one side, and two to the other."""
+    interaction = content._MAX_STEPS * content._STEP * np.outer([2, -1, -1], [-2, 1, 1])
+    table = np.exp([np.zeros((3, 3)), size * interaction])
+    assert content._table(table, content.Packed(), exactly=True)["starts"] == starts
+
+
+def test_a_network_whose_bounds_are_drawn_question_by_question_is_refused(monkeypatch, models, tmp_path):
+    monkeypatch.setattr("pgmpy_dp.networks.fitted_network.WIDE", 1)
+    with pytest.raises(ValueError, match=r"too large for a page with bounds.*PairwiseMixture"):
+        models["asia"].copy().explore(tmp_path / "page.html")
 
 
 def test_a_notebook_shows_the_page_in_the_cell(models):
