@@ -8,9 +8,10 @@ charges its ledger; for records with declared states, a private data set is crea
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from operator import add
@@ -33,8 +34,10 @@ from pgmpy_dp.models.model import Model
 from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.observed.informed_marginals import InformedMarginals, read_public_tables
 from pgmpy_dp.privacy import PrivacyBudget
+from pgmpy_dp.privacy.blocks import table_deviation
 from pgmpy_dp.privacy.checks import Constraint, choice, is_scalar, number, shown
 from pgmpy_dp.privacy.guarantee import Guarantee, learned_graph
+from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, NoisyResiduals, Release
 from pgmpy_dp.release.kinds import found_states, joint_guarantee, refuse_repeated, several, warn_of_other_records
 from pgmpy_dp.schema import Clique, Schema
@@ -326,6 +329,14 @@ class TableEstimator(PrivateEstimator):
     def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> CountedTables:
         """Return the measurement of tables with shares of the privacy loss."""
         return CountedTables(cliques, self._price(), self.delta, self.mechanism, weights)
+
+    def _noise_of(self, neighbours: str) -> Callable[[float], float]:
+        """Return the standard deviation of the noise in a table as a function of its share of the privacy loss."""
+        if self.delta:
+            whole, power = table_deviation(self._price(), self.delta, neighbours), -0.5
+        else:
+            whole, power = math.sqrt(2.0) * float(table_sensitivity(neighbours, "l1")) / self._price(), -1.0
+        return lambda share: whole * share**power
 
 
 def refuse_weights(estimator: object, sample_weight: Any) -> None:

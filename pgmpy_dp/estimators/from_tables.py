@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from pgmpy.base import DAG
 from pgmpy.models import DiscreteMarkovNetwork
 
-from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.estimators.base import joined
 from pgmpy_dp.estimators.network_estimator import NetworkTableEstimator, Structure
 from pgmpy_dp.fitting.plans.allocation import (
@@ -149,7 +148,7 @@ class PrivateMLE(NetworkTableEstimator):
         self.stage1_release_: NoisyMarginals | None = None
         return super()._source(structure, data, public)
 
-    def _first_tables(self, structure: DAG, schema: Schema) -> Plan:
+    def _tables(self, structure: DAG, schema: Schema) -> Plan:
         """Choose the tables of the first stage, and check that they can be made consistent."""
         allocation = resolve_allocation(self.allocation, self.tables)
         cliques, weights = first_plan(structure, schema, allocation, self.tables, self._noise)
@@ -161,13 +160,13 @@ class PrivateMLE(NetworkTableEstimator):
             intersections(cliques if self.tables == "joint" else families(structure))
         return cliques, weights
 
-    def _plan(self, structure: DAG, public: Any) -> CountedTables:
+    def _plan(self, structure: DAG, public: Any) -> Any:
         if isinstance(resolve_allocation(self.allocation, self.tables), DataDependentAllocation):
             raise ValueError(
                 "A data-dependent allocation decides the noise from a first release: it has no plan before that. "
                 'Plan allocation="size" for comparison.'
             )
-        return self._noisy_tables(*self._first_tables(structure, public.schema))
+        return super()._plan(structure, public)
 
     def _measure(self, structure: DAG, source: Any, public: Any) -> Any:
         allocation = resolve_allocation(self.allocation, self.tables)
@@ -177,7 +176,7 @@ class PrivateMLE(NetworkTableEstimator):
         # alone, costs the rest: together they cost epsilon by adaptive composition. The noise scales of stage II reveal
         # information on stage I, so the guarantee of its release covers both.
         schema, scopes = source.schema, families(structure)
-        cliques, weights = self._first_tables(structure, schema)
+        cliques, weights = self._tables(structure, schema)
         if sampling_fraction(allocation.sampling_rate) < 1 and source.neighbours != "add_remove":
             raise ValueError(
                 f"Stage I on a sample is priced for records added or removed, and the data has "
@@ -195,7 +194,7 @@ class PrivateMLE(NetworkTableEstimator):
         self.stage1_release_, self._features = first, features
         return self._paid(second, public)
 
-    def _read(self, structure: DAG, release: Any) -> None:
+    def _read_network(self, structure: DAG, release: Any) -> None:
         tables, scopes = require_tables(release, NOT_TABLES), families(structure)
         rows = self._rows(tables, scopes)
         self.allocation_ = allocation_frame(structure, tables, self.tables, self.__dict__.pop("_features", None))
@@ -287,18 +286,16 @@ class AutoMLE(NetworkTableEstimator):
             return super()._source(structure, data, public)
         return self._several(structure, joined(data), public)
 
-    def _plan(self, structure: Structure, public: Any) -> CountedTables:
-        schema = public.schema
+    def _tables(self, structure: Structure, schema: Schema) -> Plan:
         if isinstance(structure, Tying):
-            return self._noisy_tables(*structure.plan(schema))
+            return structure.plan(schema)
         if not isinstance(structure, DAG):
-            return self._noisy_tables(*with_details(schema, *plan_tables(structure, schema, self.check, self._noise)))
+            return with_details(schema, *plan_tables(structure, schema, self.check, self._noise))
         cliques, weights = first_plan(structure, schema, PlannedAllocation(), "joint", self._noise)
         intersections(cliques)
-        tables = tested(structure, schema, cliques, weights, self.check, self._noise)
-        return self._noisy_tables(*with_details(schema, *tables))
+        return with_details(schema, *tested(structure, schema, cliques, weights, self.check, self._noise))
 
-    def _read(self, structure: Structure, release: Any) -> None:
+    def _read_network(self, structure: Structure, release: Any) -> None:
         schema = self._schema(structure, release)
         if not isinstance(structure, DAG):
             self.reading_, self.family_weight_, self.squared_residual_ = "inference", 0.0, math.nan
@@ -397,18 +394,17 @@ class CollectiveEM(NetworkTableEstimator):
     def _source(self, structure: Structure, data: Any, public: Any) -> Any:
         return self._several(structure, joined(data), public)
 
-    def _plan(self, structure: Structure, public: Any) -> CountedTables:
-        schema = public.schema
+    def _tables(self, structure: Structure, schema: Schema) -> Plan:
         if isinstance(structure, Tying):
-            return self._noisy_tables(*structure.plan(schema))
+            return structure.plan(schema)
         check = 0.0 if self.inference == "loopy" else self.check  # the other pairs would close loops
         cliques, weights = plan_tables(structure, schema, check, self._noise)
         if self.inference == "junction_tree" and not isinstance(structure, DiscreteMarkovNetwork):
             scopes = families(structure)
             require_exact(schema, [*scopes, *affordable(schema.cardinalities(), scopes, cliques)])
-        return self._noisy_tables(*with_details(schema, cliques, weights))
+        return with_details(schema, cliques, weights)
 
-    def _read(self, structure: Structure, release: Any) -> None:
+    def _read_network(self, structure: Structure, release: Any) -> None:
         schema, releases = self._schema(structure, release), several(release)
         if isinstance(structure, DAG):
             scopes = families(structure)
@@ -479,14 +475,13 @@ class PosteriorMean(NetworkTableEstimator):
     def _source(self, structure: Any, data: Any, public: Any) -> Any:
         return self._several(structure, data, public)
 
-    def _plan(self, structure: Any, public: Any) -> CountedTables:
-        schema = public.schema
+    def _tables(self, structure: Any, schema: Schema) -> Plan:
         cliques, weights = plan_tables(structure, schema, self.check, self._noise)
         undirected = isinstance(structure, DiscreteMarkovNetwork)
         require_exact(schema, [*([] if undirected else families(structure)), *cliques])
-        return self._noisy_tables(*with_details(schema, cliques, weights))
+        return with_details(schema, cliques, weights)
 
-    def _read(self, structure: Any, release: Any) -> None:
+    def _read_network(self, structure: Any, release: Any) -> None:
         self.posterior_ = draw_networks(structure, several(release), self.draws, mean=True)
         if self.posterior_.poor:
             mean_of = f"the mean of one probability {self.posterior_.poor}"

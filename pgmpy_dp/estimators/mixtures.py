@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -17,19 +16,18 @@ from pgmpy_dp.data.mechanisms.steps import Asked, Measure, MeasureResiduals, Sta
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import SchemaError, warn
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
+from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
 from pgmpy_dp.fitting.plans.pairs import (
     SINGLES,
     clear_triples,
     drowned,
     favouring,
-    numbers_of_groups,
     pair_noise,
     plan_households,
     plan_prediction,
     plan_residuals,
     plan_triples,
     residuals_pay,
-    with_groups,
 )
 from pgmpy_dp.fitting.readings.mixture_fits import (
     MixtureRelease,
@@ -46,7 +44,6 @@ from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.observed.informed_marginals import require_tables
 from pgmpy_dp.privacy.blocks import table_deviation
 from pgmpy_dp.privacy.checks import Constraint, choice, number, optional, whole
-from pgmpy_dp.privacy.noise import table_sensitivity
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
@@ -264,14 +261,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         if self.records is None or not self.delta or not plain:
             return {}
         return clear_triples(schema, self.records, table_deviation(self._price(), self.delta, public.neighbours))
-
-    def _noise_of(self, neighbours: str) -> Callable[[float], float]:
-        """Return the standard deviation of the noise in a table as a function of its share of the privacy loss."""
-        if self.delta:
-            whole, power = table_deviation(self._price(), self.delta, neighbours), -0.5
-        else:
-            whole, power = math.sqrt(2.0) * float(table_sensitivity(neighbours, "l1")) / self._price(), -1.0
-        return lambda share: whole * share**power
 
     def _drowned(
         self, schema: Schema, units: float | None, release: NoisyMarginals | None, neighbours: str

@@ -13,15 +13,19 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
+from pgmpy_dp.data.mechanisms.steps import Measure, StagedTables
 from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
+from pgmpy_dp.fitting.plans.groups import IN_GROUPS, many_states, numbers_in_families, with_groups
 from pgmpy_dp.fitting.plans.planning import CHECK
+from pgmpy_dp.fitting.readings.grouped_networks import GroupedNodes, over_coarser, relabelled
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
 from pgmpy_dp.observed.factors import (
     bayesian_network,
+    families,
     family_masks,
     forbidden_log_mask,
     markov_factors,
@@ -174,9 +178,17 @@ class PrivateNetworkEstimator(NetworkEstimator):
         return self._planned(model, schema, records)  # type: ignore[attr-defined]
 
 
+# Share of the privacy loss for the single tables of nodes with many states, from which their groups and the shares of
+# states in these follow.
+_SINGLES = 0.2
+
+
 @dataclass(eq=False, repr=False)
 class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
-    """Base class of estimators that measure the tables of a network."""
+    """Base class of estimators that measure the tables of a network, in groups of states where nodes have many.
+
+    A subclass defines `_tables`, what to measure for a structure and in which shares, and `_read_network`.
+    """
 
     _: KW_ONLY
     check: float = CHECK
@@ -184,3 +196,42 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         number(maximum=0.9)("check", self.check)
+
+    def _tables(self, structure: Any, schema: Schema) -> tuple[Sequence[Clique], Sequence[float]]:
+        raise NotImplementedError
+
+    def _read_network(self, structure: Any, release: Any) -> None:
+        raise NotImplementedError
+
+    def _plan(self, structure: Any, public: Any) -> Any:
+        """Plan the tables of the network, or first the single tables of nodes that may need groups of states."""
+        schema = public.schema
+        if not isinstance(structure, DAG):
+            return self._noisy_tables(*self._tables(structure, schema))
+        structure = over_coarser(structure, schema)
+        joined = [clique for clique in families(structure) if len(clique) > 1]
+        large = many_states(schema, [node for clique in joined for node in clique])
+        if not large:
+            return self._noisy_tables(*self._tables(structure, schema))
+        if (self._noise == "gaussian") != bool(self.delta):
+            self._noisy_tables(*self._tables(structure, schema)).quote(public)  # refuses it
+        singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large}
+
+        def rest(units: float | None, release: Any) -> Measure:
+            numbers = numbers_in_families(schema, joined, self._noise_of(public.neighbours), units)
+            grouped = with_groups(schema, numbers, release)
+            names = {node: node + IN_GROUPS for node in numbers}
+            return Measure(*self._tables(relabelled(structure, names), grouped), grouped)
+
+        stages = [(_SINGLES, lambda *_: Measure.of(singles)), (1.0 - _SINGLES, rest)]
+        return StagedTables(stages, self._price(), self.delta, "measure the tables of a network")
+
+    def _read(self, structure: Any, release: Any) -> None:
+        releases = several(release)
+        nodes = GroupedNodes.of(structure, releases)
+        if nodes is None:
+            self._read_network(structure, release)
+            return
+        self._read_network(nodes.network(structure), release)
+        cpds = nodes.cpds(structure, self.parameters_, nodes.within(releases, self.parameters_))
+        self._set_parameters(cpds, self._schema(structure, release))

@@ -178,7 +178,7 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
     """Return what `trees.js` needs."""
     from pgmpy_dp.inference.trees.kernel import OPERATION, SMALL, SUM_OUT  # numba takes 0.2 s to import
 
-    schema, tree_of, posterior = fitted.schema, fitted.distribution, fitted.posterior if bounded else None
+    schema, tree_of, posterior = fitted.schema, fitted.tree, fitted.posterior if bounded else None
     networks = 1 if posterior is None else len(posterior.totals)
     alone = [(variable,) for variable in schema.variables]
     wide = maximal([*tree_of.layout.scopes, *(posterior.layout.scopes if posterior else ())])

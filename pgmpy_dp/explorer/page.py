@@ -28,6 +28,7 @@ from pgmpy_dp.models.fitted import Fitted
 from pgmpy_dp.models.household_network import PrivateHouseholdNetwork
 from pgmpy_dp.models.mixture_network import FittedMixture
 from pgmpy_dp.models.questions import reading_schema
+from pgmpy_dp.networks.fitted_in_groups import FittedInGroups
 from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.report.network_drawing import HEIGHT, MAX_NODES, WIDTH, Box, draw
 from pgmpy_dp.report.page import promise as promised
@@ -171,6 +172,8 @@ def explore(
     if isinstance(model, PrivateHouseholdNetwork):
         model, counted = model.persons, "persons"
     packed, fitted = Packed(), model._fitted
+    if isinstance(fitted, FittedInGroups):
+        model, fitted = fitted.inner.network, fitted.inner
     content = model_content(model, fitted, packed) | {"counted": counted}
     head = json.dumps(content).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")

@@ -21,6 +21,7 @@ from pgmpy_dp.models.fitted import BoundedAnswer, bounds, check_interval, check_
 from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
 from pgmpy_dp.models.questions import checked_evidence, checked_records
 from pgmpy_dp.models.simulated import WithinBins, numbered
+from pgmpy_dp.networks.fitted_in_groups import FittedInGroups
 from pgmpy_dp.networks.network import PrivateNetwork, named
 from pgmpy_dp.observed.factors import family
 from pgmpy_dp.privacy.checks import whole_number
@@ -161,6 +162,8 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         check_interval(interval)
         check_target(target)
         scope = family(self, node)
+        if isinstance(fitted, FittedInGroups) and not fitted.nodes.groups.keys().isdisjoint(scope):
+            raise ValueError(f"Some of {scope} were measured in groups of states: ask query, which bounds each answer.")
         fitted = fitted.part(scope)
         posterior = fitted.posterior
         layout, draws = posterior.layout, posterior.draws(target)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from pgmpy_dp.fitting.checks.fit_checks import QUICK, check_network
 from pgmpy_dp.fitting.checks.misfit import FitCheck
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, draw_networks, warn_of_slow_mixing
 from pgmpy_dp.inference import TreeTooLargeError
-from pgmpy_dp.inference.distribution import Positions
+from pgmpy_dp.inference.distribution import Codes, Distribution, GivenOthers, Positions
 from pgmpy_dp.inference.posterior.hamiltonian import UNCERTAIN, uncertain
 from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
@@ -109,16 +109,20 @@ class FittedNetwork(Fitted):
             vars(fresh).pop(name, None)
         return fresh
 
+    def redrawn(self, draws: int, seed: int) -> Self:
+        """Return the fit with other draws."""
+        return self.changed(("posterior", "uncertainty", "_parts", "_sampling"), draws=draws, seed=seed, estimated=None)
+
     @property
     def is_wide(self) -> bool:
         """Whether questions are answered by parts of the network."""
-        return self.distribution.families and self.distribution.layout.size > WIDE and self.whole is None
+        return self.tree.families and self.tree.layout.size > WIDE and self.whole is None
 
     def part(self, names: Collection[str]) -> FittedNetwork:
         """Return the fit of these variables and their ancestors, if the network is wide."""
         if not self.is_wide:
             return self
-        key = frozenset(self.distribution.ancestral(names).layout.cardinalities)
+        key = frozenset(self.tree.ancestral(names).layout.cardinalities)
         if key not in self._parts:
             part = type(self.network)()
             part.add_nodes_from(v for v in self.network.nodes() if v in key)
@@ -149,8 +153,13 @@ class FittedNetwork(Fitted):
         _require_tables_of(network)
         return Schema.from_model(network)
 
+    @property
+    def distribution(self) -> Distribution:
+        return self.tree
+
     @cached_property
-    def distribution(self) -> TreeDistribution:
+    def tree(self) -> TreeDistribution:
+        """The distribution, by tables of the network's own parameters."""
         layout, logs, _ = log_linear(self.network, self.schema.states)
         return TreeDistribution(layout, logs, families=not isinstance(self.network, DiscreteMarkovNetwork))
 
@@ -268,6 +277,20 @@ class FittedNetwork(Fitted):
         answers = in_order(answers, asked, schema.states, self.schema.states, first=1)
         return answers.reshape(len(answers), -1), counts, records
 
+    def drawn_records(
+        self, number: int, given: Mapping[str, Any], count: int, generator: np.random.Generator
+    ) -> tuple[Schema, Codes, GivenOthers]:
+        """Draw records from one of the posterior's networks, given states; see `Distribution.sample`."""
+        posterior = self.posterior
+        schema, logs = posterior.schema, posterior.population[number]
+        places = {variable: schema.states[variable].index(state) for variable, state in given.items()}
+        codes = self._sampling.sample(logs, places, count, generator)
+        return schema, codes, partial(TreeDistribution(posterior.layout, logs).given_others, codes)
+
+    @cached_property
+    def _sampling(self) -> Conditioning:
+        return Conditioning(self.posterior.layout)
+
     def most_probable_states(self, question: Question, target: str) -> tuple[tuple[int, ...], float]:
         shape = self.schema.shape(tuple(question.asked))
         if math.prod(shape) <= FEW_STATES:
@@ -277,11 +300,15 @@ class FittedNetwork(Fitted):
                 agreeing = float(np.mean(answer.drawn.argmax(axis=1) == best))
                 return tuple(int(position) for position in np.unravel_index(best, shape)), agreeing
         positions = self.distribution.given(question.places).most_probable(question.asked)
+        return positions, self._agreement(question, positions, target)
+
+    def _agreement(self, question: Question, positions: tuple[int, ...], target: str) -> float:
+        """Return the share of draws in which these states are the most probable ones."""
         posterior, conditioning = self.posterior, self.uncertainty.conditioning
         given = self._places_in(posterior.schema, question.places)
         each = conditioning.most_probable(posterior.draws(target), question.asked, given)
         wanted = self._places_in(posterior.schema, dict(zip(question.asked, positions, strict=True)))
-        return positions, float(np.mean([tuple(wanted.values()) == result for result in each]))
+        return float(np.mean([tuple(wanted.values()) == result for result in each]))
 
     def _places_in(self, schema: Schema, places: Positions) -> Positions:
         """Convert positions of states to those in another schema."""

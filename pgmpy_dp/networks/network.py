@@ -7,7 +7,6 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import combinations, pairwise
 from typing import Any, Self, TypeVar
 
@@ -25,11 +24,12 @@ from pgmpy_dp.fitting.plans.planning import shares
 from pgmpy_dp.fitting.readings.posterior_networks import PosteriorNetworks, warn_of_slow_mixing
 from pgmpy_dp.inference.densities import DRAWS
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.inference.trees.conditioning import Conditioning, TreeDistribution
+from pgmpy_dp.inference.trees.conditioning import Conditioning
 from pgmpy_dp.models.formats.formats import read_network, save_network
 from pgmpy_dp.models.model import Model, seeded
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.models.simulated import Numbers, WithinBins, labelled, numbered
+from pgmpy_dp.networks.fitted_in_groups import FittedInGroups
 from pgmpy_dp.networks.fitted_network import Contents, FittedNetwork
 from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observed import agreed_total
@@ -248,8 +248,7 @@ class PrivateNetwork(Model):
         """
         whole_number("draws", draws, 20)
         self._fitted.required_releases()
-        computed = "posterior", "uncertainty", "_parts"
-        vars(self)[FIT_KEY] = self._fitted.changed(computed, draws=draws, seed=seed, estimated=None)
+        vars(self)[FIT_KEY] = self._fitted.redrawn(draws, seed)
         posterior = self._fitted.posterior
         if posterior.poor:
             warn_of_slow_mixing(f"the mean of one probability {posterior.poor}", draws)
@@ -309,6 +308,11 @@ class PrivateNetwork(Model):
         >>> network.check_fit().fails
         True
         """
+        if isinstance(self._fitted, FittedInGroups):
+            raise ValueError(
+                "Pairs of variables in groups of states are chosen by no reference: fit with a larger check, such as "
+                "AutoMLE(check=0.3), which measures pairs that the network does not join."
+            )
         schema, releases = self._fitted.schema, self._fitted.required_releases()
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))
         self.attach_release(*releases, measured)
@@ -413,21 +417,15 @@ class PrivateNetwork(Model):
         numbers = fitted.read_as(numbers)
         question = Question.of(fitted.schema, None, evidence, fitted.declared)
         fitted.warn_of_misfit()
-        posterior, generator = fitted.posterior, seeded(seed)
-        draws, schema = posterior.population, posterior.schema
-        if whole > len(draws):
-            raise ValueError(f"There are {len(draws)} draws for {whole} data sets: draw as many by sample_draws first.")
-        given = {v: schema.states[v].index(state) for v, state in question.given.items()}
-        conditioning, shapes = (
-            Conditioning(posterior.layout),
-            fitted.shapes(list(fitted.bins)) if numbers == "drawn" else {},
-        )
+        draws, generator = len(fitted.posterior.totals), seeded(seed)
+        if whole > draws:
+            raise ValueError(f"There are {draws} draws for {whole} data sets: draw as many by sample_draws first.")
+        shapes = fitted.shapes(list(fitted.bins)) if numbers == "drawn" else {}
         frames = []
-        for number, position in enumerate(np.linspace(0, len(draws) - 1, whole).round().astype(int)):
+        for number, position in enumerate(np.linspace(0, draws - 1, whole).round().astype(int).tolist()):
             with question.possible():
-                codes = conditioning.sample(draws[position], given, count, generator)
+                schema, codes, others = fitted.drawn_records(position, question.given, count, generator)
             within_bins = np.random.default_rng(None if seed is None else [seed + number, 1])
-            others = partial(TreeDistribution(posterior.layout, draws[position]).given_others, codes)
             within = WithinBins(shapes, within_bins, schema.states, others, number % DRAWS)
             frames.append(numbered(labelled(codes, schema, self._shown()), fitted.declared, numbers, within))
         return frames
@@ -498,9 +496,10 @@ class PrivateNetwork(Model):
         self, guarantee: Guarantee, releases: Sequence[Release], posterior: PosteriorNetworks | None = None
     ) -> None:
         contents, schemas = Contents.of(self), tuple(release.schema for release in releases)
-        vars(self)[FIT_KEY] = FittedNetwork(
+        fitted = FittedNetwork(
             self, contents, contents.tables, guarantee, tuple(releases), schemas, estimated=posterior
         )
+        vars(self)[FIT_KEY] = FittedInGroups.of(fitted)
 
     def _answered_by_families(self) -> bool:
         """Return whether every family has its own table, and CPDs from these would differ from the network's."""

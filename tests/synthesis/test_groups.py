@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.fitting.plans.pairs import numbers_of_groups, with_groups
+from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
 from pgmpy_dp.records import open_records
 
 PLACES = [f"p{number:03}" for number in range(300)]

@@ -1,4 +1,4 @@
-"""Plans of all pairs of variables as one measurement, and groups of states, of which pairs are planned."""
+"""Plans of all pairs of variables as one measurement."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from pgmpy_dp.errors import SchemaError
-from pgmpy_dp.inference.mixtures.fit.noisy_tables import shrunk
-from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
-from pgmpy_dp.privacy.guarantee import DECLARED, Learned, learned
-from pgmpy_dp.release import NoisyMarginals
-from pgmpy_dp.schema import Clique, Hierarchy, HouseholdSchema, Schema, State
-from pgmpy_dp.schema.variable import Variable
+from pgmpy_dp.privacy.guarantee import Learned, learned
+from pgmpy_dp.schema import Clique, HouseholdSchema, Schema
 
 # Share of the privacy loss for all tables of single variables together, by whether noise drowns pairs; where it does
 # not, the tables of pairs add to the knowledge of single variables.
@@ -34,6 +28,8 @@ _CLEARLY, _HARDLY, _PURELY = 0.135, 0.35, 0.06
 # Power of the number of variables by which a fit averages noise; and power of the number of states that is the guessed
 # probability of two records having the same state.
 AVERAGED, _SAME = -0.45, -0.75
+UNGROUPED = 100
+"""The largest number of states that are never measured in groups (`pgmpy_dp.fitting.plans.groups`)."""
 # Largest mean cost of residuals, relative to tables, at which they bring mixtures closer to the records: they do for
 # RAND (.46) and most networks of bnlearn (.25 to .53), hardly for fair (.66), and not for the census (.72).
 _MAX_COST = 0.55
@@ -292,90 +288,3 @@ def plan_households(schema: HouseholdSchema) -> tuple[tuple[Clique, ...], list[f
     weights = [*weights, *(each * schema.measured.cells(pair) ** _POWER for pair in together)]
     guarantee = learned(schema)
     return Learned((Learned((*cliques, *together), guarantee), _divided(1.0, weights)), guarantee)
-
-
-# Groups of states, for variables that have too many for noisy tables of pairs. How many groups follows from the numbers
-# of states, the noise and the number of records; which states are together, from the noisy tables of single variables,
-# which a mixture measures first: it is post-processing of these, and the groups state their cost. In pairs a group
-# stands for its states, as the coarser variable of a Hierarchy does.
-IN_GROUPS = " in groups"
-"""How the name of a variable's groups ends."""
-
-# Variables of at most this number of states are measured as they are, others if noise would leave at least half as many
-# groups; those of more than the second number are always grouped, since fits to their pairs take minutes.
-UNGROUPED, _SLOW = 100, 500
-# Noise in a cell of a pair, relative to the mean number of records in one, at which pairs over groups were closest to
-# the records (docs/benchmarks.md); it may be larger with more variables, by which a fit averages noise.
-_LEVEL = 0.08
-# Minimum and maximum number of groups: fewer contain little information, and more leave a fit fewer members and steps.
-_MIN_GROUPS, _MAX_GROUPS = 8, 100
-
-
-def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: float | None) -> dict[str, int]:
-    """Choose in how many groups to measure variables of many states in pairs, by the noise of a share and the records.
-
-    Variables that rules are about are not grouped.
-    """
-    states = {v: count for v, count in schema.cardinalities().items() if v not in schema.structure.refined}
-    ruled = {variable for rule in schema.rules for variable in rule.variables}
-    large = {variable for variable, count in states.items() if count > UNGROUPED and variable not in ruled}
-    for name in large:
-        if name + IN_GROUPS in schema.states or name + IN_GROUPS in schema.bounds:
-            raise SchemaError(f"The name {name + IN_GROUPS!r} is that of groups of {name!r}: rename the variable.")
-    others = len(states) - 1
-    while large and others:
-        number = math.inf
-        if units is not None:
-            deviation = noise(1.0 / (math.comb(len(states), 2) + len(large)))
-            wanted = math.log(_LEVEL * len(states) ** -AVERAGED * units / deviation)
-            beside = math.fsum(math.log(count) for variable, count in states.items() if variable not in large) / others
-            number = math.exp((wanted - beside) / (1.0 + (len(large) - 1) / others))
-        kept = {variable for variable in large if states[variable] > min(2.0 * number, _SLOW)}
-        if kept == large:
-            number = min(max(number, _MIN_GROUPS), _MAX_GROUPS)
-            return dict.fromkeys((variable for variable in states if variable in large), round(number))
-        large = kept
-    return {}
-
-
-def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMarginals | None) -> Schema:
-    """Declare about these numbers of groups: states that noisy tables show to be frequent are alone."""
-    fields, rules, ordered = list(schema.fields), list(schema.rules), set(schema.ordered)
-    known = {variable.name: variable for variable in fields}
-    for name, number in numbers.items():
-        variable, cost = known[name], DECLARED
-        shares: Vector = np.full(len(variable.states), 1.0 / len(variable.states))
-        if release is not None:
-            cost, (counts, variance) = release.guarantee, release.marginal((name,))
-            shares, _ = shrunk(project_to_simplex(counts / release.total), variance**0.5 / release.total)
-        groups = _groups(variable, shares, number, name in ordered)
-        states = _names(variable, groups)
-        merged = {state: states[group] for state, group in zip(variable.states, groups.tolist(), strict=True)}
-        fields.append(Variable.of(name + IN_GROUPS, states, found=cost))
-        rules.append(Hierarchy(name, name + IN_GROUPS, merged, column=False, found=cost))
-    return Schema.of(fields, rules, schema.csv) if numbers else schema
-
-
-def _groups(variable: Variable, shares: Vector, number: int, ordered: bool) -> NDArray[np.intp]:
-    """Number the group of each state, in the order of their first states."""
-    alone = np.isin(np.arange(shares.size), [variable.states.index(state) for state in variable.roles.values()])
-    while True:  # once frequent states are set apart, others are frequent
-        size = float(shares[~alone].sum()) / max(number - int(alone.sum()), 1)
-        frequent = ~alone & (shares >= size)
-        if not frequent.any():
-            break
-        alone |= frequent
-    firsts, group, filled = np.arange(shares.size), -1, math.inf
-    for place in np.flatnonzero(~alone).tolist():
-        if filled + shares[place] / 2 > size or (ordered and alone[place - 1]):
-            group, filled = place, 0.0
-        firsts[place] = group
-        filled += float(shares[place])
-    return np.unique(firsts, return_inverse=True)[1]
-
-
-def _names(variable: Variable, groups: NDArray[np.intp]) -> list[State]:
-    """Name groups by their state, or by the first and the last of several."""
-    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    ends = [(variable.states[own[0]], variable.states[own[-1]]) for own in members]
-    return [first if own.size == 1 else f"{first} to {last}" for (first, last), own in zip(ends, members, strict=True)]
