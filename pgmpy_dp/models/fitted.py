@@ -37,6 +37,18 @@ ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(
 
 _NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
 
+
+def assumed_within_groups(question: Question, grouped: Collection[str]) -> list[str]:
+    """Say that the bounds of an answer assume shares of states in groups, if it depends on them."""
+    own = [variable for variable in question.names if variable in grouped]
+    if not own or len(question.names) == 1:
+        return []
+    return [
+        f"The bounds assume that a state's share of its group, in which {' and '.join(own)} were measured, does not "
+        "depend on other variables."
+    ]
+
+
 FEW_STATES = 1000
 """Maximum number of joint states for which `most_probable_states` draws the whole table."""
 
@@ -106,9 +118,9 @@ class Fitted(ABC):
     def warn_of_misfit(self, bounds: bool = False) -> None:  # noqa: B027
         """Warn once if the release contradicts the model; with `bounds`, test it whatever that takes."""
 
-    def is_informative(self, question: Question) -> bool:
-        """Return whether the release determines an answer's error under a wrong model structure."""
-        return True
+    def caveats(self, question: Question) -> list[str]:
+        """Say what the bounds of an answer assume."""
+        return []
 
     def unknown_effects(self, question: Question) -> float:
         """Return the standard deviation of effects of the evidence that the release does not identify."""

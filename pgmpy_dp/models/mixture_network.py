@@ -33,7 +33,7 @@ from pgmpy_dp.inference.mixtures.fit.ensemble import MixtureFit
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.inference.mixtures.refits import MixtureDraws, Prediction
 from pgmpy_dp.inference.tables.table import Vector
-from pgmpy_dp.models.fitted import FEW_STATES, Fitted
+from pgmpy_dp.models.fitted import FEW_STATES, Fitted, assumed_within_groups
 from pgmpy_dp.models.formats.file_kinds import HOUSEHOLDS, MIXTURE, require_format
 from pgmpy_dp.models.model import Model
 from pgmpy_dp.models.questions import Question
@@ -162,6 +162,9 @@ class FittedMixture(Fitted):
 
     def tested(self) -> FitCheck:
         return self._check
+
+    def caveats(self, question: Question) -> list[str]:
+        return assumed_within_groups(question, self.schema.structure.refined)
 
     @cached_property
     def _check(self) -> FitCheck:

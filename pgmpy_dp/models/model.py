@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from pgmpy_dp.explorer import ExplorerPage
     from pgmpy_dp.fitting.checks.misfit import FitCheck
 
-_UNINFORMATIVE = (
-    "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
-    "its structure is right, and otherwise the release cannot tell: "
-    "plan_measurements(..., check=0.15) measures such pairs."
-)
-
 
 class Model(ABC):
     """Base class of fitted models. All methods are post-processing and cost no privacy.
@@ -126,7 +120,7 @@ class Model(ABC):
             upper = np.where(schema.possible(asked, question.given).ravel(), upper, 0.0)
             bounds = lower.clip(0.0), upper.clip(None, 1.0)
             frame = BoundedAnswer.of(answer.values, *bounds, answer.records, state_index(schema, asked))
-            return _noted(fitted, frame, fitted.is_informative(question))
+            return _noted(fitted, frame, fitted.caveats(question))
         from pgmpy.factors.discrete import DiscreteFactor  # records do without pgmpy, which is slow to import
 
         states = {variable: list(schema.states[variable]) for variable in asked}
@@ -208,7 +202,7 @@ class Model(ABC):
             One row per variable, with columns `value`, `lower` and `upper`; timestamps for dates.
         """
         _check_bounds(interval, target)
-        rows, informative, fitted = dict[str, dict[str, Any]](), True, self._fitted
+        rows, caveats, fitted = dict[str, dict[str, Any]](), list[str](), self._fitted
         if isinstance(values, Mapping):
             asked_for: Mapping[str, Vector | None] = numbers_of_states(fitted.schema, values)
         else:
@@ -235,7 +229,7 @@ class Model(ABC):
                 rows[variable] = {"value": written(middle)}
                 continue
             answer = _bounded(fitted, question, target, weights)
-            informative &= fitted.is_informative(question)
+            caveats += fitted.caveats(question)
             (value,), bounds = answer.values.tolist(), answer.bounds(interval)
             lower, upper = (float(np.clip(end[0], weights.min(), weights.max())) for end in bounds)
             value, lower, upper = (middle + number / known for number in (value, lower, upper))
@@ -248,7 +242,7 @@ class Model(ABC):
             upper = value + unseen[1] + math.hypot(above, drawn[1], missed)
             rows[variable] = {"value": written(value), "lower": written(lower), "upper": written(upper)}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("variable")
-        return frame if interval is None else _noted(fitted, frame, informative)
+        return frame if interval is None else _noted(fitted, frame, caveats)
 
     def quantiles(
         self,
@@ -604,15 +598,15 @@ def _bounded(fitted: Fitted, question: Question, target: str, numbers: Vector | 
     return answer
 
 
-def _noted(fitted: Fitted, frame: pd.DataFrame, informative: bool) -> pd.DataFrame:
-    """Add notes to answers if the test of fit fails or the release does not determine their error."""
+def _noted(fitted: Fitted, frame: pd.DataFrame, caveats: Iterable[str]) -> pd.DataFrame:
+    """Add notes to answers if the test of fit fails or their bounds assume what the release does not show."""
     if fitted.check is not None and fitted.check.fails:
         frame.attrs["misfit"] = (
             f"The release contradicts the network ({fitted.check.probability}): answers follow what was measured of "
             "their variables, unlike its parameters"
         )
-    if not informative:
-        frame.attrs["note"] = _UNINFORMATIVE
+    if note := " ".join(dict.fromkeys(caveats)):
+        frame.attrs["note"] = note
     return frame
 
 

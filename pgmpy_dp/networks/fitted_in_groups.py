@@ -21,6 +21,7 @@ from pgmpy_dp.inference.distribution import Codes, GivenOthers
 from pgmpy_dp.inference.grouped import GroupedDistribution, Within
 from pgmpy_dp.inference.mixtures.mixture import AnswerTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
+from pgmpy_dp.models.fitted import assumed_within_groups
 from pgmpy_dp.models.questions import Question
 from pgmpy_dp.networks.fitted_network import Contents, DrawnAnswers, FittedNetwork, Uncertainty
 from pgmpy_dp.privacy.guarantee import FIT_KEY
@@ -126,8 +127,8 @@ class FittedInGroups(FittedNetwork):
         counts = answer.counts * np.prod(shares, axis=0)
         return DrawnAnswers(value, drawn(answer.drawn, target), contained, counts, records)
 
-    def is_informative(self, question: Question) -> bool:
-        return self.inner.is_informative(self._over_groups(question))
+    def caveats(self, question: Question) -> list[str]:
+        return self.inner.caveats(self._over_groups(question)) + assumed_within_groups(question, self.within)
 
     def unknown_effects(self, question: Question) -> float:
         return self.inner.unknown_effects(self._over_groups(question))

@@ -47,6 +47,12 @@ _CHANGED = (
     "tables by add_cpds or add_factors."
 )
 
+_UNINFORMATIVE = (
+    "These variables were not measured together, nor enough pairs that the network does not join: the bounds hold if "
+    "its structure is right, and otherwise the release cannot tell: "
+    "plan_measurements(..., check=0.15) measures such pairs."
+)
+
 Tables = frozenset[Any]
 
 
@@ -314,8 +320,9 @@ class FittedNetwork(Fitted):
         """Convert positions of states to those in another schema."""
         return {v: schema.states[v].index(self.schema.states[v][position]) for v, position in places.items()}
 
-    def is_informative(self, question: Question) -> bool:
-        return self.uncertainty.deviations["records"].informs(question.asked, question.given)
+    def caveats(self, question: Question) -> list[str]:
+        informed = self.uncertainty.deviations["records"].informs(question.asked, question.given)
+        return [] if informed else [_UNINFORMATIVE]
 
     def unknown_effects(self, question: Question) -> float:
         deviations, given = self.uncertainty.deviations["records"], question.given

@@ -88,7 +88,15 @@ def release(
           --ledger ledger.json --out release.zip
       pgmpy-dp release visits.parquet --unit person_id --max-rows 3 --other ward=elsewhere ...
     """
-    from pgmpy_dp.cli.shared.structures import left_out, planned, read_cliques, read_plan, schema_of
+    from pgmpy_dp.cli.shared.structures import (
+        left_out,
+        planned,
+        planned_in_groups,
+        read_cliques,
+        read_plan,
+        read_structure,
+        schema_of,
+    )
     from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.data.mechanisms.mechanism import quoted
     from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
@@ -106,7 +114,7 @@ def release(
     require_delta(mechanism, spending.delta)
     stage("Reading the schema and the model")
     asked: Any
-    schema, noise = spending.schema(), None
+    schema, noise, in_groups = spending.schema(), None, None
     remarks: list[str] = []
     if plan is not None:
         scales, delta = read_plan(plan)
@@ -125,7 +133,13 @@ def release(
         whole, schema = schema, schema_of(schema, wanted)
         remarks = [] if model is None else left_out(whole, schema.variables)
         asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
+        if model is not None and sampling_rate == 1:
+            price = {"epsilon": spending.epsilon, "delta": spending.delta, "mechanism": mechanism}
+            in_groups = planned_in_groups(spending.public(schema), model, spending.records, check=check, **price)
     if spending.dry_run:
+        if in_groups is not None:
+            own = in_groups.quote, in_groups.schema, spending.records, spending.error, in_groups.noise
+            return spending.planned(*foreseen(*own))
         quote = quoted(asked, spending.public(schema))
         result, lines = foreseen(quote, schema, spending.records, spending.error, noise)
         if model is not None:
@@ -138,7 +152,10 @@ def release(
         records = parquet_table(data, read_columns(schema, schema.variables))  # samples are drawn in memory
     dataset = spending.dataset(records, schema)
     stage("Counting, with noise")
-    noisy = dataset.release(asked)
+    if in_groups is None:
+        noisy = dataset.release(asked)
+    else:
+        noisy = dataset.after(read_structure(model, schema.variables)).release(in_groups.mechanism)  # type: ignore[arg-type]
     with charged_already():
         noisy.save(out)
     result = describe(noisy)

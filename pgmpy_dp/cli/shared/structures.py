@@ -16,6 +16,8 @@ from pgmpy_dp.models.formats.file_kinds import endings_of
 from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned_graph
 
 if TYPE_CHECKING:
+    from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
+    from pgmpy_dp.estimators.base import Plan
     from pgmpy_dp.schema import Schema
 
 # A name, plain or in quotation marks as JSON writes it.
@@ -162,11 +164,26 @@ def planned(schema: Schema, model: Path, check: float | None, mechanism: str) ->
     return plan_measurements(structure, schema, mechanism=mechanism, **own)
 
 
+def planned_in_groups(public: PublicRecords, model: Path, records: float | None, **options: Any) -> Plan | None:
+    """Plan the tables of a network in stages, if nodes have so many states that they are measured in groups."""
+    from pgmpy_dp.data.mechanisms.steps import StagedTables
+    from pgmpy_dp.estimators.from_tables import CollectiveEM
+    from pgmpy_dp.fitting.plans.groups import many_states
+
+    structure = read_structure(model, public.schema.variables)
+    if not many_states(public.schema, structure.nodes()):
+        return None
+    given = {name: option for name, option in options.items() if option is not None}
+    plan = CollectiveEM(**given).plan(structure, public, records)
+    return plan if isinstance(plan.mechanism, StagedTables) else None
+
+
 def left_out(schema: Schema, kept: Collection[str]) -> list[str]:
     """Name the variables that a network does not have, and how to keep them."""
     from pgmpy_dp.schema.states import some
 
-    names = [variable for variable in schema.variables if variable not in kept]
+    derived = schema.structure.derived  # groups of a node's states stand for it
+    names = [v for v in schema.variables if v not in kept and (v not in derived or derived[v][0] not in kept)]
     if not names:
         return []
     return [
