@@ -18,7 +18,7 @@ from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.groups import IN_GROUPS, many_states, numbers_in_families, with_groups
 from pgmpy_dp.fitting.plans.planning import CHECK
-from pgmpy_dp.fitting.readings.grouped_networks import GroupedNodes, over_coarser, relabelled
+from pgmpy_dp.fitting.readings.grouped_networks import GroupedNodes, declared_coarser, relabelled
 from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference import Layout
 from pgmpy_dp.inference.tables.table import Vector
@@ -208,20 +208,21 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
         schema = public.schema
         if not isinstance(structure, DAG):
             return self._noisy_tables(*self._tables(structure, schema))
-        structure = over_coarser(structure, schema)
-        joined = [clique for clique in families(structure) if len(clique) > 1]
+        coarser = declared_coarser(structure, schema)
+        over_declared = relabelled(structure, coarser)
+        joined = [clique for clique in families(over_declared) if len(clique) > 1]
         large = many_states(schema, [node for clique in joined for node in clique])
-        if not large:
+        singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large or node in coarser}
+        if not singles:
             return self._noisy_tables(*self._tables(structure, schema))
         if (self._noise == "gaussian") != bool(self.delta):
-            self._noisy_tables(*self._tables(structure, schema)).quote(public)  # refuses it
-        singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large}
+            self._noisy_tables(list(singles), [1.0] * len(singles)).quote(public)  # refuses it
 
         def rest(units: float | None, release: Any) -> Measure:
             numbers = numbers_in_families(schema, joined, self._noise_of(public.neighbours), units)
             grouped = with_groups(schema, numbers, release)
             names = {node: node + IN_GROUPS for node in numbers}
-            return Measure(*self._tables(relabelled(structure, names), grouped), grouped)
+            return Measure(*self._tables(relabelled(over_declared, names), grouped), grouped)
 
         stages = [(_SINGLES, lambda *_: Measure.of(singles)), (1.0 - _SINGLES, rest)]
         return StagedTables(stages, self._price(), self.delta, "measure the tables of a network")

@@ -189,15 +189,14 @@ class GroupedNodes:
         return table
 
 
-def over_coarser(network: DAG, schema: Schema) -> DAG:
-    """Return the structure over the coarser variables that a schema declares for nodes of many states."""
-    names = {
+def declared_coarser(network: DAG, schema: Schema) -> dict[str, str]:
+    """Return the coarser variables that a schema declares for nodes of many states, if they are no nodes."""
+    return {
         finer: coarser
         for finer, (coarser, _) in schema.structure.refined.items()
         if finer in network and network.degree(finer) and coarser not in network
         if schema.cardinality(finer) > UNGROUPED
     }
-    return relabelled(network, names) if names else network
 
 
 def relabelled(network: DAG, names: Mapping[str, str]) -> DAG:
