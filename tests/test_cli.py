@@ -742,6 +742,31 @@ def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
     assert "Missing option '--out'" in run(f"{call} --no-ledger", code=2)
 
 
+def test_a_network_of_many_states_is_measured_in_groups_as_its_dry_run_foresees(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    codes = np.random.default_rng(0).integers(0, 600, 3000)
+    pd.DataFrame({"code": codes, "kind": codes // 200, "sex": codes % 2}).to_csv("records.csv", index=False)
+    dp.Schema({"code": list(range(600)), "kind": [0, 1, 2], "sex": [0, 1]}).save("schema.json")
+    Path("edges.txt").write_text("code -> kind\ncode -> sex\n")
+    call = f"{RELEASE} --model edges.txt --epsilon 1"
+    foreseen = as_json(f"{call} --dry-run --records 3000")["tables"]
+    stated = as_json(f"{call} --no-ledger --out release.zip")["tables"]
+    for tables in (foreseen, stated):
+        assert tables[0]["variables"] == ["code"]
+        assert any({"kind", "code in groups"} <= set(table["variables"]) for table in tables)
+        assert max(table["cells"] for table in tables) == 600
+    assert stated[0]["noise"] == pytest.approx(foreseen[0]["noise"])
+    printed = run("fit release.zip --model edges.txt --out fitted.zip")
+    (number,) = as_json("fit release.zip --model edges.txt --out fitted.zip --force")["groups"].values()
+    assert f"Tables with 'code' are of {number} groups of its states." in printed
+    assert "Left out" not in printed
+    answer = as_json("query fitted.zip --target kind --evidence code=250 --interval 0.9")
+    assert max(answer["answer"], key=lambda row: row["probability"])["states"] == {"kind": 1}
+    assert "does not depend on other variables" in run(
+        "query fitted.zip --target kind --evidence code=250 --interval 0.9"
+    )
+
+
 @pytest.mark.full
 def test_a_guess_of_the_records_says_whether_to_go_before_anything_is_paid(asia):
     Path("records.csv").write_text("not read")

@@ -180,7 +180,7 @@ class PrivateNetworkEstimator(NetworkEstimator):
 
 # Share of the privacy loss for the single tables of nodes with many states, from which their groups and the shares of
 # states in these follow.
-_SINGLES = 0.2
+_SINGLES = 0.3
 
 
 @dataclass(eq=False, repr=False)

@@ -6,7 +6,8 @@ Columns follow five hidden bits, as records of surveys follow a few traits; epsi
 Errors are mean total variation distances of 500 pairs of columns, of synthetic records as many as there were, beside
 those of as many records of independent columns, drawn with exact shares. `predict` fills in one and three of fifteen
 columns of 20,000 rows. `many states` are four columns, of which two have 5,000 and 800 states: distances of these
-alone, and of all pairs over 20 runs of states of equal shares. `prices` plan, price and charge all pairs of 1,000
+alone, and of all pairs over 20 runs of states of equal shares; `many states, network` has edges from the first column
+to the next two, and from the second to the last. `prices` plan, price and charge all pairs of 1,000
 columns, 500,500 tables, without counting a record, and then measure them. `first use` runs README's five minutes with
 an empty cache of compiled loops, and again: seconds of the processor of each process.
 """
@@ -36,6 +37,7 @@ TABLES = {
     "1000 x 2": (100_000, 1000, 2),
 }
 MANY = {"many states": (20_000, (5000, 800, 4, 6))}
+JOINED = "many states, network"
 PRICED = {"prices, pure": 0.0, "prices, block": 1e-9}
 FIRST = "first use"
 PREDICTED = {"predict one": ["c0"], "predict three": ["c0", "c1", "c2"]}
@@ -66,7 +68,9 @@ def many_states(records: int, states: tuple[int, ...]) -> tuple[pd.DataFrame, dp
     return pd.DataFrame(codes), dp.Schema({f"c{column}": list(range(count)) for column, count in enumerate(states)})
 
 
-def of_groups(frame: pd.DataFrame, network: dp.PrivateMixtureNetwork) -> tuple[list[float], float, float]:
+def of_groups(
+    frame: pd.DataFrame, network: dp.PrivateMixtureNetwork | dp.PrivateBayesianNetwork
+) -> tuple[list[float], float, float]:
     """Compare columns of more than 100 states, and pairs over runs of states, also of independent columns."""
     shares = {v: np.bincount(frame[v], minlength=len(network.schema_.states[v])) / len(frame) for v in frame}
     runs = {v: np.minimum((np.cumsum(own) - own / 2) * 20, 19).astype(int) for v, own in shares.items()}
@@ -125,10 +129,16 @@ def run(line: str) -> Iterator[str]:
         yield f"records {time.perf_counter() - start:5.1f} s"
         error, independent = distances(frame, synthetic, states)
         yield f"pairs {error:.4f}, independent {independent:.4f}"
-    elif line in MANY:
-        frame, schema = many_states(*MANY[line])
+    elif line in MANY or line == JOINED:
+        frame, schema = many_states(*MANY["many states"])
         start = time.perf_counter()
-        network = fitted(frame, schema)
+        network: dp.PrivateMixtureNetwork | dp.PrivateBayesianNetwork
+        if line == JOINED:
+            edges = [("c0", "c1"), ("c0", "c2"), ("c1", "c3")]
+            data = private(frame, schema, 1.0, 1e-9)
+            network = dp.PrivateBayesianNetwork(edges).fit(data, dp.AutoMLE(1.0, delta=1e-9))
+        else:
+            network = fitted(frame, schema)
         yield f"fit {time.perf_counter() - start:6.1f} s, groups {network.groups_}"
         singles, error, independent = of_groups(frame, network)
         yield f"alone {', '.join(f'{own:.3f}' for own in singles)}, pairs {error:.4f}, independent {independent:.4f}"
@@ -157,4 +167,4 @@ def run(line: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    a_process_each([*TABLES, *MANY, *PRICED, *PREDICTED, FIRST], run)
+    a_process_each([*TABLES, *MANY, JOINED, *PRICED, *PREDICTED, FIRST], run)

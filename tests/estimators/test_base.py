@@ -552,8 +552,9 @@ def test_a_fit_that_is_cut_short_is_told_and_by_default_it_is_not_cut_short(chai
     assert np.abs(early - optimum).max() > 2e-3
 
 
-def test_a_network_over_many_states_that_noise_hides_names_what_measures_them_in_groups():
+def test_tables_of_many_states_that_noise_hides_name_what_measures_them_in_groups():
     schema = dp.Schema({"place": list(range(300)), "ill": [0, 1]})
     frame = pd.DataFrame({"place": np.arange(900) % 300, "ill": np.arange(900) % 2})
-    with pytest.warns(NoiseWarning, match=r"place has 300 states: fit PairwiseMixture, which measures .* in groups"):
-        DiscreteBayesianNetwork([("place", "ill")]).fit(frame, estimator=dp.AutoMLE(0.1, state_names=schema))
+    release = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(0.1)).measure([("place", "ill")], epsilon=0.1)
+    with pytest.warns(NoiseWarning, match=r"place has 300 states: AutoMLE and PairwiseMixture, .* in groups of states"):
+        DiscreteBayesianNetwork([("place", "ill")]).fit(release, estimator=dp.AutoMLE())

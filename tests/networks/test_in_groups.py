@@ -66,6 +66,8 @@ def test_the_network_is_as_it_was_and_its_price_that_of_one_fit(network):
         (2, 120),
     ]
     assert network.guarantee_.epsilon == 1.0
+    assert set(network.groups_) == {"code", "drug"}
+    assert all(8 <= number <= 100 for number in network.groups_.values())
     joined = {v for clique in network.release_.cliques if len(clique) > 1 for v in clique}
     assert joined == {"sex", "code in groups", "drug in groups", "risk"}
 

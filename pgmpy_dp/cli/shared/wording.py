@@ -23,6 +23,7 @@ METHODS = {
 _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"fit PairwiseMixture, which answers without a tree, or draw .* by sample_draws",
      "fit --estimator mixture, which answers without a tree"),
+    (r"AutoMLE and PairwiseMixture, fitted to the records, measure", "release --model and synthesize measure"),
     (r"fit PairwiseMixture", "use pgmpy-dp synthesize"),
     (r"PrivateMLE with consistency=None or 'inference', or CollectiveEM", "CollectiveEM"),
     (r"raise max_iter, or use inference='junction_tree' where it fits in memory", "see what AutoMLE gives"),

@@ -192,7 +192,7 @@ def hidden_by_noise(releases: Iterable[object]) -> list[str]:
             return []
         sizes, joined = release.schema.cardinalities(), {v for c in release.cliques if len(c) > 1 for v in c}
         wide = [f"{v} has {sizes[v]:,} states" for v in release.variables if v in joined and sizes[v] > UNGROUPED]
-        advice = "fit PairwiseMixture, which measures pairs of such variables in groups of states"
+        advice = "AutoMLE and PairwiseMixture, fitted to the records, measure such variables in groups of states"
         reasons.append(outlook.reason + (f"; {' and '.join(wide)}: {advice}" if wide else ""))
     return reasons
 

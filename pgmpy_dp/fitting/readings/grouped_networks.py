@@ -68,6 +68,11 @@ class GroupedNodes:
                 return cls(release.schema.states, groups)
         return None
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of groups of each node."""
+        return {node: len(self.states[name]) for node, (name, _) in self.groups.items()}
+
     def in_order(self, states: Mapping[str, Sequence[Any]]) -> Self:
         """Reorder the states of nodes."""
         groups = {}
