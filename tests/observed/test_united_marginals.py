@@ -519,8 +519,9 @@ def test_releases_of_different_records_that_are_joined_or_fitted_together_are_na
     with pytest.warns(UserWarning, match="about .* records, which noise does not explain. .*union"):
         one.join(other)
     network = dp.PrivateBayesianNetwork([("a", "b"), ("b", "c")])
-    with pytest.warns(UserWarning, match="noise does not explain"):
-        network.fit([one, other])
+    for second in (other, part([("b", "c")], 2, GAUSSIAN, records=3000)):  # whose other kind of noise is not joined
+        with pytest.warns(UserWarning, match="noise does not explain"):
+            network.fit([one, second], estimator=dp.CollectiveEM())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for seed in range(10):

@@ -49,6 +49,8 @@ def test_the_real_mbi_takes_them(real, monkeypatch):
     for back in (from_mbi([one], SCHEMA, noisy.guarantee), from_mbi(handed, SCHEMA)):
         assert back.tables[one.clique].tolist() == noisy.tables[one.clique].tolist()
         assert back.guarantee == noisy.guarantee
+    with pytest.raises(ValueError, match="do not state their guarantee"):
+        from_mbi([one], SCHEMA)
 
 
 def test_tables_that_share_noise_are_not_handed_to_mbi():
