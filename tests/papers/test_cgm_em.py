@@ -228,6 +228,16 @@ TIES = {
 }
 
 
+def test_families_without_an_exact_junction_tree_are_refused_unpaid(monkeypatch):
+    monkeypatch.setattr("pgmpy_dp.fitting.readings.directed.MAX_TABLE_CELLS", 4)
+    schema = dp.Schema({variable: [0, 1] for variable in "abcde"})
+    data = dp.PrivateDataset(np.zeros((9, 5), dtype=int), schema, dp.PrivacyBudget(1.0))
+    network = dp.PrivateBayesianNetwork([("b", "d"), ("c", "d")])
+    with pytest.raises(ValueError, match="junction tree"):
+        network.fit(data, estimator=papers.CGMEM(1.0, inference="junction_tree"))
+    assert data.budget.history == ()
+
+
 @pytest.mark.parametrize("e_step", ["dual", "nlbp"])
 @pytest.mark.parametrize("name", TIES)
 def test_tied_parameters_are_those_of_a_dense_implementation(name, e_step):

@@ -20,6 +20,9 @@ class NoNoise(dp.SimulatedNoise):
         self.scales.append(scale)
         return counts
 
+    def coins(self, probability, count):
+        return np.ones(count, dtype=bool)
+
 
 def test_the_printed_algorithm_measures_two_tables_a_family_and_reads_the_records_rows():
     network = DiscreteBayesianNetwork([("a", "c"), ("b", "c"), ("a", "d"), ("b", "d")])
@@ -37,3 +40,9 @@ def test_the_printed_algorithm_measures_two_tables_a_family_and_reads_the_record
     assert np.log1p(0.1 * np.expm1((2 / first[[0, 1, 3, 4]]).sum())) == pytest.approx(0.2)
     assert (2 / second[[0, 1, 3, 4]]).sum() == pytest.approx(1.8)
     assert second[0] < second[1]  # a, with children, has more of the budget than c, a leaf
+    errors = {}  # equation (6), without noise and of all records
+    for leaf in "cd":
+        counts = records.groupby(["a", "b", leaf]).size().unstack(leaf).to_numpy()
+        whole = counts.sum(axis=1, keepdims=True)
+        errors[leaf] = (np.sqrt(1 + (counts / whole) ** 2) / whole).mean()
+    assert second[4] / second[1] == pytest.approx((errors["c"] / errors["d"]) ** 0.5)

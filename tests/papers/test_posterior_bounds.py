@@ -46,6 +46,8 @@ def test_theorem_1_holds_over_the_box_and_in_expectation(states):
             for other in corners
         )
         assert worst <= found.deviation <= found.paper_deviation
+        ranges = (m * math.log((1 + m) * (later + m)) for later in range(1, states) for m in [later * n])
+        assert found.deviation == pytest.approx(sum(ranges))  # of a beta variable for each state but the last
         noisy = [np.clip(n / 2 + generator.laplace(scale=3.0, size=(states, 1)), 0, n) for _ in range(500)]
         exact = [prior + n / 2]
         assert np.mean([posterior_divergence(exact, [prior + z]) for z in noisy]) <= found.expectation

@@ -139,6 +139,7 @@ def test_bad_input_charges_nothing(smokers):
         ({"prior_type": "dirichlet", "pseudo_counts": "one"}, "numbers"),
         ({"equivalent_sample_size": float("nan")}, "positive"),
         ({"equivalent_sample_size": 0}, "positive"),
+        ({"equivalent_sample_size": "ten"}, "must be a number"),
     ]:
         with pytest.raises(ValueError, match=message):
             network.fit(data, estimator=dp.papers.PrivateBayesianEstimator(1.0, **options))

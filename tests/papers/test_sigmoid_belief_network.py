@@ -126,6 +126,13 @@ def test_noise_alone_gives_finite_weights():
     assert np.isfinite(model.score(records(5, 1)))
 
 
+@pytest.mark.parametrize(("columns", "names"), [(["a", "b"], ["a", "b"]), ([0, 1], None), (["a", 1], None)])
+def test_features_have_the_names_of_columns_where_all_are_texts(columns, names):
+    model = dp.papers.PrivateSigmoidBeliefNetwork(1, 0.1, 1e-6, steps=1)
+    found = getattr(model.fit(pd.DataFrame(records(20, 1)[:, :2], columns=columns)), "feature_names_in_", None)
+    assert (found if found is None else list(found)) == names
+
+
 def test_records_that_are_not_binary_are_refused():
     model = dp.papers.PrivateSigmoidBeliefNetwork(2, 1.0, 1e-6)
     X = records(50, 1)
