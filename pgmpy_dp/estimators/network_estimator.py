@@ -30,6 +30,7 @@ from pgmpy_dp.observed.factors import (
     forbidden_log_mask,
     markov_factors,
     markov_network,
+    markov_scopes,
     require_rules_fit,
     ruled_table,
     scope_masks,
@@ -206,11 +207,12 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
     def _plan(self, structure: Any, public: Any) -> Any:
         """Plan the tables of the network, or first the single tables of nodes that may need groups of states."""
         schema = public.schema
-        if not isinstance(structure, DAG):
+        if isinstance(structure, Tying):
             return self._noisy_tables(*self._tables(structure, schema))
         coarser = declared_coarser(structure, schema)
         over_declared = relabelled(structure, coarser)
-        joined = [clique for clique in families(over_declared) if len(clique) > 1]
+        scopes = families(over_declared) if isinstance(structure, DAG) else markov_scopes(over_declared)
+        joined = [clique for clique in scopes if len(clique) > 1]
         large = many_states(schema, [node for clique in joined for node in clique])
         singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large or node in coarser}
         if not singles:
@@ -229,10 +231,10 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
 
     def _read(self, structure: Any, release: Any) -> None:
         releases = several(release)
-        nodes = GroupedNodes.of(structure, releases)
+        nodes = None if isinstance(structure, Tying) else GroupedNodes.of(structure, releases)
         if nodes is None:
             self._read_network(structure, release)
             return
         self._read_network(nodes.network(structure), release)
-        cpds = nodes.cpds(structure, self.parameters_, nodes.within(releases, self.parameters_))
-        self._set_parameters(cpds, self._schema(structure, release))
+        parameters = nodes.spread(structure, self.parameters_, nodes.within(releases, self.parameters_))
+        self._set_parameters(parameters, self._schema(structure, release))

@@ -129,11 +129,14 @@ class GroupedDistribution:
         weights = {self.within[v].coarser: np.log(self.within[v].largest) for v in scope if v in self.within}
         if not weights:
             return self.coarse
-        layout = self.coarse.layout
-        tables = []
-        for scope_, table in zip(layout.scopes, layout.split(self.coarse.logs), strict=True):
-            own = weights.pop(scope_[0], None)
-            tables.append(table if own is None else table + own.reshape(-1, *[1] * (table.ndim - 1)))
+        layout, tables = self.coarse.layout, []
+        for own, table in zip(layout.scopes, layout.split(self.coarse.logs), strict=True):
+            for axis, name in enumerate(own):
+                if name in weights and (axis == 0 or not self.coarse.families):
+                    table = table + weights.pop(name).reshape(
+                        [-1 if other == axis else 1 for other in range(table.ndim)]
+                    )
+            tables.append(table)
         return TreeDistribution(layout, layout.flatten(tables), self.coarse.families, self.coarse.evidence)
 
     def _finest(self, scope: Sequence[str], states: Sequence[int]) -> tuple[int, ...]:

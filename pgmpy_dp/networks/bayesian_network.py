@@ -147,15 +147,6 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
             network.guarantee_ = guarantee
         return network
 
-    @property
-    def groups_(self) -> dict[str, int]:
-        """Return the number of groups in which the states of a node were measured, for each such node.
-
-        A `Hierarchy` declares groups, or the fit has made them; see :class:`~pgmpy_dp.AutoMLE`.
-        """
-        fitted = self._fitted
-        return fitted.nodes.sizes if isinstance(fitted, FittedInGroups) else {}
-
     def cpd_interval(self, node: str, interval: float = 0.9, target: str = "population") -> pd.DataFrame:
         """Compute bounds for every entry of P(node | parents); see `query` for `interval` and `target`.
 

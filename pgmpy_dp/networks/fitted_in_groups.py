@@ -1,4 +1,4 @@
-"""The fit of a Bayesian network with nodes that were measured in groups of their states.
+"""The fit of a network with nodes that were measured in groups of their states.
 
 Questions about states are answered by a network over groups (`pgmpy_dp.fitting.readings.grouped_networks`): evidence
 means its group, and what is asked for is divided among the states of groups. Bounds contain the uncertainty of both.
@@ -50,11 +50,11 @@ class FittedInGroups(FittedNetwork):
         recovered = nodes.recovered(fitted.network)
         if recovered is None:
             return fitted
-        cpds, within = recovered
+        parameters, within = recovered
         network = type(fitted.network)()
         network.add_nodes_from(nodes.names(fitted.network.nodes()))
         network.add_edges_from(tuple(nodes.names(edge)) for edge in fitted.network.edges())
-        network.add_cpds(*cpds)
+        (network.add_cpds if nodes.directed else network.add_factors)(*parameters)
         own = {field.name: getattr(fitted, field.name) for field in fields(fitted)}
         inner = FittedNetwork(**own | {"network": network, "contents": Contents.of(network)})
         vars(network)[FIT_KEY] = inner

@@ -143,6 +143,15 @@ class PrivateNetwork(Model):
         return self._fitted.schema
 
     @property
+    def groups_(self) -> dict[str, int]:
+        """Return the number of groups in which the states of a node were measured, for each such node.
+
+        A `Hierarchy` declares groups, or the fit has made them; see :class:`~pgmpy_dp.AutoMLE`.
+        """
+        fitted = self._fitted
+        return fitted.nodes.sizes if isinstance(fitted, FittedInGroups) else {}
+
+    @property
     def _fitted(self) -> FittedNetwork:
         """The fit, for present contents: any change removes the release, and a table of other origin the guarantee."""
         # Structure is public, and tables that are left when others are removed still derive from the release.

@@ -16,8 +16,8 @@ SCOPES = [("ga",), ("b", "ga"), ("gc", "b", "ga")]
 GENERATOR = np.random.default_rng(3)
 
 
-@pytest.fixture(scope="module")
-def whole():
+@pytest.fixture(scope="module", params=[True, False], ids=["families", "factors"])
+def whole(request):
     """A grouped distribution, and its joint table over a, b and c."""
     sizes = {"ga": 3, "b": 2, "gc": 2}
     layout = Layout.of(sizes, SCOPES)
@@ -29,7 +29,7 @@ def whole():
         within[variable] = Within(name, groups, shares / np.bincount(groups, shares)[groups])
     coarse = np.einsum("a,ba,cba->abc", *tables)
     joint = within["c"].spread(within["a"].spread(coarse, 0), 2)
-    tree = TreeDistribution(layout, np.log(layout.flatten(tables)), families=True)
+    tree = TreeDistribution(layout, np.log(layout.flatten(tables)), families=request.param)
     return GroupedDistribution(tree, within), joint
 
 

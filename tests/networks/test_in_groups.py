@@ -200,6 +200,28 @@ def test_a_declared_hierarchy_is_measured_in_place_of_groups(laws):
     assert isinstance(network._fitted, FittedInGroups)
 
 
+@pytest.mark.parametrize("estimator", [dp.CollectiveEM, dp.AutoMLE])
+def test_markov_networks_group_nodes_too(laws, estimator, tmp_path):
+    network = fitted(records(laws, 0), estimator=estimator(1.0, delta=1e-9), network=dp.PrivateMarkovNetwork(EDGES))
+    assert set(network.groups_) == {"code", "drug"}
+    assert set(network.nodes()) == set(SCHEMA.variables)
+    assert network.get_partition_function() == pytest.approx(1.0)
+    network.save(tmp_path / "network.zip")
+    network.save(tmp_path / "network.uai")
+    again, other = (dp.load(tmp_path / f"network.{suffix}") for suffix in ("zip", "uai"))
+    other.attach_release(network.release_)
+    for asked, given in QUESTIONS:
+        value, bounded = network.query(asked, given), network.query(asked, given, interval=0.9)
+        np.testing.assert_allclose(bounded["value"], value.values.ravel(), atol=1e-12)
+        np.testing.assert_allclose(again.query(asked, given, interval=0.9), bounded, atol=1e-9)
+        np.testing.assert_allclose(other.query(asked, given, interval=0.9)["value"], bounded["value"], atol=1e-6)
+        assert not network.check_fit().fails
+        by_pgmpy = VariableElimination(network).query(asked, given, show_progress=False)
+        assert by_pgmpy.normalize(inplace=False) == value
+    assert set(network.simulate(100, seed=0)["code"]) <= set(SCHEMA.states["code"])
+    assert isinstance(network.map_query(["code", "risk"], {"sex": "f"})["code"], str)
+
+
 @pytest.mark.full
 def test_bounds_hold_where_groups_do(laws):
     """Of 96 answers with 90 % bounds, at most 76 are covered by chance in 2 of 10^4 runs if they are independent."""

@@ -1,4 +1,4 @@
-"""Bayesian networks some of whose nodes are measured in groups of their states, and CPDs of all states.
+"""Networks some of whose nodes are measured in groups of their states, and CPDs or factors of all states.
 
 A node with many states is measured together with others by groups of its states (`pgmpy_dp.fitting.plans.groups`), or
 by the coarser variable of a declared Hierarchy. Given its group, a state does not depend on anything else. So with a
@@ -6,20 +6,21 @@ network of the same structure over the groups g, CPDs are
 
     P(x | parents) = P(g(x) | groups of the parents) * (share of x in g(x)),     P(y | x, ...) = P(y | g(x), ...),
 
-and the network over groups, with the shares, follows from CPDs of this form, whatever program they were stored by.
+and the network over groups, with the shares, follows from CPDs of this form, whatever program they were stored by. Of
+the factors of a Markov network one has the shares of each node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pgmpy.base import DAG
-from pgmpy.factors.discrete import TabularCPD
+from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
+from pgmpy.models import DiscreteMarkovNetwork
 
 from pgmpy_dp.fitting.plans.pairs import UNGROUPED
 from pgmpy_dp.inference import Layout
@@ -29,11 +30,11 @@ from pgmpy_dp.inference.mixtures.fit.denoised_children import denoised_within
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import children_within
 from pgmpy_dp.inference.tables.table import Vector, pooled
 from pgmpy_dp.inference.trees.conditioning import TreeDistribution
-from pgmpy_dp.observed.factors import family, in_order, tabular_cpd
+from pgmpy_dp.observed.factors import Network, family, in_order, tabular_cpd
 from pgmpy_dp.observed.observed import agreed_total
 from pgmpy_dp.observed.reading import law_of
 from pgmpy_dp.release import Release
-from pgmpy_dp.schema import Schema
+from pgmpy_dp.schema import Clique, Schema
 
 _FORM = 1e-6  # largest relative difference of CPDs from the form above; formats of files round
 
@@ -44,11 +45,12 @@ class GroupedNodes:
 
     states: Mapping[str, Sequence[Any]]  # of nodes and groups
     groups: Mapping[str, tuple[str, NDArray[np.intp]]]  # by node: the variable of its groups, and each state's group
+    directed: bool  # whether tables are CPDs
 
     @classmethod
     def of(cls, network: Any, releases: Iterable[Any]) -> Self | None:
         """Find the nodes whose groups are in tables with other nodes, and they themselves are not."""
-        if not isinstance(network, DAG):
+        if getattr(network, "tied", ()):
             return None
         for release in releases:
             if not isinstance(release, Release) or not release.cliques:
@@ -65,7 +67,7 @@ class GroupedNodes:
                 and refined[node][0] not in network
             }
             if groups:
-                return cls(release.schema.states, groups)
+                return cls(release.schema.states, groups, isinstance(network, DAG))
         return None
 
     @property
@@ -85,17 +87,19 @@ class GroupedNodes:
         """Replace nodes by the variables of their groups."""
         return [self.groups[node][0] if node in self.groups else node for node in nodes]
 
-    def network(self, network: DAG) -> DAG:
+    def network(self, network: Network) -> Network:
         """Return the structure over groups."""
         return relabelled(network, {node: name for node, (name, _) in self.groups.items()})
 
-    def within(self, releases: Sequence[Any], coarse: Sequence[TabularCPD]) -> dict[str, Within]:
-        """Estimate the shares of states in their groups, from noisy counts of single nodes."""
+    def within(self, releases: Sequence[Any], coarse: Sequence[DiscreteFactor]) -> dict[str, Within]:
+        """Estimate the shares of states in their groups, from noisy counts of single nodes and a fit over groups."""
         names = {name for name, _ in self.groups.values()}
-        layout = Layout.of({cpd.variable: len(cpd.values) for cpd in coarse}, [tuple(cpd.variables) for cpd in coarse])
+        sizes = {name: size for own in coarse for name, size in zip(own.variables, own.values.shape, strict=True)}
+        layout = Layout.of(sizes, [tuple(own.variables) for own in coarse])
         with np.errstate(divide="ignore"):
-            logs = np.log(layout.flatten(cpd.values for cpd in coarse))
-        distribution, total = TreeDistribution(layout, logs, families=True), agreed_total(releases)[0]
+            logs = np.log(layout.flatten(own.values for own in coarse))
+        distribution = TreeDistribution(layout, logs, families=isinstance(coarse[0], TabularCPD))
+        total = agreed_total(releases)[0]
         sums = {name: total * distribution.marginal([name]) for name in names}
         children = denoised_within(self.groups, self.counts(releases), sums)  # type: ignore[arg-type]
         return {node: Within(*self.groups[node], _shares(children[node])) for node in self.groups}
@@ -139,62 +143,85 @@ class GroupedNodes:
             result[node] = counts, float(precision) ** -0.5
         return result
 
-    def cpds(self, network: DAG, coarse: Iterable[TabularCPD], within: Mapping[str, Within]) -> list[TabularCPD]:
-        """Return the CPDs of all states, in the order of the network's nodes."""
-        tables = {cpd.variable: cpd for cpd in coarse}
-        result = []
-        for node in network.nodes():
-            scope = family(network, node)
-            cpd = tables[self.names(scope)[0]]
-            table = cpd.values.transpose([cpd.variables.index(name) for name in self.names(scope)])
-            result.append(tabular_cpd(scope, self._spread(table, scope, within), self.states))
-        return result
+    def spread(
+        self, network: Network, coarse: Sequence[DiscreteFactor], within: Mapping[str, Within]
+    ) -> list[DiscreteFactor]:
+        """Return the CPDs, in the order of the nodes, or factors of all states."""
+        fine = {name: node for node, (name, _) in self.groups.items()}
+        tables = {tuple(fine.get(name, name) for name in own.variables): own.values for own in coarse}
+        if isinstance(network, DAG):
+            nodes = {scope[0]: (scope, table) for scope, table in tables.items()}
+            tables = dict(_in_order_of(family(network, node), *nodes[node]) for node in network.nodes())
+        bearers = self._bearers(tables)
+        spread = {scope: self._spread(table, scope, bearers[scope], within) for scope, table in tables.items()}
+        return [_parameter(network, scope, table, self.states) for scope, table in spread.items()]
 
-    def recovered(self, network: Any) -> tuple[list[TabularCPD], dict[str, Within]] | None:
-        """Invert `cpds`; None if the network's CPDs do not have the form above."""
-        states, tables, within = self.states, {}, {}
-        for cpd in network.get_cpds():
-            scope = family(network, cpd.variable)
-            with suppress(ValueError):
-                table = cpd.values.transpose([cpd.variables.index(node) for node in scope])
-                tables[scope] = in_order(table, scope, cpd.state_names, states)
-        if len(tables) < len(network.nodes()):
-            return None
-        coarse = {}
+    def recovered(self, network: Network) -> tuple[list[DiscreteFactor], dict[str, Within]] | None:
+        """Invert `spread`; None if the network's CPDs or factors do not have the form above."""
+        tables, within = {}, dict[str, Within]()
+        for own in network.get_cpds() if isinstance(network, DAG) else network.get_factors():
+            scope = tuple(own.variables)
+            tables[scope] = in_order(np.asarray(own.values), scope, own.state_names, self.states)
+        bearers, coarse = self._bearers(tables), []
         for scope, table in tables.items():
             result = table
-            for axis, parent in enumerate(scope[1:], 1):
-                if parent in self.groups:
-                    _, firsts = np.unique(self.groups[parent][1], return_index=True)
+            for axis, node in enumerate(scope):
+                if node in bearers[scope]:
+                    result, within[node] = self._split(node, result, axis)
+                elif node in self.groups:
+                    _, firsts = np.unique(self.groups[node][1], return_index=True)
                     result = np.take(result, firsts, axis=axis)
-            if scope[0] in self.groups:
-                result, within[scope[0]] = self._split(scope[0], result)
-            coarse[scope] = result
-            own = {node: within[node] for node in scope[:1] if node in within}
-            if not np.allclose(self._spread(result, scope, own), table, rtol=_FORM, atol=1e-9):
+            scale = np.abs(table).max()
+            if not np.allclose(
+                self._spread(result, scope, bearers[scope], within), table, rtol=_FORM, atol=1e-9 * scale
+            ):
                 return None
-        cpds = [tabular_cpd(tuple(self.names(scope)), table, states) for scope, table in coarse.items()]
-        return cpds, within
+            if isinstance(network, DAG):
+                result = result / result.sum(axis=0)
+            coarse.append(_parameter(network, tuple(self.names(scope)), result, self.states))
+        return coarse, within
 
-    def _split(self, node: str, table: Vector) -> tuple[Vector, Within]:
-        """Split P(state | parents) into P(group | parents) and shares, as they are where the group is most probable."""
+    def _bearers(self, scopes: Iterable[Clique]) -> dict[Clique, set[str]]:
+        """Choose the table that contains each node's shares: its CPD, or the first factor by the names of its nodes."""
+        result: dict[Clique, set[str]] = {scope: set() for scope in scopes}
+        for node in self.groups:
+            own = [scope for scope in result if node in scope]
+            result[min(own, key=lambda scope: (scope[0] != node if self.directed else False, sorted(scope)))].add(node)
+        return result
+
+    def _split(self, node: str, table: Vector, axis: int) -> tuple[Vector, Within]:
+        """Split a table into one over groups and shares, as they are where the group is most probable."""
         name, groups = self.groups[node]
-        sums = np.zeros((len(self.states[name]), *table.shape[1:]))
-        np.add.at(sums, groups, table)
-        flat, rows = sums.reshape(len(sums), -1), table.reshape(len(table), -1)
+        rows = np.moveaxis(table, axis, 0)
+        sums = np.zeros((len(self.states[name]), *rows.shape[1:]))
+        np.add.at(sums, groups, rows)
+        flat = sums.reshape(len(sums), -1)
         best = flat.argmax(axis=1)[groups]
-        shares = rows[np.arange(len(rows)), best] / np.maximum(flat[groups, best], 1e-300)
-        return sums / sums.sum(axis=0), Within(name, groups, shares)
+        shares = rows.reshape(len(rows), -1)[np.arange(len(rows)), best] / np.maximum(flat[groups, best], 1e-300)
+        return np.moveaxis(sums, 0, axis), Within(name, groups, shares)
 
-    def _spread(self, table: Vector, scope: Sequence[str], within: Mapping[str, Within]) -> Vector:
-        """Turn a CPD over groups into one of states."""
+    def _spread(self, table: Vector, scope: Clique, borne: Collection[str], within: Mapping[str, Within]) -> Vector:
+        """Turn a table over groups into one of states, with the shares of some nodes."""
         for axis, node in enumerate(scope):
-            if node in self.groups:
-                table = np.take(table, self.groups[node][1], axis=axis) if axis else within[node].spread(table, 0)
+            if node in borne:
+                table = within[node].spread(table, axis)
+            elif node in self.groups:
+                table = np.take(table, self.groups[node][1], axis=axis)
         return table
 
 
-def declared_coarser(network: DAG, schema: Schema) -> dict[str, str]:
+def _in_order_of(wanted: Clique, scope: Clique, table: Vector) -> tuple[Clique, Vector]:
+    return wanted, table.transpose([scope.index(node) for node in wanted])
+
+
+def _parameter(network: Network, scope: Clique, table: Vector, states: Mapping[str, Sequence[Any]]) -> DiscreteFactor:
+    """Create a CPD of a Bayesian network, or a factor of a Markov network."""
+    if isinstance(network, DAG):
+        return tabular_cpd(scope, table, states)
+    return DiscreteFactor(list(scope), list(table.shape), table.ravel(), {node: list(states[node]) for node in scope})
+
+
+def declared_coarser(network: Network, schema: Schema) -> dict[str, str]:
     """Return the coarser variables that a schema declares for nodes of many states, if they are no nodes."""
     return {
         finer: coarser
@@ -204,9 +231,9 @@ def declared_coarser(network: DAG, schema: Schema) -> dict[str, str]:
     }
 
 
-def relabelled(network: DAG, names: Mapping[str, str]) -> DAG:
+def relabelled(network: Network, names: Mapping[str, str]) -> Network:
     """Return the structure with other names of some nodes, in the same order."""
-    result = DAG()
+    result = DAG() if isinstance(network, DAG) else DiscreteMarkovNetwork()
     result.add_nodes_from([names.get(node, node) for node in network.nodes()])
     result.add_edges_from([(names.get(one, one), names.get(other, other)) for one, other in network.edges()])
     return result

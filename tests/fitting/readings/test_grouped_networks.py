@@ -64,7 +64,7 @@ def cpds():
 
 def test_cpds_of_states_follow_those_of_groups(cpds):
     network, nodes, coarse, within = cpds
-    fine = {cpd.variable: cpd for cpd in nodes.cpds(network, coarse, within)}
+    fine = {cpd.variable: cpd for cpd in nodes.spread(network, coarse, within)}
     by_name = {cpd.variable: cpd for cpd in coarse}
     for x, area in MERGED.items():
         share = within["x"].shares[STATES.index(x)]
@@ -76,7 +76,7 @@ def test_cpds_of_states_follow_those_of_groups(cpds):
 
 def test_what_lies_behind_cpds_is_recovered_from_them_in_any_order_of_states(cpds):
     network, nodes, coarse, within = cpds
-    network.add_cpds(*nodes.cpds(network, coarse, within))
+    network.add_cpds(*nodes.spread(network, coarse, within))
     turned = nodes.in_order({"x": STATES[::-1]})
     for own, order in ((nodes, STATES), (turned, STATES[::-1])):
         found, shares = own.recovered(network)
@@ -91,7 +91,7 @@ def test_what_lies_behind_cpds_is_recovered_from_them_in_any_order_of_states(cpd
 @pytest.mark.parametrize("node", ["x", "z"])
 def test_other_cpds_are_not_taken_for_grouped_ones(cpds, node):
     network, nodes, coarse, within = cpds
-    network.add_cpds(*nodes.cpds(network, coarse, within))
+    network.add_cpds(*nodes.spread(network, coarse, within))
     cpd = network.get_cpds(node).copy()
     cpd.values[:, 0] = np.roll(cpd.values[:, 0], 1, axis=0)  # for one state of the first parent
     network.add_cpds(cpd)
