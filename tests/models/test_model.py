@@ -201,7 +201,7 @@ def test_bounds_are_for_the_population_and_hold_the_narrower_ones_of_the_records
     assert np.greater(*np.sum(widths, axis=0))
     state, sure = case.model.map_probability([case.asked], {case.known: NUMBER})
     assert state[case.asked] == population["value"].idxmax()
-    assert 0 <= sure <= 1
+    assert 0.6 < sure <= 1  # in all of these the noise leaves it likelier than not
 
 
 def test_draws_repeat(case):

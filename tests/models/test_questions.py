@@ -153,6 +153,8 @@ def test_what_cannot_be_predicted_is_refused(kind):
             ask(pd.DataFrame({"a": ["z"]}))
         with pytest.raises(dp.SchemaError, match="nobody"):
             ask(pd.DataFrame({"nobody": ["z"]}))
+        with pytest.raises(dp.SchemaError, match="'a' occurs twice"):
+            ask(whole[["a", "a"]])
         with pytest.raises(TypeError, match="DataFrame"):
             ask({"a": ["x"]})
     with pytest.raises(TypeError, match="n_sample"):
