@@ -132,13 +132,14 @@ def draw(table: pd.DataFrame, target: Path) -> None:
         covered, width = panels[:, column]
         covered.axhspan(86, 97, color="0.93")
         covered.set(title=f"ε = {epsilon:g}", ylabel="" if column else "within 90 % bounds, %")
-        width.set(ylim=(0, None), ylabel="" if column else "width of bounds")
+        width.set(ylabel="" if column else "width of bounds")
         width.set_xticks(range(len(MODELS)), MODELS, rotation=90)
         for number, recipe in enumerate(RECIPES):
             at = [place for place, model in enumerate(MODELS) if (model, epsilon, recipe) in rows.index]
             kept = rows.loc[[(MODELS[place], epsilon, recipe) for place in at]]
             for axes, values in ((covered, 100 * kept["covered"]), (width, kept["width"])):
                 axes.scatter(np.array(at) + 0.12 * (number - 2), values, 18, color=f"C{number}", label=recipe)
+    panels[1, 0].set_ylim(0.0)
     page.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     page.savefig(target, metadata={"Date": None})
 
