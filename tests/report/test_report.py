@@ -203,6 +203,11 @@ def test_drawings_keep_boxes_apart_and_point_downwards(bnlearn):
     assert ["<svg role=" in page for page in pages] == [True, False]
 
 
+def test_graphs_without_directions_are_drawn_from_the_middle_outwards():
+    away = network_drawing._oriented(nx.disjoint_union(nx.star_graph(3), nx.path_graph(3)))
+    assert set(away.edges()) == {(0, 1), (0, 2), (0, 3), (5, 4), (5, 6)}
+
+
 def test_units_are_told_as_what_they_are():
     rows = words(render_report(made({"a": [0, 1]}, [("a",)], scale=6.0, epsilon=0.5, unit="person_id", max_rows=3)))
     for said in ("with all its rows, added or removed", "At most 3 of them are counted", "share of the rows"):
@@ -222,7 +227,7 @@ def test_a_network_is_set_beside_the_release():
     text = words(render_report(release, network))
     assert "x 50.0 % 50.0 %" in text
     assert "fitted network" in text
-    with pytest.raises(dp.SchemaError, match="'a' has other states"):
+    with pytest.raises(dp.SchemaError, match="'a' has other states in the network than in the release"):
         render_report(made({**states, "a": ["x", "z"]}, [("a", "b")]), network)
     with pytest.raises(dp.SchemaError, match="'b'"):
         render_report(made({"a": ["x", "y"]}, [("a",)]), network)
