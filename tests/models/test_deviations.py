@@ -14,6 +14,7 @@ from pgmpy_dp.demo import SCHEMA as RAND
 from pgmpy_dp.demo import load_records
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
+from pgmpy_dp.models.questions import Question
 from pgmpy_dp.observed.observed import informative_tables
 from pgmpy_dp.records.frames import encode
 
@@ -110,6 +111,15 @@ def test_an_answer_beyond_pairs_is_as_far_off_as_they_say(missing):
     frame, network = missing
     for given in ({"a": "z", "d": "x"}, {"a": "x", "d": "z"}, {"a": "y", "c": "z"}):
         assert held(network.query(["e"], given, interval=0.99, target="records"), share(frame, "e", given))
+
+
+def test_effects_of_three_variables_and_more_are_unknown_where_all_pairs_were_measured(missing):
+    """Each given variable beyond the first adds one, which is taken to be HIGHER times as large as one of a pair."""
+    _, network = missing
+    pair = (network._fitted.uncertainty.deviations["records"].outside @ np.sqrt(deviations.SCALES)) ** 2
+    for given, effects in (({"a": "z"}, 0), ({"a": "z", "d": "x"}, 1), ({"a": "z", "c": "y", "d": "x"}, 2)):
+        question = Question.of(dp.Schema(STATES), ["e"], given)
+        assert network._fitted.unknown_effects(question) == pytest.approx(effects**0.5 * deviations.HIGHER * pair)
 
 
 def test_the_most_probable_state_is_what_was_measured(missing):
