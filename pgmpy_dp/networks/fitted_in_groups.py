@@ -98,13 +98,14 @@ class FittedInGroups(FittedNetwork):
 
     def bounded(self, question: Question, target: str, numbers: Vector | None = None) -> DrawnAnswers:
         names = self.distribution.names(question.asked)
-        answer = self.inner.bounded(self._over_groups(question), target)
         shape, size = self.inner.schema.shape(names), math.prod(self.schema.shape(question.asked))
-        if len(answer.drawn) * size > _MAX_CELLS:
+        draws = len(self.posterior.totals)
+        if draws * size > _MAX_CELLS:
             raise AnswerTooLargeError(
-                f"Bounds of {size:,} joint states need {len(answer.drawn)} draws of each: ask for fewer variables, or "
-                "give the states of some as evidence."
+                f"Bounds of {size:,} joint states need {draws} draws of each: ask for fewer variables, or give the "
+                "states of some as evidence."
             )
+        answer = self.inner.bounded(self._over_groups(question), target)
 
         def drawn(of_groups: Vector, of: str) -> Vector:
             """Divide drawn probabilities among the states of groups, by drawn shares."""
@@ -163,9 +164,10 @@ class FittedInGroups(FittedNetwork):
         """Return a draw of the shares of a node's states for each drawn network."""
         key = node, target
         if key not in self._drawn:
-            generator = np.random.default_rng([self.seed, len(self._drawn)])
-            (chances,) = self.distribution.singles([node])
             draws, sampled = len(self.posterior.totals), target == "population"
+            # By node, whatever was asked before, so that a question has one answer.
+            generator = np.random.default_rng([self.seed, sorted(self.nodes.groups).index(node), sampled])
+            (chances,) = self.distribution.singles([node])
             self._drawn[key] = self.nodes.drawn(node, chances, self.measured, draws, sampled, generator)
         return self._drawn[key]
 

@@ -222,6 +222,22 @@ def test_markov_networks_group_nodes_too(laws, estimator, tmp_path):
     assert isinstance(network.map_query(["code", "risk"], {"sex": "f"})["code"], str)
 
 
+def test_bounds_do_not_depend_on_earlier_questions(network):
+    one, other = network.copy(), network.copy()
+    for model in (one, other):
+        model.sample_draws(20, seed=1)
+    other.query(["drug"], interval=0.9)
+    pd.testing.assert_frame_equal(one.query(["code"], interval=0.9), other.query(["code"], interval=0.9))
+
+
+def test_bounds_of_too_many_states_are_refused_before_they_are_computed(network, monkeypatch):
+    again = network.copy()
+    monkeypatch.setattr("pgmpy_dp.networks.fitted_in_groups._MAX_CELLS", 10**6)
+    monkeypatch.setattr(type(again._fitted.inner), "bounded", None)
+    with pytest.raises(ValueError, match="fewer variables"):
+        again.query(["sex", "code", "drug", "risk"], interval=0.9)
+
+
 @pytest.mark.full
 def test_bounds_hold_where_groups_do(laws):
     """Of 96 answers with 90 % bounds, at most 76 are covered by chance in 2 of 10^4 runs if they are independent."""

@@ -13,6 +13,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
 from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
+from pgmpy_dp.fitting.plans.outlook import hidden_by_noise
 from pgmpy_dp.records import open_records
 
 PLACES = [f"p{number:03}" for number in range(300)]
@@ -147,6 +148,37 @@ def test_frequent_states_are_alone_and_ordered_ones_stay_in_order(states, groups
     assert list(grouped.states["f in groups"]) == groups
     assert ("f in groups" in grouped.ordered) == ("f" in grouped.ordered) == (states[0] == 0)
     assert grouped.rules[0].found.every == release.guarantee.every
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        ["a to b", "a", "b", "c", "d"],  # a state that is named as a group of others would be
+        [*range(6), *map(str, range(6))],
+        ["x to y", "z", "x", "y to z"],
+    ],
+)
+def test_groups_have_names_of_their_own(states):
+    """Else the schema would be refused, after the first stage was paid for."""
+    schema = dp.Schema({"f": states, "a": ["x"]})
+    alike = len(states) in (4, 12)
+    counts = np.full(len(states), 100) if alike else np.array([10_000, 50, 50, 50, 50])
+    release = dp.NoisyMarginals(schema, {("f",): counts}, {("f",): 1.0}, dp.Guarantee.of(1.0))
+    grouped = with_groups(schema, {"f": len(states) // 2 if alike else 3}, release)
+    names = grouped.states["f in groups"]
+    assert len(set(names)) == len(names) == grouped.structure.refined["f"][1].max() + 1
+    assert any(str(name).endswith("(other)") for name in names)
+
+
+def test_noise_in_tables_of_groups_is_no_reason_to_group():
+    schema = dp.Schema({"f": list(range(1000)), "a": ["x", "y"]})
+    grouped = with_groups(schema, {"f": 120}, None)
+    for each, name in ((grouped, "f in groups"), (schema, "f")):
+        clique = name, "a"
+        assert each.cardinality(name) > 100
+        tables = {clique: np.zeros(each.shape(clique), dtype=np.int64)}
+        (reason,) = hidden_by_noise([dp.NoisyMarginals(each, tables, {clique: 9.0}, dp.Guarantee.of(1.0))])
+        assert ("measure such variables in groups" in reason) == (name == "f")
 
 
 @pytest.mark.parametrize("source", ["frame", "lazy", "counts"])

@@ -134,7 +134,16 @@ def _groups(variable: Variable, shares: Vector, number: int, ordered: bool) -> N
 
 
 def _names(variable: Variable, groups: NDArray[np.intp]) -> list[State]:
-    """Name groups by their state, or by the first and the last of several."""
+    """Name groups by their state, or by the first and the last of several, so that no two names are equal."""
     members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    ends = [(variable.states[own[0]], variable.states[own[-1]]) for own in members]
-    return [first if own.size == 1 else f"{first} to {last}" for (first, last), own in zip(ends, members, strict=True)]
+    taken: set[State] = {variable.states[own[0]] for own in members if own.size == 1}
+    names = []
+    for own in members:
+        name = variable.states[own[0]]
+        if own.size > 1:
+            name = f"{name} to {variable.states[own[-1]]}"
+            while name in taken:  # a state has this name, or states of two types read alike
+                name = f"{name} (other)"
+            taken.add(name)
+        names.append(name)
+    return names

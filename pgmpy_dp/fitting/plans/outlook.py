@@ -191,6 +191,7 @@ def hidden_by_noise(releases: Iterable[object]) -> list[str]:
         if outlook.advice != ADVICE[-1]:
             return []
         sizes, joined = release.schema.cardinalities(), {v for c in release.cliques if len(c) > 1 for v in c}
+        joined -= release.schema.structure.derived.keys()  # groups of states
         wide = [f"{v} has {sizes[v]:,} states" for v in release.variables if v in joined and sizes[v] > UNGROUPED]
         advice = "AutoMLE and PairwiseMixture, fitted to the records, measure such variables in groups of states"
         reasons.append(outlook.reason + (f"; {' and '.join(wide)}: {advice}" if wide else ""))
