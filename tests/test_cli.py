@@ -742,6 +742,22 @@ def test_a_dry_run_foresees_the_noise_that_the_release_states(asia, more):
     assert "Missing option '--out'" in run(f"{call} --no-ledger", code=2)
 
 
+def test_a_declared_hierarchy_is_measured_in_place_of_groups(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    codes = np.random.default_rng(0).integers(0, 600, 3000)
+    frame = pd.DataFrame({"code": codes, "chapter": codes // 50, "sex": codes % 2, "other": 0})
+    frame.to_csv("records.csv", index=False)
+    states = {"code": list(range(600)), "chapter": list(range(12)), "sex": [0, 1], "other": [0, 1]}
+    rule = dp.Hierarchy("code", "chapter", {code: code // 50 for code in range(600)})
+    dp.Schema(states, rules=[rule]).save("schema.json")
+    Path("edges.txt").write_text("code -> sex\n")
+    call = f"{RELEASE} --model edges.txt --epsilon 1"
+    for options in ("--dry-run", "--no-ledger --out release.zip"):
+        tables = as_json(f"{call} {options}")["tables"]
+        assert [set(table["variables"]) for table in tables] == [{"code"}, {"sex", "chapter"}]
+    assert as_json("fit release.zip --model edges.txt --out fitted.zip")["groups"] == {"code": 12}
+
+
 def test_a_network_of_many_states_is_measured_in_groups_as_its_dry_run_foresees(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     codes = np.random.default_rng(0).integers(0, 600, 3000)

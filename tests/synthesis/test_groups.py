@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.fitting.plans.groups import numbers_of_groups, with_groups
+from pgmpy_dp.fitting.plans.groups import numbers_in_families, numbers_of_groups, with_groups
 from pgmpy_dp.fitting.plans.outlook import hidden_by_noise
 from pgmpy_dp.records import open_records
 
@@ -168,6 +168,13 @@ def test_groups_have_names_of_their_own(states):
     names = grouped.states["f in groups"]
     assert len(set(names)) == len(names) == grouped.structure.refined["f"][1].max() + 1
     assert any(str(name).endswith("(other)") for name in names)
+
+
+def test_states_of_a_table_that_is_too_large_are_grouped_however_many_records():
+    schema = dp.Schema({name: list(range(450)) for name in "abcd"})
+    noise = (1.0).__rmul__
+    assert numbers_in_families(schema, [("a", "b", "c"), ("c", "d")], noise, None) == dict.fromkeys("abc", 100)
+    assert numbers_in_families(schema, [("a", "b"), ("c", "d")], noise, None) == {}
 
 
 def test_noise_in_tables_of_groups_is_no_reason_to_group():

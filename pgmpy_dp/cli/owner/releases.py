@@ -135,7 +135,8 @@ def release(
         asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
         if model is not None and sampling_rate == 1:
             price = {"epsilon": spending.epsilon, "delta": spending.delta, "mechanism": mechanism}
-            in_groups = planned_in_groups(spending.public(schema), model, spending.records, check=check, **price)
+            in_groups = planned_in_groups(spending.public(whole), model, spending.records, check=check, **price)
+            schema = schema if in_groups is None else in_groups.public.schema
     if spending.dry_run:
         if in_groups is not None:
             own = in_groups.quote, in_groups.schema, spending.records, spending.error, in_groups.noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,14 +166,24 @@ def planned(schema: Schema, model: Path, check: float | None, mechanism: str) ->
 
 
 def planned_in_groups(public: PublicRecords, model: Path, records: float | None, **options: Any) -> Plan | None:
-    """Plan the tables of a network in stages, if nodes have so many states that they are measured in groups."""
+    """Plan the tables of a network in stages, if nodes have so many states that they are measured in groups.
+
+    The plan is for the network's nodes and the coarser variables that the schema declares for these.
+    """
+    from pgmpy.base import DAG
+
     from pgmpy_dp.data.mechanisms.steps import StagedTables
     from pgmpy_dp.estimators.from_tables import CollectiveEM
     from pgmpy_dp.fitting.plans.groups import many_states
+    from pgmpy_dp.fitting.readings.grouped_networks import declared_coarser
 
     structure = read_structure(model, public.schema.variables)
-    if not many_states(public.schema, structure.nodes()):
+    if not isinstance(structure, DAG):
         return None
+    nodes, coarser = list(structure.nodes()), declared_coarser(structure, public.schema)
+    if not many_states(public.schema, nodes) and not coarser:
+        return None
+    public = replace(public, schema=schema_of(public.schema, [nodes, list(coarser.values())]))
     given = {name: option for name, option in options.items() if option is not None}
     plan = CollectiveEM(**given).plan(structure, public, records)
     return plan if isinstance(plan.mechanism, StagedTables) else None

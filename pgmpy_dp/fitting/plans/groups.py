@@ -17,6 +17,7 @@ from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.fitting.plans.pairs import AVERAGED, UNGROUPED
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import shrunk
 from pgmpy_dp.inference.tables.table import Vector, project_to_simplex
+from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
 from pgmpy_dp.privacy.guarantee import DECLARED
 from pgmpy_dp.release import NoisyMarginals
 from pgmpy_dp.schema import Clique, Hierarchy, Schema, State
@@ -63,9 +64,13 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
 def numbers_in_families(
     schema: Schema, families: Collection[Clique], noise: Callable[[float], float], units: float | None
 ) -> dict[str, int]:
-    """Choose in how many groups to measure variables of many states in tables of families, as `numbers_of_groups`."""
+    """Choose in how many groups to measure variables of many states in tables of families, as `numbers_of_groups`.
+
+    In tables too large to be counted they are grouped whatever the noise.
+    """
     states, tables = schema.cardinalities(), [clique for clique in families if len(clique) > 1]
     large = many_states(schema, [variable for clique in tables for variable in clique])
+    too_large = {variable for clique in tables if schema.cells(clique) > MAX_TABLE_CELLS for variable in clique}
     while large:
         numbers = dict.fromkeys((variable for variable in states if variable in large), math.inf)
         if units is not None:
@@ -75,7 +80,7 @@ def numbers_in_families(
                 beside = math.fsum(math.log(states[variable]) for variable in clique if variable not in large)
                 for variable in alike:
                     numbers[variable] = min(numbers[variable], math.exp((wanted - beside) / len(alike)))
-        kept = {variable for variable in large if states[variable] > min(2.0 * numbers[variable], _SLOW)}
+        kept = {v for v in large if v in too_large or states[v] > min(2.0 * numbers[v], _SLOW)}
         if kept == large:
             return {variable: _within_limits(number) for variable, number in numbers.items()}
         large = kept
