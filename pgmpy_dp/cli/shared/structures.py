@@ -170,16 +170,12 @@ def planned_in_groups(public: PublicRecords, model: Path, records: float | None,
 
     The plan is for the network's nodes and the coarser variables that the schema declares for these.
     """
-    from pgmpy.base import DAG
-
     from pgmpy_dp.data.mechanisms.steps import StagedTables
     from pgmpy_dp.estimators.from_tables import CollectiveEM
     from pgmpy_dp.fitting.plans.groups import many_states
     from pgmpy_dp.fitting.readings.grouped_networks import declared_coarser
 
     structure = read_structure(model, public.schema.variables)
-    if not isinstance(structure, DAG):
-        return None
     nodes, coarser = list(structure.nodes()), declared_coarser(structure, public.schema)
     if not many_states(public.schema, nodes) and not coarser:
         return None
