@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import audit
 from pgmpy_dp.inference.collective.noise_laws import ByRows, GaussianNoise, LaplaceNoise
+from pgmpy_dp.observed.contradictions import _drawn_noise
 from pgmpy_dp.observed.reading import observe
 from pgmpy_dp.privacy import OPENDP_NOISE
 from pgmpy_dp.privacy.cost import Cost
@@ -511,6 +512,14 @@ def test_the_variance_of_a_record_is_that_at_a_parts_own_shares():
     own = np.array([0.1 * 0.9, 0.25])
     assert found[:2] == pytest.approx(own, rel=0.1)
     assert found[2] == pytest.approx(0.3 * np.array([2000, 2000]) @ own / 5000, rel=0.1)
+
+
+def test_noise_of_residuals_is_drawn_with_the_variance_that_their_tables_have():
+    frame = pd.DataFrame({v: list(states[:2]) for v, states in SCHEMA.states.items()})
+    data = dp.PrivateDataset(frame, SCHEMA, dp.PrivacyBudget(9.0, 1e-6))
+    residuals = data.measure_residuals({(): 3.0, ("a",): 5.0, ("b",): 4.0, ("a", "b"): 2.0}, delta=1e-6)
+    drawn = _drawn_noise(residuals, ("a", "b"), 0.0, np.random.default_rng(0))
+    assert drawn.var(axis=0).mean() == pytest.approx(residuals.noise(("a", "b"))[1] ** 2, rel=0.15)
 
 
 def test_releases_of_different_records_that_are_joined_or_fitted_together_are_named():
