@@ -238,6 +238,17 @@ def test_bounds_of_too_many_states_are_refused_before_they_are_computed(network,
         again.query(["sex", "code", "drug", "risk"], interval=0.9)
 
 
+def test_unions_of_releases_with_the_same_groups_are_fitted(laws, network):
+    other = dp.PrivateDataset(
+        records(laws, 1), network.release_.schema, dp.PrivacyBudget(1.0, 1e-9), noise=dp.SimulatedNoise(1)
+    )
+    second = dp.AutoMLE(1.0, delta=1e-9).fit(dp.PrivateBayesianNetwork(EDGES), other).release_
+    union = dp.union({"north": network.release_, "south": second}, variable="site")
+    both = dp.PrivateBayesianNetwork(EDGES).fit(union, estimator=dp.AutoMLE())
+    assert both.groups_ == network.groups_
+    assert both.query(["risk"], {"code": "c40"}).values.sum() == pytest.approx(1.0)
+
+
 @pytest.mark.full
 def test_bounds_hold_where_groups_do(laws):
     """Of 96 answers with 90 % bounds, at most 76 are covered by chance in 2 of 10^4 runs if they are independent."""

@@ -55,7 +55,8 @@ class GroupedNodes:
         for release in releases:
             if not isinstance(release, Release) or not release.cliques:
                 continue
-            joined = {variable for clique in release.cliques if len(clique) > 1 for variable in clique}
+            by = {getattr(release, "variable", None)}  # of a union, in all of its tables
+            joined = {variable for clique in release.cliques if len(set(clique) - by) > 1 for variable in clique}
             refined = release.schema.structure.refined
             groups = {
                 node: refined[node]
