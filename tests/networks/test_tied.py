@@ -8,6 +8,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.fitting.readings.undirected import Tying
 from pgmpy_dp.inference.trees.junction_tree import TiedTree
 
 NODES = ["x1", "x2", "x3", "x4", "x5"]
@@ -83,6 +84,14 @@ def test_pooled_tables_lead_to_the_same_network(days, steps, estimator):
     fitted = tied_network(POOLED).fit(release, estimator)
     assert kl_divergence(exact, fitted) < 1e-4
     assert fitted.guarantee_ == release.guarantee
+
+
+def test_tied_tables_have_the_mean_of_their_cliques_and_its_noise(days):
+    noisy = dp.PrivateDataset(days, SCHEMA, dp.PrivacyBudget(1.0)).measure(EDGES, 1.0, weights=[1, 2, 3, 4])
+    tied, name = Tying.of(tied_network()), ("tied 0, axis 0", "tied 0, axis 1")
+    found = tied.tables(noisy)
+    assert found.tables[name] == pytest.approx(np.mean([noisy.tables[edge] for edge in EDGES], axis=0))
+    assert found.variances[name] == pytest.approx(sum(noisy.variances[edge] for edge in EDGES) / 4**2)
 
 
 def test_tied_parameters_need_less_data(days):
