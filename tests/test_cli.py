@@ -625,6 +625,8 @@ def test_persons_in_households():
     assert dp.PrivateHouseholdNetwork.load("model.json").households.query(["size"]).values.argmax() in (0, 1)
     assert run("inspect r.zip").startswith("Differentially private with epsilon = 2.0")
     assert "a model of households" in refused("query model.json --target age")
+    result = as_json(f"{call} --epsilon 0.05 {files} --force")
+    assert (result["households"], result["persons"]) == tuple(len(pd.read_csv(file)) for file in result["files"][:2])
     people.assign(id="nobody's").to_parquet("people.parquet")
     assert "no household has" in refused(f"{call} --epsilon 1 {files} --force")
     assert remaining() > 0.9
