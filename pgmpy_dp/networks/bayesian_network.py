@@ -163,7 +163,11 @@ class PrivateBayesianNetwork(PrivateNetwork, DiscreteBayesianNetwork):
         check_target(target)
         scope = family(self, node)
         if isinstance(fitted, FittedInGroups) and not fitted.nodes.groups.keys().isdisjoint(scope):
-            raise ValueError(f"Some of {scope} were measured in groups of states: ask query, which bounds each answer.")
+            given = ", ".join(f"{parent!r}: ..." for parent in scope[1:])
+            raise ValueError(
+                f"Some of {scope} were measured in groups of states: ask query, as in query([{node!r}], {{{given}}}, "
+                "interval=0.9), which bounds each answer."
+            )
         fitted = fitted.part(scope)
         posterior = fitted.posterior
         layout, draws = posterior.layout, posterior.draws(target)

@@ -319,8 +319,8 @@ class PrivateNetwork(Model):
         """
         if isinstance(self._fitted, FittedInGroups):
             raise ValueError(
-                "Pairs of variables in groups of states are chosen by no reference: fit with a larger check, such as "
-                "AutoMLE(check=0.3), which measures pairs that the network does not join."
+                "Pairs are not chosen by a network whose variables were measured in groups of states: fit it with a "
+                "larger check, such as AutoMLE(check=0.3), which measures pairs that the network does not join."
             )
         schema, releases = self._fitted.schema, self._fitted.required_releases()
         measured = measure_farthest(self, schema, releases, data, epsilon, delta, whole_number("pairs", pairs))

@@ -101,7 +101,10 @@ class Variable:
         """Unite two declarations of the variable, which must agree."""
         for names, what in ((("states", "bins", "bounds"), "states"), (_OF_CELLS, "missing or other values")):
             if any(getattr(self, name) != getattr(other, name) for name in names):
-                raise SchemaError(f"Variable {self.name!r} has other {what} in the other release.")
+                raise SchemaError(
+                    f"Variable {self.name!r} has other {what} in the other release: measure the second under the "
+                    "schema of the first, PrivateDataset(records, first.schema, ...)."
+                )
         return self.learned_at(self.found, other.found)
 
     def require_writable(self, csv: CsvFormat) -> None:
