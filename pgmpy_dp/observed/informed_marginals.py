@@ -319,6 +319,8 @@ def require_tables(release: Any, refusal: str) -> ReleasedTables:
     """Return a release of tables; ValueError for other releases, since the noise of cells must be independent."""
     if not isinstance(release, ReleasedTables) or not release.independent:
         raise ValueError(refusal)
+    if not release.tables:
+        raise ValueError("The parts of the union have no table in common: fit it with CollectiveEM, which takes each.")
     return release
 
 

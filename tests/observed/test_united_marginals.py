@@ -540,3 +540,12 @@ def test_releases_of_different_records_that_are_joined_or_fitted_together_are_na
                 NoisyMarginals(SCHEMA, {("a", "b"): own}, {("a", "b"): 4.0}, Guarantee.of(1.0)) for own in tables
             ]
             releases[0].join(releases[1])
+
+
+@pytest.mark.parametrize("estimator", [dp.AutoMLE(), dp.PrivateMLE()])
+def test_parts_without_a_common_table_are_fitted_by_what_takes_each(estimator):
+    united = dp.union({"one": part([("a", "b")]), "other": part([("b", "c")], seed=1)}, variable="site")
+    network = dp.PrivateBayesianNetwork([("site", "a"), ("a", "b"), ("b", "c")])
+    with pytest.raises(ValueError, match="fit it with CollectiveEM"):
+        network.fit(united, estimator=estimator)
+    assert network.fit(united, estimator=dp.CollectiveEM()).check_model()
