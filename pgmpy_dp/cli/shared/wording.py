@@ -25,7 +25,7 @@ _WAYS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
      "fit --estimator mixture, which answers without a tree"),
     (r"AutoMLE and PairwiseMixture, fitted to the records, measure", "release --model and synthesize measure"),
     (r"fit PairwiseMixture", "use pgmpy-dp synthesize"),
-    (r"under the schema of the first, PrivateDataset\(records, first\.schema, \.\.\.\)", "under the schema of the first"),
+    (r" of the first, PrivateDataset\(records, first\.schema, \.\.\.\)", " of the first"),
     (r"ask query, as in query\(.*?\)(?=, which)", "ask pgmpy-dp query --interval 0.9"),
     (r"PrivateMLE with consistency=None or 'inference', or CollectiveEM", "CollectiveEM"),
     (r"raise max_iter, or use inference='junction_tree' where it fits in memory", "see what AutoMLE gives"),
