@@ -25,7 +25,7 @@ from pgmpy_dp._names import closest
 from pgmpy_dp.data import PrivateDataset
 from pgmpy_dp.data.mechanisms.contrasts import Residuals
 from pgmpy_dp.data.mechanisms.mechanism import Mechanism, PublicRecords, Quote, quoted
-from pgmpy_dp.data.mechanisms.steps import StagedTables
+from pgmpy_dp.data.mechanisms.steps import Asked, StagedTables
 from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
 from pgmpy_dp.data.wall import Wall
 from pgmpy_dp.errors import SchemaError
@@ -329,6 +329,12 @@ class TableEstimator(PrivateEstimator):
     def _noisy_tables(self, cliques: Sequence[Clique], weights: Sequence[float]) -> CountedTables:
         """Return the measurement of tables with shares of the privacy loss."""
         return CountedTables(cliques, self._price(), self.delta, self.mechanism, weights)
+
+    def _staged(self, stages: Sequence[tuple[float, Asked]], public: Any, label: str) -> StagedTables:
+        """Return a measurement in stages, by their shares; refuse noise that tables at once would refuse."""
+        if (self._noise == "gaussian") != bool(self.delta):
+            self._noisy_tables([public.schema.variables[:1]], [1.0]).quote(public)  # refuses it
+        return StagedTables(stages, self._price(), self.delta, label)
 
     def _noise_of(self, neighbours: str) -> Callable[[float], float]:
         """Return the standard deviation of the noise in a table as a function of its share of the privacy loss."""

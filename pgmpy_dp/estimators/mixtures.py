@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from pgmpy_dp.data import PrivateHouseholds
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.data.mechanisms.steps import Asked, Measure, MeasureResiduals, StagedTables
+from pgmpy_dp.data.mechanisms.steps import Asked, Measure, MeasureResiduals
 from pgmpy_dp.data.mechanisms.tables import CountedTables
 from pgmpy_dp.errors import SchemaError, warn
 from pgmpy_dp.estimators.base import NOISE, Plan, TableEstimator, require_same, together
@@ -190,9 +190,6 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
         """Plan tables of single variables first, and then what their total suggests: more of these, or pairs too."""
         declared, target = self.records, self.target
         takes_residuals = self._takes_residuals(public)
-        if (self._noise == "gaussian") != bool(self.delta):
-            first = public.schema.variables[:1]
-            CountedTables([first], self._price(), self.delta, self.mechanism).quote(public)  # refuses it
         first, second = _SHARES[self._noise]
         second = _SCOUTED if self.stages == 2 else second
         own = [variable for variable in public.schema.variables if variable not in public.schema.structure.refined]
@@ -253,7 +250,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             (second, probed),
             (1 - first - second, rest),
         ]
-        return StagedTables([stage for stage in stages if stage[0]], self._price(), self.delta, "measure all pairs")
+        return self._staged([stage for stage in stages if stage[0]], public, "measure all pairs")
 
     def _triples(self, schema: Schema, public: PublicRecords) -> dict[Clique, float]:
         """Return the triples that are measured too, and their shares."""

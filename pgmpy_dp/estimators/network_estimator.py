@@ -13,7 +13,7 @@ from pgmpy.parameter_estimator.base import DiscreteParameterEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.data.mechanisms.steps import Measure, StagedTables
+from pgmpy_dp.data.mechanisms.steps import Measure
 from pgmpy_dp.errors import warn
 from pgmpy_dp.estimators.base import Estimator, Plan, TableEstimator, informed, refuse_rules, refuse_weights
 from pgmpy_dp.fitting.plans.groups import IN_GROUPS, many_states, numbers_in_families, with_groups
@@ -217,8 +217,6 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
         singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large or node in coarser}
         if not singles:
             return self._noisy_tables(*self._tables(structure, schema))
-        if (self._noise == "gaussian") != bool(self.delta):
-            self._noisy_tables(list(singles), [1.0] * len(singles)).quote(public)  # refuses it
 
         def rest(units: float | None, release: Any) -> Measure:
             numbers = numbers_in_families(schema, joined, self._noise_of(public.neighbours), units)
@@ -227,7 +225,7 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
             return Measure(*self._tables(relabelled(over_declared, names), grouped), grouped)
 
         stages = [(_SINGLES, lambda *_: Measure.of(singles)), (1.0 - _SINGLES, rest)]
-        return StagedTables(stages, self._price(), self.delta, "measure the tables of a network")
+        return self._staged(stages, public, "measure the tables of a network")
 
     def _read(self, structure: Any, release: Any) -> None:
         releases = several(release)

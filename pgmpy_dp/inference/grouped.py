@@ -22,13 +22,16 @@ class Within:
 
     coarser: str
     groups: NDArray[np.intp]  # the group of each state
-    shares: Vector  # of each state in its group; they sum to one in a group
+    shares: Vector  # of each state in its group; they sum to one in a group. Or several such rows
 
     def spread(self, table: Vector, axis: int) -> Vector:
-        """Divide probabilities of groups, along an axis of a table, among their states."""
-        shape = np.ones(table.ndim, dtype=np.intp)
-        shape[axis] = self.groups.size
-        return np.take(table, self.groups, axis=axis) * self.shares.reshape(shape)
+        """Divide probabilities of groups, along an axis of a table, among their states.
+
+        Several rows of shares are for as many tables, along the first axis.
+        """
+        rows = self.shares.shape[:-1]
+        others = [other for other in range(len(rows), table.ndim) if other != axis]
+        return np.take(table, self.groups, axis=axis) * np.expand_dims(self.shares, others)
 
     @property
     def largest(self) -> Vector:
@@ -133,9 +136,7 @@ class GroupedDistribution:
         for own, table in zip(layout.scopes, layout.split(self.coarse.logs), strict=True):
             for axis, name in enumerate(own):
                 if name in weights and (axis == 0 or not self.coarse.families):
-                    table = table + weights.pop(name).reshape(
-                        [-1 if other == axis else 1 for other in range(table.ndim)]
-                    )
+                    table = table + np.expand_dims(weights.pop(name), [o for o in range(table.ndim) if o != axis])
             tables.append(table)
         return TreeDistribution(layout, layout.flatten(tables), self.coarse.families, self.coarse.evidence)
 

@@ -37,18 +37,6 @@ ATTACH_RELEASE = "attach the release it was fitted to by network.attach_release(
 
 _NO_RELEASE = f"The network has no release, or was changed since it was fitted: fit it, or {ATTACH_RELEASE}."
 
-
-def assumed_within_groups(question: Question, grouped: Collection[str]) -> list[str]:
-    """Say that the bounds of an answer assume shares of states in groups, if it depends on them."""
-    own = [variable for variable in question.names if variable in grouped]
-    if not own or len(question.names) == 1:
-        return []
-    return [
-        f"The bounds assume that a state's share of its group, in which {' and '.join(own)} were measured, does not "
-        "depend on other variables."
-    ]
-
-
 FEW_STATES = 1000
 """Maximum number of joint states for which `most_probable_states` draws the whole table."""
 
@@ -226,6 +214,17 @@ def state_index(schema: Schema, variables: Sequence[str]) -> pd.Index:
     """Label rows by the states of one variable, or by the joint states of several."""
     states, names = [list(schema.states[variable]) for variable in variables], list(variables)
     return pd.MultiIndex.from_product(states, names=names) if len(names) > 1 else pd.Index(*states, name=names[0])
+
+
+def assumed_within_groups(question: Question, grouped: Collection[str]) -> list[str]:
+    """Say that the bounds of an answer assume shares of states in groups, if it depends on them."""
+    own = [variable for variable in question.names if variable in grouped]
+    if not own or len(question.names) == 1:
+        return []
+    return [
+        f"The bounds assume that a state's share of its group, in which {' and '.join(own)} were measured, does not "
+        "depend on other variables."
+    ]
 
 
 def check_interval(interval: Any, name: str = "interval") -> None:

@@ -112,10 +112,8 @@ class FittedInGroups(FittedNetwork):
             table = of_groups.reshape(-1, *shape)
             for axis, variable in enumerate(question.asked, 1):
                 if variable in self.within:
-                    own = self._drawn_shares(variable, of)
-                    sizes = [1] * axis + [own.shape[1]] + [1] * (len(shape) - axis)
-                    table = np.take(table, self.within[variable].groups, axis=axis)
-                    table = table * own.reshape(len(own), *sizes[1:])
+                    within = replace(self.within[variable], shares=self._drawn_shares(variable, of))
+                    table = within.spread(table, axis)
             flat = table.reshape(len(table), -1)
             return flat if numbers is None else (flat @ numbers)[:, None]
 

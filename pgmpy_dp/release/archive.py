@@ -17,6 +17,10 @@ Gaussian noise, in fractions of a record: each subset states the number of ``par
 its noise in records. The noise of a coefficient has standard deviation s, times the root of the sum of squares of each
 of its contrasts, times the parts. Version 1 of the format had no kinds: its files hold tables.
 
+Cliques and subsets are stated one by one, with the names of their ``variables``. More than 4,096 are stated by kinds:
+those of one shape and noise together, by the ``positions`` of their variables in the schema, one after the other, and
+by their ``numbers``, the indices above, unless these follow each other in the order of the list.
+
 In the kinds "united_tables" and "partially_pooled_tables", the measurements are those of several releases of these
 kinds, one after the other; ``parts`` holds what each states, and its ``state`` of the ``variable`` that distinguishes
 them. The guarantee of the whole is checked against theirs. In the kinds "informed_tables", "informed_coefficients" and

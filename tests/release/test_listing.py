@@ -69,6 +69,8 @@ def test_arrays_of_one_kind_are_stated_together(tmp_path):
 def test_numbers_are_left_out_where_kinds_follow_each_other():
     in_order: dict[tuple[str, ...], dict[str, list[int]]] = {(): {"shape": []}}
     in_order |= {clique: {"shape": [2] * len(clique)} for clique in [("a",), ("c",), ("a", "c")]}
+    two = dict(list(in_order.items())[:2])  # which are not yet very many
+    assert listing.state_arrays(SCHEMA, two) == [{"variables": [], "shape": []}, {"variables": ["a"], "shape": [2]}]
     assert listing.state_arrays(SCHEMA, in_order) == [
         {"positions": [], "shape": []},
         {"positions": [0, 2], "shape": [2]},

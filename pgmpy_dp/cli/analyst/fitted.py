@@ -135,7 +135,6 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     save_network(network, out, noisy.guarantee)
     reading = getattr(estimator, "reading_", None)
     notes = [*noted(), *left_out(known, network.nodes()), *hidden_by_noise(noisy)]
-    groups = getattr(network, "groups_", {})  # Markov networks have none
     result = {
         "file": str(out),
         "kind": "Markov" if markov else "Bayesian",
@@ -143,7 +142,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
         "reading": reading,
         "variables": len(network.nodes()),
         "edges": len(network.edges()),
-        "groups": groups,
+        "groups": network.groups_,
         **promised(noisy.guarantee),
         "check": results,
         "notes": notes,
@@ -152,7 +151,7 @@ def fit(release: Path, model: Path | None, method: str, pooled: bool, partial: b
     lines = [
         f"{result['kind']} network of {size}, by {method}{_READINGS[reading]}.",
         noisy.guarantee.sentence(),
-        *(f"Tables with {name!r} are of {number} groups of its states." for name, number in groups.items()),
+        *(f"Tables with {name!r} are of {number} groups of its states." for name, number in network.groups_.items()),
         *remarks,
         *map(marked, notes),
         f"Written to {out}.",

@@ -94,7 +94,6 @@ def release(
         planned_in_groups,
         read_cliques,
         read_plan,
-        read_structure,
         schema_of,
     )
     from pgmpy_dp.data.mechanisms.contrasts import Residuals
@@ -156,7 +155,7 @@ def release(
     if in_groups is None:
         noisy = dataset.release(asked)
     else:
-        noisy = dataset.after(read_structure(model, schema.variables)).release(in_groups.mechanism)  # type: ignore[arg-type]
+        noisy = dataset.after(in_groups.quote.earlier).release(in_groups.mechanism)  # as the structure states
     with charged_already():
         noisy.save(out)
     result = describe(noisy)

@@ -45,20 +45,15 @@ def numbers_of_groups(schema: Schema, noise: Callable[[float], float], units: fl
     Variables that rules are about are not grouped.
     """
     states = {v: count for v, count in schema.cardinalities().items() if v not in schema.structure.refined}
-    large = many_states(schema, states)
     others = len(states) - 1
-    while large and others:
-        number = math.inf
-        if units is not None:
-            deviation = noise(1.0 / (math.comb(len(states), 2) + len(large)))
-            wanted = math.log(_LEVEL * len(states) ** -AVERAGED * units / deviation)
-            beside = math.fsum(math.log(count) for variable, count in states.items() if variable not in large) / others
-            number = math.exp((wanted - beside) / (1.0 + (len(large) - 1) / others))
-        kept = {variable for variable in large if states[variable] > min(2.0 * number, _SLOW)}
-        if kept == large:
-            return dict.fromkeys((variable for variable in states if variable in large), _within_limits(number))
-        large = kept
-    return {}
+
+    def affordable(large: Collection[str], units: float) -> dict[str, float]:
+        deviation = noise(1.0 / (math.comb(len(states), 2) + len(large)))
+        wanted = math.log(_LEVEL * len(states) ** -AVERAGED * units / deviation)
+        beside = math.fsum(math.log(count) for variable, count in states.items() if variable not in large) / others
+        return dict.fromkeys(large, math.exp((wanted - beside) / (1.0 + (len(large) - 1) / others)))
+
+    return _numbers(states, many_states(schema, states), units, affordable) if others else {}
 
 
 def numbers_in_families(
@@ -71,20 +66,18 @@ def numbers_in_families(
     states, tables = schema.cardinalities(), [clique for clique in families if len(clique) > 1]
     large = many_states(schema, [variable for clique in tables for variable in clique])
     too_large = {variable for clique in tables if schema.cells(clique) > MAX_TABLE_CELLS for variable in clique}
-    while large:
-        numbers = dict.fromkeys((variable for variable in states if variable in large), math.inf)
-        if units is not None:
-            wanted = math.log(_LEVEL_OF_FAMILIES * units / noise(1.0 / (len(tables) + len(large))))
-            for clique in tables:
-                alike = large.intersection(clique)
-                beside = math.fsum(math.log(states[variable]) for variable in clique if variable not in large)
-                for variable in alike:
-                    numbers[variable] = min(numbers[variable], math.exp((wanted - beside) / len(alike)))
-        kept = {v for v in large if v in too_large or states[v] > min(2.0 * numbers[v], _SLOW)}
-        if kept == large:
-            return {variable: _within_limits(number) for variable, number in numbers.items()}
-        large = kept
-    return {}
+
+    def affordable(large: Collection[str], units: float) -> dict[str, float]:
+        numbers: dict[str, float] = {}
+        wanted = math.log(_LEVEL_OF_FAMILIES * units / noise(1.0 / (len(tables) + len(large))))
+        for clique in tables:
+            alike = set(large).intersection(clique)
+            beside = math.fsum(math.log(states[variable]) for variable in clique if variable not in large)
+            for variable in alike:
+                numbers[variable] = min(numbers.get(variable, math.inf), math.exp((wanted - beside) / len(alike)))
+        return numbers
+
+    return _numbers(states, large, units, affordable, too_large)
 
 
 def many_states(schema: Schema, variables: Iterable[str]) -> set[str]:
@@ -98,8 +91,21 @@ def many_states(schema: Schema, variables: Iterable[str]) -> set[str]:
     return large
 
 
-def _within_limits(number: float) -> int:
-    return round(min(max(number, _MIN_GROUPS), _MAX_GROUPS))
+def _numbers(
+    states: Mapping[str, int],
+    large: set[str],
+    units: float | None,
+    affordable: Callable[[Collection[str], float], Mapping[str, float]],
+    always: Collection[str] = (),
+) -> dict[str, int]:
+    """Choose numbers of groups that noise affords; variables of which it leaves enough stay as they are."""
+    while large:
+        numbers = dict.fromkeys(large, math.inf) if units is None else affordable(large, units)
+        kept = {v for v in large if v in always or states[v] > min(2.0 * numbers[v], _SLOW)}
+        if kept == large:
+            return {v: round(min(max(numbers[v], _MIN_GROUPS), _MAX_GROUPS)) for v in states if v in large}
+        large = kept
+    return {}
 
 
 def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMarginals | None) -> Schema:

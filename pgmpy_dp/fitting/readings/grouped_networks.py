@@ -55,9 +55,11 @@ class GroupedNodes:
         for release in releases:
             if not isinstance(release, Release) or not release.cliques:
                 continue
+            refined = release.schema.structure.refined
+            if refined.keys().isdisjoint(network):
+                continue
             by = {getattr(release, "variable", None)}  # of a union, in all of its tables
             joined = {variable for clique in release.cliques if len(set(clique) - by) > 1 for variable in clique}
-            refined = release.schema.structure.refined
             groups = {
                 node: refined[node]
                 for node in network.nodes()
@@ -102,7 +104,8 @@ class GroupedNodes:
         distribution = TreeDistribution(layout, logs, families=isinstance(coarse[0], TabularCPD))
         total = agreed_total(releases)[0]
         sums = {name: total * distribution.marginal([name]) for name in names}
-        children = denoised_within(self.groups, self.counts(releases), sums)  # type: ignore[arg-type]
+        counts = {node: self.counts(node, releases) for node in self.groups}
+        children = denoised_within(self.groups, counts, sums)  # type: ignore[arg-type]
         return {node: Within(*self.groups[node], _shares(children[node])) for node in self.groups}
 
     def drawn(
@@ -120,7 +123,7 @@ class GroupedNodes:
         stand for its bias too. Shape (draws, states).
         """
         name, groups = self.groups[node]
-        total, (_, deviation) = agreed_total(releases)[0], self.counts(releases)[node]
+        total, (_, deviation) = agreed_total(releases)[0], self.counts(node, releases)
         law = law_of(next(release for release in releases if node in release.schema.states))
         noise = law(chances, deviation**2).draw(draws, generator)
         result = []
@@ -131,18 +134,15 @@ class GroupedNodes:
             result.append(_shares(children_within({node: self.groups[node]}, fine, {name: sums})[node]))  # type: ignore[dict-item]
         return np.array(result)
 
-    def counts(self, releases: Sequence[Any]) -> dict[str, tuple[Vector, float]]:
-        """Return the noisy counts of each node's states, pooled over releases, and the deviation of their noise."""
-        result = {}
-        for node in self.groups:
-            known = []
-            for release in releases:
-                if node in release.schema.states:
-                    counts, variance = release.marginal((node,))
-                    known.append((in_order(counts, (node,), release.schema.states, self.states), 1.0 / variance))
-            counts, precision = pooled(*zip(*known, strict=True))
-            result[node] = counts, float(precision) ** -0.5
-        return result
+    def counts(self, node: str, releases: Sequence[Any]) -> tuple[Vector, float]:
+        """Return the noisy counts of a node's states, pooled over releases, and the deviation of their noise."""
+        known = []
+        for release in releases:
+            if node in release.schema.states:
+                counts, variance = release.marginal((node,))
+                known.append((in_order(counts, (node,), release.schema.states, self.states), 1.0 / variance))
+        counts, precision = pooled(*zip(*known, strict=True))
+        return counts, float(precision) ** -0.5
 
     def spread(
         self, network: Network, coarse: Sequence[DiscreteFactor], within: Mapping[str, Within]
