@@ -209,10 +209,15 @@ class NetworkTableEstimator(PrivateNetworkEstimator, TableEstimator):
         schema = public.schema
         if isinstance(structure, Tying):
             return self._noisy_tables(*self._tables(structure, schema))
-        coarser = declared_coarser(structure, schema)
+        alone = [node for node in structure.nodes() if not structure.degree(node)]
+        kept = alone if not self.check or len(structure) < 2 else []  # in no table with others
+        coarser = declared_coarser(structure, schema, set(structure.nodes()).difference(kept))
         over_declared = relabelled(structure, coarser)
         scopes = families(over_declared) if isinstance(structure, DAG) else markov_scopes(over_declared)
         joined = [clique for clique in scopes if len(clique) > 1]
+        if not kept:  # pairs that test the network join isolated nodes with any other
+            largest = sorted(over_declared.nodes(), key=schema.cardinality)[-2:]
+            joined += [(node, largest[node != largest[1]]) for node in alone if node not in coarser]
         large = many_states(schema, [node for clique in joined for node in clique])
         singles: dict[Clique, float] = {(node,): 1.0 for node in structure.nodes() if node in large or node in coarser}
         if not singles:

@@ -79,6 +79,22 @@ def test_the_plan_is_public_and_of_groups():
     assert {("code",), ("drug",)} <= set(plan.noise)
 
 
+@pytest.mark.parametrize("check", [0.0, 0.15])
+def test_an_isolated_node_is_in_groups_where_it_is_measured_with_others(laws, check):
+    network = dp.PrivateBayesianNetwork([("sex", "drug")])
+    network.add_nodes_from(["code", "risk"])
+    frame = records(laws, 0)
+    fitted(frame, estimator=dp.AutoMLE(1.0, delta=1e-9, check=check), network=network)
+    joined = {v for clique in network.release_.cliques if len(clique) > 1 for v in clique}
+    assert joined == ({"sex", "code in groups", "drug in groups", "risk"} if check else {"sex", "drug"})
+    assert set(network.groups_ or {}) == ({"code", "drug"} if check else set())
+    assert network.get_cpds("code").values.shape == (150,)
+    shares = np.bincount(frame["code"].str[1:].astype(int), minlength=150) / COUNT
+    assert abs(network.marginal(["code"]) - shares).sum() / 2 < 0.07
+    bounded = network.query(["code"], {"sex": "f"}, interval=0.9)
+    np.testing.assert_allclose(bounded["value"], network.query(["code"], {"sex": "f"}).values)
+
+
 @pytest.mark.parametrize("kind", [dp.AutoMLE, dp.PrivateMLE, dp.CollectiveEM])
 def test_estimators_are_nearer_to_the_truth_than_independent_columns(laws, kind):
     frame = records(laws, 0)

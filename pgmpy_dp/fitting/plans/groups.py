@@ -109,7 +109,7 @@ def _numbers(
 
 
 def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMarginals | None) -> Schema:
-    """Declare about these numbers of groups: states that noisy tables show to be frequent are alone."""
+    """Declare at most these numbers of groups: states that noisy tables show to be frequent are alone."""
     fields, rules, ordered = list(schema.fields), list(schema.rules), set(schema.ordered)
     known = {variable.name: variable for variable in fields}
     for name, number in numbers.items():
@@ -118,7 +118,10 @@ def with_groups(schema: Schema, numbers: Mapping[str, int], release: NoisyMargin
         if release is not None:
             cost, (counts, variance) = release.guarantee, release.marginal((name,))
             shares, _ = shrunk(project_to_simplex(counts / release.total), variance**0.5 / release.total)
-        groups = _groups(variable, shares, number, name in ordered)
+        wanted, groups = number, _groups(variable, shares, number, name in ordered)
+        while groups.max() >= number and wanted > 1:  # rounding and the order of states have made more
+            wanted -= 1
+            groups = _groups(variable, shares, wanted, name in ordered)
         states = _names(variable, groups)
         merged = {state: states[group] for state, group in zip(variable.states, groups.tolist(), strict=True)}
         fields.append(Variable.of(name + IN_GROUPS, states, found=cost))

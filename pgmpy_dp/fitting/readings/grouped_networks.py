@@ -64,7 +64,6 @@ class GroupedNodes:
                 node: refined[node]
                 for node in network.nodes()
                 if node in refined
-                and network.degree(node)
                 and node not in joined
                 and refined[node][0] in joined
                 and refined[node][0] not in network
@@ -222,13 +221,12 @@ def _parameter(network: Network, scope: Clique, table: Vector, states: Mapping[s
     return DiscreteFactor(list(scope), list(table.shape), table.ravel(), {node: list(states[node]) for node in scope})
 
 
-def declared_coarser(network: Network, schema: Schema) -> dict[str, str]:
-    """Return the coarser variables that a schema declares for nodes of many states, if they are no nodes."""
+def declared_coarser(network: Network, schema: Schema, nodes: Collection[str]) -> dict[str, str]:
+    """Return the coarser variables that a schema declares for some nodes of many states, unless they are nodes too."""
     return {
         finer: coarser
         for finer, (coarser, _) in schema.structure.refined.items()
-        if finer in network and network.degree(finer) and coarser not in network
-        if schema.cardinality(finer) > UNGROUPED
+        if finer in nodes and coarser not in network and schema.cardinality(finer) > UNGROUPED
     }
 
 
