@@ -264,7 +264,7 @@ class AutoMLE(NetworkTableEstimator):
     since its parameters absorb a part of the noise. If no junction tree fits in memory, CPDs are estimated by family:
     in tests, the error of loopy belief propagation could be over ten times as large.
 
-    A node with edges and more than 100 states is measured alone, with 30 % of the privacy loss for all such nodes. With
+    A node with more than 100 states is measured alone, with 30 % of the privacy loss for all such nodes. With
     others it is measured in groups of its states, if noise would drown these or it has more than 500: they follow from
     its own noisy table, or are those of the coarser variable of a declared `Hierarchy`. Given its group, a state is
     taken to be independent of other nodes, which bounds assume.

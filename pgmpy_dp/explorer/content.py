@@ -20,6 +20,7 @@ from pgmpy_dp.inference.tables.table import Vector
 from pgmpy_dp.models import deviations
 from pgmpy_dp.models.deviations import Deviations
 from pgmpy_dp.models.numbers import Shape
+from pgmpy_dp.networks.fitted_in_groups import FittedInGroups
 from pgmpy_dp.networks.fitted_network import FittedNetwork
 from pgmpy_dp.observed.factors import in_order
 from pgmpy_dp.observed.reading import maximal
@@ -212,8 +213,10 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
         content["totals"] = packed.add(posterior.totals, np.float64)
         each = dict.fromkeys(fitted.uncertainty.deviations.values())  # one for both targets, or one for each
         content["deviations"] = [_deviations(own, schema, packed) for own in each]
-    fitted.warn_of_misfit(bounds=True)
     content["corrections"] = []
+    if fitted.is_wide:  # its test of fit and its corrections are those of the part that a question needs
+        return content
+    fitted.warn_of_misfit(bounds=True)
     if allowed := fitted.correction:
         content["corrections"] = [
             {
@@ -223,6 +226,22 @@ def tree_content(fitted: FittedNetwork, bounded: bool, packed: Packed) -> dict[s
             for scope in allowed.measured()
         ]
     return content
+
+
+def groups_content(fitted: FittedInGroups, bounded: bool, packed: Packed) -> dict[str, Any]:
+    """Return what `groups.js` needs."""
+    names, coarse = fitted.schema.variables, fitted.inner.schema.variables
+    within: list[dict[str, Any] | None] = [None] * len(names)
+    for number, variable in enumerate(names):
+        if variable in fitted.within:
+            own = fitted.within[variable]
+            drawn = [fitted.drawn_shares(variable, target).T for target in ("population", "records") if bounded]
+            within[number] = {
+                "groups": packed.add(own.groups, np.int32),
+                "shares": packed.add(own.shares, np.float64),
+                "drawn": [packed.add(shares, np.float32) for shares in drawn],
+            }
+    return {"places": [coarse.index(name) for name in fitted.distribution.names(names)], "within": within}
 
 
 def _placed(layout: Layout, own: Layout, logs: Vector, states: Schema, schema: Schema) -> Vector:

@@ -146,6 +146,8 @@ class MixtureEngine {
     return { given, share, of: (variable) => Array.from(values[variable], (value) => ({ value })) };
   }
 
+  mostProbable(given) { return this.own.mostProbable(given); }
+
   /** Everything about an evidence that the bounds of all variables need. */
   uncertain(given, ofRecords) {
     const found = this.own.answer(given, [[0, this.own.weights.length], ...this.members]);

@@ -270,7 +270,7 @@ class Page {
       chosen: given.get(variable), states: shares(now), against: shares(before ?? first), compared,
       differences: compared && bounded ? engine.difference(now, before, variable) : null,
       means: meant.map((at) => model.mean(at, variable)),
-      unmeasured: asked && engine.deviations?.[0].informs(variable, given) === false,
+      unmeasured: asked && engine.informs?.(variable, given) === false,
     };
   }
 
@@ -307,7 +307,7 @@ class Page {
   }
 
   explain() {
-    const { model: { engine, shown }, now: { given } } = this, { found, proven } = engine.own.mostProbable(given);
+    const { model: { engine, shown }, now: { given } } = this, { found, proven } = engine.mostProbable(given);
     const facts = [...found].filter(([v]) => !given.has(v) && shown.includes(v));
     const share = engine.exact(found).share / engine.exact(given).share;
     const head = proven ? 'The most probable combination' : 'The most probable combination that a search found';

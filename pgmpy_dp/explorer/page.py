@@ -20,7 +20,8 @@ import numpy as np
 
 from pgmpy_dp._files import path_of, replacing, require_page
 from pgmpy_dp._names import printable
-from pgmpy_dp.explorer.content import Packed, mixture_content, shape_content, tree_content
+from pgmpy_dp.errors import warn
+from pgmpy_dp.explorer.content import Packed, groups_content, mixture_content, shape_content, tree_content
 from pgmpy_dp.fitting.plans.outlook import hidden_by_noise
 from pgmpy_dp.inference import TreeTooLargeError
 from pgmpy_dp.inference.tables.table import Vector
@@ -106,8 +107,12 @@ def mutual_information(joint: Vector) -> float:
     return float((joint[possible] * np.log(joint[possible] / even[possible])).sum())
 
 
-SCRIPTS = ("numbers.js", "trees.js", "mixtures.js", "questions.js", "page.js")
+SCRIPTS = ("numbers.js", "trees.js", "groups.js", "mixtures.js", "questions.js", "page.js")
 INTERVAL = 0.9
+_NO_BOUNDS = (
+    "for so large a network, query draws them question by question, and corrects answers that the release contradicts; "
+    "answers of the page are those of the network's own parameters"
+)
 
 
 @dataclass(frozen=True)
@@ -154,8 +159,8 @@ def explore(
     Notes
     -----
     Bounds hold with a probability of 90 %. They agree with those of `query` up to the single precision of the draws
-    on the page. A model without a release has a page without bounds, and the page of a network of households answers
-    for persons.
+    on the page. A model without a release has a page without bounds, and so has a network so large that bounds are
+    drawn question by question; a warning says so. The page of a network of households answers for persons.
 
     Examples
     --------
@@ -172,8 +177,6 @@ def explore(
     if isinstance(model, PrivateHouseholdNetwork):
         model, counted = model.persons, "persons"
     packed, fitted = Packed(), model._fitted
-    if isinstance(fitted, FittedInGroups):
-        model, fitted = fitted.inner.network, fitted.inner
     content = model_content(model, fitted, packed) | {"counted": counted}
     head = json.dumps(content).replace("<", "\\u003c")
     script, style = "{\n" + "\n".join(map(_source, SCRIPTS)) + "\n}", _source("page.css")
@@ -195,6 +198,7 @@ def explore(
 def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any]:
     """Return everything that the page's scripts know about a model, as JSON whose arrays are packed."""
     schema, bounded = fitted.schema, _is_bounded(fitted)
+    whole = fitted.inner if isinstance(fitted, FittedInGroups) else fitted
     shown, ordered = set(model._predicted()), set(schema.ordered)
     variables = [_variable(fitted, variable, packed) for variable in schema.variables]
     content: dict[str, Any] = {
@@ -204,18 +208,20 @@ def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any
         "ordered": [n for n, own in enumerate(variables) if "edges" in own or own["name"] in ordered],
         "rules": [
             {
-                "scope": [schema.variables.index(variable) for variable in rule.variables],
-                "allowed": packed.add(schema.possible(rule.variables), np.uint8),
+                "scope": [whole.schema.variables.index(variable) for variable in rule.variables],
+                "allowed": packed.add(whole.schema.possible(rule.variables), np.uint8),
             }
-            for rule in schema.rules
+            for rule in whole.schema.rules
             if shown.issuperset(rule.variables)
         ],
         "total": None,
     }
     with suppress(ValueError):
         content["total"] = float(fitted.total)
-    if isinstance(fitted, FittedNetwork):
-        content["tree"] = tree_content(fitted, bounded, packed)
+    if isinstance(fitted, FittedInGroups):
+        content["groups"] = groups_content(fitted, bounded, packed)
+    if isinstance(whole, FittedNetwork):
+        content["tree"] = tree_content(whole, bounded, packed)
     else:
         assert isinstance(fitted, FittedMixture)
         mixture = fitted.distribution.mixture
@@ -224,20 +230,24 @@ def model_content(model: Model, fitted: Fitted, packed: Packed) -> dict[str, Any
 
 
 def _is_bounded(fitted: Any) -> bool:
-    """Return whether the model has draws from which bounds are computed; without a release it has none."""
+    """Return whether the page has draws for bounds; without a release, and for wide networks, it has none."""
     try:
         fitted.required_releases()
-        if isinstance(fitted, FittedNetwork) and fitted.is_wide:
-            raise TreeTooLargeError(
-                "The network is too large for a page with bounds, which are drawn question by question: "
-                "fit PairwiseMixture, or explore a part of the network."
-            )
+        if _is_wide(fitted):
+            warn(f"The page has no bounds: {_NO_BOUNDS}. A page of a PairwiseMixture has bounds.")
+            return False
         _ = fitted.uncertainty if isinstance(fitted, FittedNetwork) else fitted.drawn_of(fitted.schema.variables)
     except TreeTooLargeError:
         raise
     except ValueError:
         return False
     return True
+
+
+def _is_wide(fitted: Any) -> bool:
+    """Return whether bounds are drawn question by question, from a part of the network each."""
+    network = fitted.inner if isinstance(fitted, FittedInGroups) else fitted
+    return isinstance(network, FittedNetwork) and network.is_wide
 
 
 def _variable(fitted: Fitted, variable: str, packed: Packed) -> dict[str, Any]:
@@ -284,6 +294,8 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
     if bounded:
         for reason in hidden_by_noise(model._fitted.releases):
             notices.append(_details("Noise hides much of the release: answers say little.", _paragraph(f"{reason}.")))
+    elif _is_wide(model._fitted):
+        notices.append(_details("This page has no bounds.", _paragraph(f"{_NO_BOUNDS}.")))
     misfit = _misfit(model) if bounded else None
     if misfit:
         body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")

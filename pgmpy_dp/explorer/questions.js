@@ -116,9 +116,10 @@ class DateForm {
 class Model {
   constructor(head) {
     Object.assign(this, head);
-    const { tree, mixture, rules, total } = head, sizes = head.variables.map(({ states }) => states.length);
-    const possible = possibleBy(rules, sizes);
-    this.engine = tree ? new TreeEngine(tree, possible) : new MixtureEngine(mixture, possible, total);
+    const { tree, mixture, groups, rules, total } = head;
+    const possible = possibleBy(rules, tree ? tree.cards : head.variables.map(({ states }) => states.length));
+    if (groups) this.engine = new GroupedEngine(tree, possible, groups);
+    else this.engine = tree ? new TreeEngine(tree, possible) : new MixtureEngine(mixture, possible, total);
   }
 
   variable(name) {

@@ -232,20 +232,20 @@ class TreeEngine {
     const exact = this.exact(given), alone = ofRecords || this.deviations.length > 1; // some borrowed
     const drawn = (alone ? [ofRecords] : [false, true]).map((target) => this.drawn(given, target, stream));
     if (!exact || drawn.includes(null)) return null;
-    const { value: records, lower, upper } = summary(drawn[0].counts);
+    const { records } = drawn[0], { lower, upper } = summary(drawn[0].counts);
     const at = { given, records, lower, upper, exact, drawn };
     at.of = once((variable) => exact.of(variable).map(({ value }, s) =>
       within(held(value, drawn.map((own) => own.of(variable)[s])), records)));
     return at;
   }
 
-  /** Draws of the numbers of records with an evidence, and of answers. */
+  /** Draws of the numbers of records with an evidence, their mean, and draws of answers. */
   drawn(given, ofRecords, stream) {
     const found = this.banks[+ofRecords].answer(given);
     if (!found) return null;
     const counts = this.totals.map((n, d) => given.size ? n * found.shares[d] : n), records = summary(counts).value;
     const at = { given, ofRecords, stream, records };
-    return { counts, of: once((variable) => this.widened(found.of[variable], variable, at)) };
+    return { counts, records, of: once((variable) => this.widened(found.of[variable], variable, at)) };
   }
 
   /** Draws of a variable's distribution by state, from those of the networks, whose logarithms they replace. */
@@ -254,6 +254,13 @@ class TreeEngine {
     this.possible(variable, at.given).forEach((may, s) => may || states[s].fill(0));
     normalise(states);
     return states;
+  }
+
+  mostProbable(given) { return this.own.mostProbable(given); }
+
+  /** Whether the release determines the error of an answer if the network's structure is wrong. */
+  informs(variable, given) {
+    return !this.deviations || this.deviations[0].informs(variable, given);
   }
 
   /** The standard deviation of effects of the evidence that the release does not tell. */

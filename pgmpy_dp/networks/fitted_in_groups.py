@@ -112,7 +112,7 @@ class FittedInGroups(FittedNetwork):
             table = of_groups.reshape(-1, *shape)
             for axis, variable in enumerate(question.asked, 1):
                 if variable in self.within:
-                    within = replace(self.within[variable], shares=self._drawn_shares(variable, of))
+                    within = replace(self.within[variable], shares=self.drawn_shares(variable, of))
                     table = within.spread(table, axis)
             flat = table.reshape(len(table), -1)
             return flat if numbers is None else (flat @ numbers)[:, None]
@@ -120,7 +120,7 @@ class FittedInGroups(FittedNetwork):
         value = self.distribution.spread(question.asked, answer.values.reshape(shape)).ravel()
         value = value if numbers is None else np.array([value @ numbers])
         known = [variable for variable in question.given if variable in self.within]
-        shares = [self._drawn_shares(variable, target)[:, question.places[variable]] for variable in known]
+        shares = [self.drawn_shares(variable, target)[:, question.places[variable]] for variable in known]
         records = answer.records * math.prod(float(self.within[v].shares[question.places[v]]) for v in known)
         contained = tuple(drawn(other, "records") for other in answer.contained)
         counts = answer.counts * np.prod(shares, axis=0)
@@ -136,7 +136,7 @@ class FittedInGroups(FittedNetwork):
         self, number: int, given: Mapping[str, Any], count: int, generator: np.random.Generator
     ) -> tuple[Schema, Codes, GivenOthers]:
         within = {
-            variable: replace(own, shares=self._drawn_shares(variable, "population")[number])
+            variable: replace(own, shares=self.drawn_shares(variable, "population")[number])
             for variable, own in self.within.items()
         }
         places = {variable: self.schema.states[variable].index(state) for variable, state in given.items()}
@@ -158,7 +158,7 @@ class FittedInGroups(FittedNetwork):
         given = {variable: states[variable][position] for variable, position in places.items()}
         return Question(self.distribution.names(question.asked), given, places)
 
-    def _drawn_shares(self, node: str, target: str) -> Vector:
+    def drawn_shares(self, node: str, target: str) -> Vector:
         """Return a draw of the shares of a node's states for each drawn network."""
         key = node, target
         if key not in self._drawn:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from pgmpy.inference import VariableElimination
 
 import pgmpy_dp as dp
 from pgmpy_dp.cli import main
@@ -60,6 +61,29 @@ def network(edges, records, schema, cliques=None, seed=1, epsilon=2.0):
     return network
 
 
+def in_groups():
+    """A network that is wrong about its nodes of many states, numbers in bins and codes."""
+    draw, count = np.random.default_rng(4), 6000
+    age = np.clip(draw.normal(60, 25, count), 0, 119).astype(int)
+    code = np.minimum((draw.pareto(1.5, count) * 8).astype(int) + 50 * (age > 70), 149)
+    records = pd.DataFrame({"age": age, "code": [f"c{own}" for own in code], "sick": np.where(code > 40, "yes", "no")})
+    records["tired"] = np.where(draw.random(count) < 0.1 + 0.6 * (age > 70), "yes", "no")
+    schema = dp.Schema(
+        {
+            "tired": ["no", "yes"],
+            "code": [f"c{own}" for own in range(150)],
+            "sick": ["no", "yes"],
+            "age": dp.Bins(range(121)),
+        }
+    )
+    data = dp.PrivateDataset(records, schema, dp.PrivacyBudget(2.0), noise=dp.SimulatedNoise(1))
+    network = dp.PrivateBayesianNetwork([("age", "code"), ("code", "tired"), ("tired", "sick")])
+    network.fit(data, estimator=dp.AutoMLE(2.0))
+    network.sample_draws(draws=40)
+    assert set(network.groups_) == {"age", "code"}
+    return network
+
+
 @pytest.fixture(scope="module")
 def models():
     asia = bnlearn_network("asia")
@@ -72,6 +96,7 @@ def models():
     assert found["wrong"].check_fit().fails  # so that answers are corrected
     known = [pair for pair in far if pair != ("age", "well")]
     found["unmeasured"] = network([("married", "age"), ("well", "health")], records_of(2000, 0), SCHEMA, known)
+    found["groups"] = in_groups()
     draw, names = np.random.default_rng(2), ["a", "b", "c", "d"]
     grid = pd.DataFrame({name: draw.choice(["x", "y", "z"], 1500, p=[0.5, 0.3, 0.2]) for name in names})
     schema = dp.Schema({name: ["x", "y", "z"] for name in names})
@@ -158,12 +183,12 @@ def means_agree(call, model, count):
             assert got == pytest.approx(row.tolist(), rel=EXACT if way["interval"] is None else 1e-5), given
 
 
-@pytest.mark.parametrize("name", ["rules", "wrong", "unmeasured", "mixture"])
+@pytest.mark.parametrize("name", ["rules", "wrong", "unmeasured", "groups", "mixture"])
 def test_means_agree_with_python(name, models, opened):
     means_agree(opened(models[name]), models[name], 10)
 
 
-@pytest.mark.parametrize("name", ["asia", "rules", "wrong", "grid", "partial", "mixture"])
+@pytest.mark.parametrize("name", ["asia", "rules", "wrong", "grid", "partial", "groups", "mixture"])
 def test_answers_agree_with_python(name, models, opened):
     agrees(opened(models[name]), models[name], 20)
 
@@ -310,21 +335,20 @@ def test_enter_on_the_drawing_finds_the_card_and_chooses_nothing(page, browser):
     assert page("return document.getElementById('question').textContent").startswith("Nothing given")
 
 
-def test_the_most_probable_combination_is_that_of_python(page, models):
-    found = page("return [...explorer.model.engine.own.mostProbable(explorer.model.given({health: 'poor'})).found]")
-    schema = models["rules"]._fitted.schema
+@pytest.mark.parametrize(("name", "given"), [("rules", {"health": "poor"}), ("groups", {}), ("groups", {"code": "c7"})])
+def test_the_most_probable_combination_is_that_of_python(name, given, opened, models):
+    page, schema = opened(models[name]), models[name]._fitted.schema
+    found = page("return [...explorer.model.engine.mostProbable(explorer.model.given(arguments[0])).found]", given)
     named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
-    assert named == {"health": "poor", **models["rules"].map_query(None, {"health": "poor"})}
+    assert named == {**given, **models[name].map_query(None, given)}
 
 
 def test_the_most_probable_combination_of_a_mixture_is_that_of_python(models, opened):
     model = models["mixture"]
     page, schema = opened(model), models["mixture"]._fitted.schema
     for _, given in questions(model, 10):
-        answer = page("return explorer.model.engine.own.mostProbable(explorer.model.given(arguments[0])).proven", given)
-        found = page(
-            "return [...explorer.model.engine.own.mostProbable(explorer.model.given(arguments[0])).found]", given
-        )
+        answer = page("return explorer.model.engine.mostProbable(explorer.model.given(arguments[0])).proven", given)
+        found = page("return [...explorer.model.engine.mostProbable(explorer.model.given(arguments[0])).found]", given)
         named = {schema.variables[v]: schema.states[schema.variables[v]][s] for v, s in found}
         assert answer
         assert named == {**given, **model.map_query(None, given)}
@@ -420,10 +444,22 @@ def test_components_that_effects_of_states_do_not_reach_in_so_many_steps_are_wri
     assert content._table(table, content.Packed(), exactly=True)["starts"] == starts
 
 
-def test_a_network_whose_bounds_are_drawn_question_by_question_is_refused(monkeypatch, models, tmp_path):
+@pytest.mark.parametrize("name", ["asia", "wrong", "groups"])
+def test_a_network_whose_bounds_are_drawn_question_by_question_has_a_page_without(name, monkeypatch, models, opened):
     monkeypatch.setattr("pgmpy_dp.networks.fitted_network.WIDE", 1)
-    with pytest.raises(ValueError, match=r"too large for a page with bounds.*PairwiseMixture"):
-        models["asia"].copy().explore(tmp_path / "page.html")
+    model = models[name].copy()
+    with pytest.warns(UserWarning, match=r"no bounds: .* question by question"):
+        page = opened(model)
+    assert "This page has no bounds" in page("return document.body.textContent")
+    exact = VariableElimination(model)
+    for variables, given in questions(model, 10):
+        found = page("return explorer.query(...arguments)", variables, given)
+        for variable in variables:
+            states = model._fitted.schema.states[variable]
+            got = [found[variable][str(state)]["value"] for state in states]
+            expected = exact.query([variable], given, show_progress=False)
+            own = [expected.get_value(**{variable: state}) for state in states]
+            np.testing.assert_allclose(got, own, atol=EXACT)
 
 
 def test_a_notebook_shows_the_page_in_the_cell(models):

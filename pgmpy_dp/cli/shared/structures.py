@@ -176,7 +176,8 @@ def planned_in_groups(public: PublicRecords, model: Path, records: float | None,
     from pgmpy_dp.fitting.readings.grouped_networks import declared_coarser
 
     structure = read_structure(model, public.schema.variables)
-    nodes, coarser = list(structure.nodes()), declared_coarser(structure, public.schema)
+    nodes = list(structure.nodes())
+    coarser = declared_coarser(structure, public.schema, nodes)
     if not many_states(public.schema, nodes) and not coarser:
         return None
     public = replace(public, schema=schema_of(public.schema, [nodes, list(coarser.values())]))
