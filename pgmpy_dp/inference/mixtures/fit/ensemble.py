@@ -29,7 +29,8 @@ from pgmpy_dp.inference.tables.table import Variable, Vector
 # wider one is for variables of many states, of which it is at most a third.
 _WIDE, _NARROW = 5.0, 3.0
 _WIDTHS = (_WIDE, _NARROW, 0.0)
-_MARGIN = 10.0  # nats by which one choice must predict better than another; less may be chance
+# Nats by which one choice must predict better than another, and mixtures than a product; less may be chance.
+_MARGIN, _OF_PRODUCTS = 10.0, 5.0
 # Penalties tried: powers of a factor times the first one, and the maximum number of steps of that search.
 _FIRST_PENALTY, _FACTOR, _TRIES = 0.006, 2.0, 6
 _MORE = 1.5
@@ -451,7 +452,7 @@ def _choose(
     longer, wide = best, sum(start.cardinalities.values()) > _MANY_STATES
     if not wide:
         longer = _walk(risk, replace(best, penalty=_MORE * best.penalty, steps=steps))
-    if risk(alone) < min(risk(best), risk(few), risk(longer)) + margin:
+    if risk(alone) < min(risk(best), risk(few), risk(longer)) + _OF_PRODUCTS / predicted.precision:
         return alone
     if risk(few) < risk(best) + margin:
         return min((best, few, longer), key=risk)

@@ -380,7 +380,8 @@ class MemberProblem:
 
     def start(self, components: int, generator: np.random.Generator) -> Parameters:
         """Return parameters near the base: coefficients, logs of weights, shift of the base's logs, and bars."""
-        noise = _SPREAD * generator.standard_normal((components, int(self.shape.states[-1])))
+        spread = _SPREAD if components > 1 else 0.0  # a single component is the base, until targets move it
+        noise = spread * generator.standard_normal((components, int(self.shape.states[-1])))
         return (
             np.ascontiguousarray(noise.T, self.dtype),
             np.zeros(components, self.dtype),
