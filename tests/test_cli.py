@@ -774,6 +774,14 @@ def test_a_network_of_many_states_is_measured_in_groups_as_its_dry_run_foresees(
         assert any({"kind", "code in groups"} <= set(table["variables"]) for table in tables)
         assert max(table["cells"] for table in tables) == 600
     assert stated[0]["noise"] == pytest.approx(foreseen[0]["noise"])
+    assert "all states. pgmpy-dp release --model measures" in run(
+        "plan --schema schema.json --model edges.txt --epsilon 1"
+    )
+    Path("edge.txt").write_text("code -> kind\n")
+    monkeypatch.setattr("pgmpy_dp.cli.owner.planning._WORTHWHILE", 0.1)
+    printed = run(f"{RELEASE} --model edge.txt --epsilon 1 --dry-run")
+    assert "Left out, since no edge names them: 'sex'." in printed
+    assert "Gaussian noise, --mechanism gaussian" in printed
     printed = run("fit release.zip --model edges.txt --out fitted.zip")
     (number,) = as_json("fit release.zip --model edges.txt --out fitted.zip --force")["groups"].values()
     assert f"Tables with 'code' are of {number} groups of its states." in printed

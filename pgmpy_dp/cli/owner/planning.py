@@ -23,8 +23,7 @@ from pgmpy_dp.cli.shared.options import (
 )
 
 if TYPE_CHECKING:
-    from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, Quote
-    from pgmpy_dp.data.mechanisms.tables import CountedTables
+    from pgmpy_dp.data.mechanisms.mechanism import Quote
     from pgmpy_dp.fitting.plans.outlook import Outlook
     from pgmpy_dp.schema import Clique, Schema
 
@@ -65,9 +64,9 @@ def plan(
       pgmpy-dp plan --schema schema.json --model edges.txt --epsilon 1 --out tables.json --records 8000
       pgmpy-dp release records.csv --schema schema.json --cliques tables.json --epsilon 1 ...
     """
-    from pgmpy_dp.cli.shared.structures import left_out, planned, schema_of
+    from pgmpy_dp.cli.shared.structures import left_out, planned, planned_in_groups, schema_of
     from pgmpy_dp.data.mechanisms.mechanism import PublicRecords, quoted
-    from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
+    from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
     from pgmpy_dp.fitting.plans.pairs import plan_pairs
     from pgmpy_dp.privacy.guarantee import learned
     from pgmpy_dp.schema import Schema
@@ -86,8 +85,18 @@ def plan(
     result, lines = foreseen(quote, schema, records, error)
     lines += delta_cautions(delta)
     if model is not None:
-        advice = gaussian_advice(asked, quote, PublicRecords.of(schema, GAUSSIAN_DELTA))
-        lines += [*left_out(whole, schema.variables), *advice]
+        lines += left_out(whole, schema.variables)
+        if quote.cost.mechanism == "laplace":
+            gaussian = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian")
+            less = gaussian.quote(PublicRecords.of(schema, GAUSSIAN_DELTA))
+            lines += gaussian_advice(deviations(quote), deviations(less))
+        price = {"check": check, "epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        if planned_in_groups(PublicRecords.of(whole, delta), model, records, **price) is not None:
+            lines += [
+                "",
+                "These tables are of all states. pgmpy-dp release --model measures variables of many states in groups "
+                "of these, with less noise; its --dry-run shows how.",
+            ]
     if out is not None:
         results = learned(wanted)
         stated = {"guarantee": results.to_dict()} if results.every else {}
@@ -262,20 +271,16 @@ def described(outlook: Outlook, error: float | None = None) -> tuple[dict[str, A
     return result, lines
 
 
-def gaussian_advice(asked: CountedTables, quote: Quote[Any], public: PublicRecords) -> list[str]:
-    """Advise Gaussian noise for tables with Laplace noise if it is far smaller; `public` states its delta."""
-    from pgmpy_dp.data.mechanisms.tables import deviations
-
-    if quote.cost.mechanism != "laplace" or asked.sampling_rate < 1:
-        return []
-    price = replace(asked, delta=GAUSSIAN_DELTA, mechanism="gaussian").quote(public)
-    laplace, gaussian = (statistics.median(deviations(each).values()) for each in (quote, price))
-    if gaussian > laplace / _WORTHWHILE:
+def gaussian_advice(laplace: Mapping[Clique, float], gaussian: Mapping[Clique, float]) -> list[str]:
+    """Advise Gaussian noise, as `GAUSSIAN_DELTA` allows, if it is far smaller than Laplace noise."""
+    of_laplace, of_gaussian = statistics.median(laplace.values()), statistics.median(gaussian.values())
+    if of_gaussian > of_laplace / _WORTHWHILE:
         return []
     return [
         "",
-        f"Gaussian noise, --mechanism gaussian --delta {GAUSSIAN_DELTA:g}, would be {laplace / gaussian:.2g} times "
-        "less, and leaves room for more pairs that the network does not join. The ledger needs a delta as well.",
+        f"Gaussian noise, --mechanism gaussian --delta {GAUSSIAN_DELTA:g}, would be "
+        f"{of_laplace / of_gaussian:.2g} times less, and leaves room for more pairs that the network does not join. "
+        "The ledger needs a delta as well.",
     ]
 
 

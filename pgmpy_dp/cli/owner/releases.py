@@ -98,7 +98,7 @@ def release(
     )
     from pgmpy_dp.data.mechanisms.contrasts import Residuals
     from pgmpy_dp.data.mechanisms.mechanism import quoted
-    from pgmpy_dp.data.mechanisms.tables import CountedTables, noise_of
+    from pgmpy_dp.data.mechanisms.tables import CountedTables, deviations, noise_of
     from pgmpy_dp.records.parquet import is_parquet, parquet_table
     from pgmpy_dp.release.coefficients import residual_variance
 
@@ -133,17 +133,25 @@ def release(
         remarks = [] if model is None else left_out(whole, schema.variables)
         asked = CountedTables(wanted, spending.epsilon, spending.delta, mechanism, weights, sampling_rate)
         if model is not None and sampling_rate == 1:
-            price = {"epsilon": spending.epsilon, "delta": spending.delta, "mechanism": mechanism}
-            in_groups = planned_in_groups(spending.public(whole), model, spending.records, check=check, **price)
+            price = {"check": check, "epsilon": spending.epsilon, "delta": spending.delta, "mechanism": mechanism}
+            in_groups = planned_in_groups(spending.public(whole), model, spending.records, **price)
             schema = schema if in_groups is None else in_groups.public.schema
     if spending.dry_run:
-        if in_groups is not None:
-            own = in_groups.quote, in_groups.schema, spending.records, spending.error, in_groups.noise
-            return spending.planned(*foreseen(*own))
-        quote = quoted(asked, spending.public(schema))
-        result, lines = foreseen(quote, schema, spending.records, spending.error, noise)
-        if model is not None:
-            remarks += gaussian_advice(asked, quote, spending.public(schema, GAUSSIAN_DELTA))
+        if in_groups is None:
+            quote, foreseen_schema = quoted(asked, spending.public(schema)), schema
+            noise = deviations(quote) if noise is None else noise
+        else:
+            quote, foreseen_schema, noise = in_groups.quote, in_groups.schema, in_groups.noise
+        result, lines = foreseen(quote, foreseen_schema, spending.records, spending.error, noise)
+        if model is not None and quote.cost.mechanism == "laplace" and sampling_rate == 1:
+            other: Any = {"delta": GAUSSIAN_DELTA, "mechanism": "gaussian"}
+            public = spending.public(whole, GAUSSIAN_DELTA)
+            gaussian = in_groups and planned_in_groups(public, model, spending.records, **price | other)
+            if gaussian is None:
+                less = deviations(replace(asked, **other).quote(spending.public(schema, GAUSSIAN_DELTA)))
+            else:
+                less = gaussian.noise
+            remarks += gaussian_advice(noise, less)
         return spending.planned(result, [*lines, *remarks])
     records: Any = data
     if sampling_rate != 1 and spending.unit is None and is_parquet(data):
