@@ -1,10 +1,22 @@
 """The audit as a tool: its bound holds as often as it says, and it reads any output."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from pgmpy_dp.evaluation import audit
+
+
+@dataclass(frozen=True)
+class OneNumber:
+    value: float
+
+
+@dataclass(frozen=True)
+class AnotherNumber:
+    value: float
 
 
 def test_the_bound_holds_as_often_as_it_says():
@@ -33,6 +45,7 @@ def test_the_bound_holds_as_often_as_it_says():
         (lambda x: pd.DataFrame({"c": [x]}), ("p", "q"), "rows[0][0] = '"),
         (lambda x: 1 / x, (0, 1), "structure: output has"),
         (lambda x: {x, "r"}, ("p", "q"), "structure: output has set"),
+        (lambda x: x(1.0), (OneNumber, AnotherNumber), "structure: output has OneNumber"),
     ],
 )
 def test_any_output_is_compared_and_the_event_is_told(function, pair, words):

@@ -69,6 +69,12 @@ def test_what_cannot_be_combined_is_refused(estimates, variances, options):
         dp.combine(estimates, variances, **({"n": 10, "n_synthetic": 10} | options))
 
 
+@pytest.mark.parametrize("uneven", [[[1.0, 2.0], [1.0]], [[[1.0]], [[2.0]]]])
+def test_data_sets_of_unlike_quantities_are_refused(uneven):
+    with pytest.raises(ValueError, match="estimates must hold the same quantities for each data set"):
+        dp.combine(uneven, [1.0, 1.0], n=10, n_synthetic=10)
+
+
 @pytest.fixture(scope="module")
 def network():
     codes = np.random.default_rng(0).integers(0, [2, 3], (300, 2))

@@ -90,6 +90,8 @@ def test_it_predicts_and_names_what_it_reads():
     data = features(frame, y)
     model = dp.papers.PrivateLinearRegression(1.0, 1e-6).fit(data)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    partly = dp.papers.PrivateLinearRegression(1.0, 1e-6).fit(features(frame.set_axis(["a", 1, 2], axis=1), y))
+    assert not hasattr(partly, "feature_names_in_")  # as in scikit-learn, where all names must be texts
     assert (data.budget.spent.epsilon, model.guarantee_.epsilon, model.n_steps_) == (1.0, 1.0, 1)
     test, truth = records(2000, 2)
     test = pd.DataFrame(test, columns=["a", "b", "c"])

@@ -28,8 +28,8 @@ def test_divergence_is_the_integral():
     one, other = beta(3.5, 2.0), beta(1.5, 4.0)
     value, _ = quad(lambda x: one.pdf(x) * (one.logpdf(x) - other.logpdf(x)), 0, 1)
     assert posterior_divergence([[[3.5], [2.0]]], [[[1.5], [4.0]]]) == pytest.approx(value, abs=1e-7)
-    frames = {"a": pd.DataFrame([[3.5, 1.0], [2.0, 1.0]])}, {"a": pd.DataFrame([[1.5, 1.0], [4.0, 1.0]])}
-    assert posterior_divergence(*frames) == pytest.approx(value, abs=1e-7)
+    frames = {"a": pd.DataFrame([[3.5, 3.5], [2.0, 2.0]])}, {"a": pd.DataFrame([[1.5, 1.5], [4.0, 4.0]])}
+    assert posterior_divergence(*frames) == pytest.approx(2 * value, abs=1e-7)
 
 
 @pytest.mark.parametrize("states", [2, 3])
@@ -127,6 +127,9 @@ def test_lemma_3_holds():
     assert alike.offset == pytest.approx(math.log(8) / 2)  # |I| = exp(c L0)
     with pytest.raises(ValueError, match="at least one node"):
         joint_stochastic_lipschitz([])
+    for offset in (-1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="offset must be a number of at least 0"):
+            StochasticLipschitz(2.0, offset)
 
 
 @pytest.mark.parametrize("delta", [0.2, 0.5, 0.7])

@@ -105,6 +105,7 @@ def test_a_network_is_recovered(neighbours):
     assert (model.inverse_transform(h) > 0.5).astype(int).tolist() != [[0] * 10] * 5000
     drawn = model.sample(5000, random_state=3)
     assert np.cov(drawn.T) == pytest.approx(np.cov(test.T), abs=0.07)
+    assert drawn.mean(axis=0) == pytest.approx(test.mean(axis=0), abs=0.07)
     assert (model.components_.shape, model.intercept_.shape, model.hidden_intercept_.shape) == ((2, 10), (10,), (2,))
 
 
@@ -118,6 +119,11 @@ def test_the_horseshoe_is_its_integral():
         inverse = quad(lambda z, b=square: math.exp(-z - b / (2 * z)) / z**2, 0, np.inf)[0]
         assert prior.precision[at] == pytest.approx(inverse / mass, rel=1e-5)
     assert (prior.precision[:, 2] == 1.0).all()
+    # The rates are x ~ Gamma(1/2 + 1/2, E[z] + column): their mean is one over the sum.
+    means = [quad(lambda z, b=b: math.exp(-z - b / (2 * z)), 0, np.inf)[0] for b in squares.ravel()]
+    masses = [quad(lambda z, b=b: math.exp(-z - b / (2 * z)) / z, 0, np.inf)[0] for b in squares.ravel()]
+    expected = 1 / (np.divide(means, masses).reshape(2, 2) + 1)
+    np.testing.assert_allclose(prior._rate, expected, rtol=1e-5)
 
 
 def test_noise_alone_gives_finite_weights():

@@ -10,6 +10,7 @@ from pgmpy.readwrite import BIFReader, BIFWriter
 
 from pgmpy_dp.errors import SchemaError
 from pgmpy_dp.schema import Bins
+from pgmpy_dp.schema.bins import _parts
 
 NO_EDGES = [[1], [1, 1], [2, 1], [0, math.nan], [0, math.inf, math.inf], [False, True], ["0", "1"], "01", 3]
 
@@ -56,3 +57,17 @@ def test_bin_labels_survive_a_bif_file():
         back = BIFReader(string=str(BIFWriter(model))).get_model()
         assert back.get_cpds("age").state_names["age"] == labels
         assert back.get_cpds("sick").state_names["age"] == labels
+
+
+@pytest.mark.parametrize("falling", [False, True])
+@pytest.mark.parametrize(("cells", "narrower"), [(1, 0.01), (4, 0.1), (9, 1e-6), (4, 3.9), (5, 20.0)])
+def test_cells_grow_from_the_width_of_those_of_the_narrower_neighbour(cells, narrower, falling):
+    """Widths have one ratio and fill the bin; they are even if the neighbour's cells are hardly narrower."""
+    inner = _parts(cells, narrower, falling)
+    assert inner.size == cells - 1
+    widths = np.diff(np.concatenate([[0.0], inner, [1.0]]))
+    widths = widths[::-1] if falling else widths
+    if cells > 1:
+        ratios = widths[1:] / widths[:-1]
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
+        assert widths[0] == pytest.approx(1 / cells if narrower > 1 else narrower / cells)

@@ -11,7 +11,9 @@ from sklearn.base import clone
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
+from pgmpy_dp.inference.tables.table import Table
 from pgmpy_dp.privacy.accounting import zcdp_limit
+from pgmpy_dp.structure.private_structure_search import _measured
 from pgmpy_dp.structure.search import penalty
 
 ASIA = bnlearn_network("asia")
@@ -197,3 +199,16 @@ def test_a_release_is_scored_without_a_graph(records):
 def test_a_fitted_network_is_scored_as_it_was_fitted(found):
     with pytest.raises(ValueError, match="pooled says how a union is fitted"):
         dp.NoisyScore(found[0].network_, pooled=True)
+
+
+def test_residuals_of_an_edge_are_in_units_of_noise_and_sampling():
+    share = np.array([[0.5, 0.2], [0.1, 0.2]])
+    schema = dp.Schema({"a": ["x", "y"], "b": ["x", "y"]})
+    counts = np.rint(1000 * share + [[40, -30], [-20, 10]]).astype(int)
+    tables, scales = {("a", "b"): counts}, {("a", "b"): 30.0}
+    release = dp.NoisyMarginals(schema, tables, scales, dp.Guarantee.of(1.0))
+    residual, cost = _measured(release, ("a", "b"), Table(("a", "b"), share))
+    total, variance = release.total, release.variances["a", "b"]
+    expected = ((counts - total * share) ** 2 / (variance + total * share * (1 - share))).mean()
+    assert residual == pytest.approx(expected)
+    assert cost == pytest.approx(1 / 30)

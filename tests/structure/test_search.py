@@ -7,7 +7,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.structure import search
-from pgmpy_dp.structure.search import DrawnRecords, Knowledge, Search, support, tree_cells
+from pgmpy_dp.structure.search import DrawnRecords, Knowledge, Round, Search, Steps, penalty, support, tree_cells
 
 ASIA = bnlearn_network("asia")
 SCHEMA = dp.Schema.from_model(ASIA)
@@ -86,3 +86,28 @@ def test_drawn_records_have_the_networks_marginals():
     entropy = -(joint * np.log(tables["b", "a"])).sum()
     assert drawn.log_likelihood(1, (0,)) == pytest.approx(-entropy, abs=0.01)
     assert drawn.parameters(1, (0,)) == 2
+
+
+def test_steps_choose_as_many_edges_as_a_forest_may_have():
+    steps = Steps(1.0, Round(2.0, 3.0), (Round(1.0, 1.0), Round(1.0, 1.0, 1.0)), edges=0.5)
+    for variables, forest, some in ((1, 1, 1), (2, 1, 1), (7, 6, 4)):
+        listed = dict(steps.listed(variables))
+        assert listed["choose a forest"].picks == forest
+        assert [step.picks for name, step in listed.items() if name.endswith("choose edges")] == [some, some]
+        assert sum(step.share for step in listed.values()) == pytest.approx(1.0)
+        assert listed["measure the forest"].share == pytest.approx(3 / 11)
+        assert sum("climb" in name for name in listed) == 1
+
+
+def test_the_price_of_a_parameter_grows_with_the_noise_of_tables():
+    """Also of a union of residuals, whose cells have dependent noise: that of their marginals counts."""
+    schema, parts = SCHEMA.select(["smoke", "lung", "bronc"]), {}
+    for number, site in enumerate(("north", "south")):
+        frame = RECORDS[list(schema.variables)].iloc[4000 * number : 4000 * (number + 1)]
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0, 1e-6), noise=dp.SimulatedNoise(number))
+        scales = {(): 9.0, ("smoke",): 9.0, ("lung",): 9.0, ("smoke", "lung"): 9.0}
+        parts[site] = data.measure_residuals(scales, delta=1e-6)
+    union = dp.union(parts)
+    of_tables = [union.marginal(clique)[1] * union.schema.cells(clique) for clique in union.cliques]
+    expected = 0.5 * (np.log(union.total) + np.mean(of_tables) / union.total)
+    assert penalty(union, union.variables) == pytest.approx(expected)
