@@ -389,6 +389,15 @@ def test_values_of_parameters_are_written_for_a_shell():
     assert in_command_words(text, main.commands["release"]) == shown
 
 
+@pytest.mark.parametrize(
+    ("command", "advice"), [("release", "take --mechanism laplace"), ("synthesize", "take --delta 0"), ("inspect", "")]
+)
+def test_the_way_to_laplace_noise_is_that_of_the_command(command, advice):
+    text = "Gaussian noise needs a delta: use the Laplace mechanism."
+    shown = text.replace("use the Laplace mechanism", advice) if advice else text
+    assert in_command_words(text, main.commands[command]) == shown
+
+
 def unfitted():
     return dp.PrivateBayesianNetwork([("age", "race")])
 

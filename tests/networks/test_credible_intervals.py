@@ -14,6 +14,7 @@ import pgmpy_dp as dp
 from experiments.coverage import coverage_study, random_queries
 from pgmpy_dp.fitting.readings.posterior_networks import draw_networks
 from pgmpy_dp.inference.trees.conditioning import Conditioning
+from pgmpy_dp.models.questions import Question
 from pgmpy_dp.networks.network import simulate
 
 pytestmark = pytest.mark.full
@@ -257,6 +258,14 @@ def test_probability_of_the_most_probable_state(network):
     wanted = STATES["d"].index(pair["d"]) * 2 + STATES["a"].index(pair["a"])
     assert sure == np.mean(tables.reshape(len(tables), -1).argmax(axis=1) == wanted)
     assert network.map_probability(["a", "b"])[1] > 0.5
+
+
+def test_answers_know_how_many_records_have_the_evidence(network):
+    fitted, given = network._fitted, {"b": "z", "c": "y"}
+    answer = fitted.bounded(Question.of(fitted.schema, ["a"], given, fitted.declared), "population")
+    share = network.marginal(["b", "c"])[2, 1]
+    assert answer.counts.mean() == pytest.approx(3000 * share, rel=0.15)
+    assert answer.records == pytest.approx(answer.counts.mean())
 
 
 def test_evidence_that_the_noise_hides():

@@ -1,11 +1,13 @@
 """What one or several releases say of a model's tables, and how far a model is from it."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
-from pgmpy_dp.observed.observed import Observed
+from pgmpy_dp.observed.observed import Observed, affordable, tree_cells
 from pgmpy_dp.observed.reading import observe
 
 SCHEMA = dp.Schema({"a": ["x", "y"], "b": [0, 1, 2]})
@@ -56,3 +58,18 @@ def test_releases_are_read_together_as_one_after_the_other():
     np.testing.assert_array_equal(joint.noise.observed, np.concatenate([part.noise.observed for part in apart]))
     residuals, _ = joint.residuals(SHARES.ravel().repeat(2).reshape(6, 2).T.ravel())
     assert residuals.size == sum(part.owners.size for part in apart)
+
+
+@pytest.mark.parametrize("growth", [1, 2, 8])
+def test_tests_are_kept_while_the_tree_stays_small(monkeypatch, growth):
+    monkeypatch.setattr("pgmpy_dp.observed.observed._MAX_CELLS", 0)
+    monkeypatch.setattr("pgmpy_dp.observed.observed._GROWTH", growth)
+    names = list("abcdefgh")
+    cards = dict.fromkeys(names, 4)
+    scopes = list(itertools.pairwise(names))
+    tests = [("a", "c"), ("c", "h"), ("a", "e"), ("b", "g"), ("d", "h")]
+    kept = affordable(cards, scopes, [*scopes, *tests])
+    assert kept == [*scopes, *tests][: len(kept)]
+    assert len(scopes) <= len(kept) < len(scopes) + len(tests)
+    maximum = growth * tree_cells(cards, scopes)
+    assert tree_cells(cards, kept) <= maximum < tree_cells(cards, [*kept, tests[len(kept) - len(scopes)]])

@@ -549,3 +549,11 @@ def test_parts_without_a_common_table_are_fitted_by_what_takes_each(estimator):
     with pytest.raises(ValueError, match="fit it with CollectiveEM"):
         network.fit(united, estimator=estimator)
     assert network.fit(united, estimator=dp.CollectiveEM()).check_model()
+
+
+def test_a_file_whose_parts_have_no_tables_is_no_union():
+    union = dp.union({site: part([("a", "b")], seed) for seed, site in enumerate(("north", "south"))})
+    contents = copy.deepcopy(union.contents())
+    contents["parts"][0]["kind"] = "DiscoveredStates"
+    with pytest.raises(ValueError, match="a release of 'DiscoveredStates' has no tables of its own"):
+        type(union).interpret(union.schema, contents, None)

@@ -116,6 +116,12 @@ def test_open_bins_beyond_what_nanoseconds_hold_are_closed(edges):
     assert len(drawn) == 20
 
 
+def test_open_bins_of_times_are_closed_where_those_of_dates_are():
+    edges = ["-inf", "2000-01-01", "2001-01-01", "inf"]
+    closed = dp.TimeBins(edges).closed().edges
+    assert closed == tuple(86_400 * edge for edge in dp.DateBins(edges).closed().edges)
+
+
 @pytest.mark.parametrize("edges", [["-inf", "0001-01-01", "2000-01-01"], ["2000-01-01", "9999-12-31", "inf"]])
 def test_bins_beyond_the_calendar_are_counted_and_not_drawn(edges):
     bins = dp.DateBins(edges)

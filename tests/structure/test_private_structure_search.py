@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import bnlearn_network
-from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.inference.tables.table import Table
+from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.privacy.accounting import zcdp_limit
 from pgmpy_dp.structure.private_structure_search import _measured
 from pgmpy_dp.structure.search import penalty

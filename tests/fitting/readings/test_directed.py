@@ -6,6 +6,7 @@ from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import kl_divergence
+from pgmpy_dp.fitting.readings.directed import from_two_tables
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.observed.factors import tabular_cpd
 
@@ -60,3 +61,9 @@ def test_probabilities_are_positive_and_sum_to_one_whatever_the_noise(planted):
             assert (cpd.values > 0).all()
             np.testing.assert_allclose(cpd.values.sum(axis=0), 1.0)
         assert np.isfinite(kl_divergence(planted, found))
+
+
+def test_two_tables_of_a_family_give_its_rows_and_their_weights():
+    table = np.array([[30.0, 5.0], [10.0, 5.0]])
+    np.testing.assert_allclose(from_two_tables(table, np.array([60.0, -4.0]), 100.0), [[75.0, 0.0], [25.0, 0.0]])
+    np.testing.assert_allclose(from_two_tables(table, np.array([-1.0, -4.0]), 100.0), [[37.5, 25.0], [12.5, 25.0]])

@@ -174,6 +174,13 @@ def test_pgmpy_reads_uai_markov_networks(tmp_path):
     assert set(load_network(tmp_path / "a.uai").nodes()) == {"var_0", "var_1", "var_2"}
 
 
+@pytest.mark.parametrize("count", [-2, 10**9])
+def test_counts_in_uai_files_have_limits(tmp_path, count):
+    (tmp_path / "a.uai").write_text(f"MARKOV\n1\n{count}\n1\n1 0\n2\n0.5 0.5\n")
+    with pytest.raises(dp.ReleaseFormatError, match="a count is negative or too large"):
+        load_network(tmp_path / "a.uai")
+
+
 def test_bayesian_uai_tables_stand_as_the_format_asks(tmp_path):
     """Read as Markov factors, whose axes are in the order of the scope, they are the CPDs with the child last."""
     network = random_network({"c": ["x", "y"], "a": ["x", "y", "z"], "b": ["u", "v"]}, [("a", "c"), ("b", "c")])
