@@ -462,6 +462,11 @@ def test_a_network_whose_bounds_are_drawn_question_by_question_has_a_page_withou
             np.testing.assert_allclose(got, own, atol=EXACT)
 
 
+def test_boxes_of_the_drawing_have_the_names_of_variables(models):
+    page = models["rules"].explore().html
+    assert all(f"<title>{name}</title>" in page for name in SCHEMA.variables)
+
+
 def test_a_notebook_shows_the_page_in_the_cell(models):
     shown = models["grid"].explore()._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;')

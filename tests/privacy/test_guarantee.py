@@ -3,17 +3,24 @@
 import itertools
 import json
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmpy_dp.privacy.cost import Approx, Cost, Protects, Pure, Zcdp
-from pgmpy_dp.privacy.guarantee import DECLARED, Guarantee, Learned, learned
+from pgmpy_dp.privacy.guarantee import DECLARED, GRAPH_KEY, Guarantee, Learned, learned
 
 RECORD = Protects("add_remove")
+
+
+@dataclass
+class Settings:
+    content: Any
 
 
 def cost(epsilon, holder="north", delta=0.0, rho=None, protects=RECORD, name=None, **parts):
@@ -247,4 +254,9 @@ def test_learned_finds_what_values_hold_and_nothing_else():
     held = {"cliques": Learned([("a", "b")], edges), "found": (states, [states])}
     assert learned(held).every == states.every | edges.every
     assert learned(pickle.loads(pickle.dumps(held["cliques"]))).every == edges.every
+    assert learned(Settings(held)).every == states.every | edges.every
+    assert learned(Settings) == DECLARED
+    graph = nx.DiGraph([("a", "b")], **{GRAPH_KEY: edges})
+    graph.nodes["a"][GRAPH_KEY] = states
+    assert learned(graph).every == states.every | edges.every
     assert held["cliques"] == (("a", "b"),)
