@@ -49,6 +49,7 @@ def test_no_step_errs_by_more_than_the_provable_bound(seed, states, noise):
         assert step_errors(true, fitted, variable) <= bounds.upper
     printed = inference_error_bounds(true, fitted, paper=True)
     assert printed.upper == pytest.approx(bounds.upper * 2 / states)
+    assert bounds.lower == pytest.approx(2**0.5 * bounds.smallest_error * bounds.smallest_entry)
 
 
 def test_a_step_can_exceed_the_printed_bound():

@@ -65,6 +65,8 @@ def test_draws_and_their_mean(naive):
     np.testing.assert_allclose(own["x0"].get_values(), mean)
     shared = dp.papers.PosteriorSampler(2.0, draws=3, split=True).fit(network, data)
     assert shared.guarantee_.epsilon == 2.0
+    alone = dp.papers.PosteriorSampler(2.0, draws=3, state_names=data.schema).fit(network, naive[1])
+    assert alone.guarantee_.epsilon == 6.0  # of records, for which it makes a budget that covers all draws
     assert shared.release_.floors["y",] > sampler.release_.floors["y",]
     assert data.budget.remaining.epsilon == 2.0
     with pytest.raises(dp.BudgetExceededError):

@@ -67,6 +67,9 @@ def test_tied_pairs_climb_to_the_maximum_likelihood_of_the_tied_chain():
     sgd = dp.papers.PrivateSGD(1.0, 1e-6, steps=300, total=3000, sampling_rate=1.0, clip_norm=10.0)
     model = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, sgd)
     best = dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(frame, dp.NotPrivateMLE(state_names=data.schema))
+    for options in ({"cliques": [("a", "b")]}, {"inference": "loopy"}):
+        with pytest.raises(ValueError, match="tied parameters on a junction tree, and of the tied cliques"):
+            dp.PrivateMarkovNetwork(edges, tied=[edges]).fit(data, dp.papers.PrivateSGD(1.0, 1e-6, **options))
     for edge in edges:
         assert model.query(list(edge)).values == pytest.approx(best.query(list(edge)).values, abs=5e-3)
     tables = [factor.values for factor in model.get_factors() if len(factor.variables) == 2]

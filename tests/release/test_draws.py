@@ -34,9 +34,12 @@ def drawn(kind, neighbours="add_remove"):
     return dataset(neighbours).sample_regressions(REGRESSIONS, one, {"age": 1.0, "dose": 2.0}, 2.0, draws=2)
 
 
-def test_draws_cannot_be_changed(tmp_path):
-    drawn("posterior").save(tmp_path / "draws.zip")
-    for rows in dp.papers.PosteriorDraws.load(tmp_path / "draws.zip").draws:
+@pytest.mark.parametrize(
+    ("kind", "made"), [("posterior", dp.papers.PosteriorDraws), ("regression", dp.papers.RegressionDraws)]
+)
+def test_draws_cannot_be_changed(tmp_path, kind, made):
+    drawn(kind).save(tmp_path / "draws.zip")
+    for rows in made.load(tmp_path / "draws.zip").draws:
         assert not any(table.flags.writeable for table in rows.values())
 
 
@@ -71,6 +74,7 @@ def test_draws_are_fitted_by_nothing():
         ("posterior", lambda c: c["families"][1].update(variables=["b", "c"]), "Unknown variable"),
         ("posterior", lambda c: c.update(families=[]), "at least one"),
         ("posterior", lambda c: c.update(kind="regression_draws"), "properties"),
+        ("regression", lambda c: restate(c, mechanism="laplace"), "posterior_sampling"),
         ("regression", lambda c: c["families"][1].update(std=0.0), "std"),
         ("regression", lambda c: c["families"][1].update(coefficient_bound=1e-6), "beyond their bound"),
         ("regression", lambda c: c["families"][1].update(variables=["dose", "dose"]), "repeats"),

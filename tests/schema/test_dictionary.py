@@ -175,3 +175,11 @@ def test_states_that_are_not_separated_by_bars_are_cautioned_against(tmp_path):
     assert "Caution: the only state of sex is 'F,M': separate states by |." in said
     assert "Caution: the only state of vote is 'Y;N'" in said
     assert said.count("Caution") == 2
+
+
+def test_files_in_other_encodings_are_named(tmp_path):
+    (tmp_path / "words.csv").write_text("variable,states\nvote,Y|N\n")
+    (tmp_path / "rules.csv").write_bytes("rule,combination\nforbidden,vote=Zoë\n".encode("latin-1"))
+    result = CliRunner().invoke(main, ["schema", str(tmp_path / "words.csv"), "--rules", str(tmp_path / "rules.csv")])
+    assert result.exit_code == 1
+    assert "rules.csv: not a text file in UTF-8; save it as one." in result.output

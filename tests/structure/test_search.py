@@ -49,6 +49,14 @@ def test_the_least_informative_edge_goes_where_the_tree_is_too_large(required, r
     assert set(found.named_edges()) == {*edges} - {removed}
 
 
+def test_a_climb_adds_no_edge_that_costs_more_than_it_explains():
+    """Records are drawn from a fit of the true families: each of its eight edges is strong, or says what others do."""
+    found = searched(ASIA.edges())
+    found.climb(found.drawn())
+    assert {frozenset(edge) for edge in TRUE} <= {frozenset(edge) for edge in found.named_edges()}
+    assert len(found.named_edges()) <= 10  # with up to three parents, 18 are possible
+
+
 def test_support_of_noise_alone_is_about_zero_and_that_of_an_edge_grows_with_records():
     """Over 240 draws of noise it was .64 (standard error .1): a mean of 30 is .9 away once in a thousand times."""
     lung, smoke, asia = (NAMES.index(name) for name in ("lung", "smoke", "asia"))
