@@ -151,10 +151,13 @@ class _Link:
         found = sign * _lower(self.of_second, sign * self.moved(first, back=True), strict)
         for _ in range(3):  # sums of floats are rounded
             reached, wanted = sign * self.moved(found), sign * first
-            short = (reached <= wanted) if strict else (reached < wanted)
-            found = np.where(
-                short & np.isfinite(first), sign * _lower(self.of_second, sign * found, strict=True), found
-            )
+            short = ((reached <= wanted) if strict else (reached < wanted)) & np.isfinite(first)
+            if self.of_second is None:  # a smaller step than those of the sum would change nothing
+                size = np.where(short, np.maximum(np.abs(found), np.abs(first)), 0.0)
+                farther = found + sign * np.spacing(size)
+            else:
+                farther = sign * _lower(self.of_second, sign * found, strict=True)
+            found = np.where(short, farther, found)
         return found
 
 

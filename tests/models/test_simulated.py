@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pgmpy_dp as dp
@@ -70,6 +70,11 @@ def numbers(draw):
     st.lists(numbers(), min_size=3, max_size=3),
     st.tuples(*2 * [st.tuples(st.sampled_from(list(SIGNS)), st.sampled_from(["", " + 1", " - 2", " + 0.3"]))]),
     st.integers(0, 99),
+)
+@example(  # no numbers in these bins satisfy both; a number near 0 changes the sum with -2 by its digits or not at all
+    [("whole", dp.Bins([-4, 0, 1])), ("any", dp.Bins([-3.5, 0.5])), ("any", dp.Bins([-1.5, -0.5]))],
+    (("<=", " - 2"), ("<", " - 2")),
+    0,
 )
 def test_no_record_breaks_a_chain_of_comparisons(declared, signs, seed):
     dates = declared[0][0] == "days"
