@@ -209,6 +209,7 @@ COMMANDS = [
     ("plan-accuracy --schema schema.json --table age,rase=5", "did you mean 'race'"),
     ("plan-accuracy --schema schema.json --table age,race", "such as age,sex=50"),
     ("plan-accuracy --schema schema.json --table age=0", "such as age,sex=50"),
+    ("plan-accuracy --schema schema.json --table age=inf", "such as age,sex=50"),
     ("plan-accuracy --schema records.csv --table age=5", "records.csv: not a schema for --schema"),
     # records
     (swapped(ILL, ("records.csv", "wrong.csv")), "--other ill=other"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pgmpy_dp as dp
 from pgmpy_dp.models.numbers import shape_of
-from pgmpy_dp.models.simulated import WithinBins, converted
+from pgmpy_dp.models.simulated import WithinBins, compared, converted
 from pgmpy_dp.schema.rules import Comparison
 
 SIGNS = {
@@ -150,3 +150,13 @@ def test_models_draw_numbers_that_meet_their_rules(made, tmp_path):
     assert completed["a"].tolist()[:3] == [15, 19, 48]
     assert completed["b"].tolist()[3] == 24
     assert broken(completed, rules) == 0
+
+
+def test_comparisons_of_other_variables_and_other_rules_are_left_out():
+    schema = dp.Schema({v: dp.Bins([0, 5, 9]) for v in "abcd"})
+    rules = [dp.Allowed.comparing(schema, rule) for rule in ("a <= b", "c <= d", "b <= c")]
+    either = dp.Allowed(("a", "d"), [("0_to_5", "5_to_9"), ("5_to_9", "0_to_5")])
+    schema = schema.replace(rules=[*rules, either])
+    assert [len(group) for group in compared([schema], "abcd")] == [3]
+    assert [[(one.first, one.second) for one in group] for group in compared([schema], "abd")] == [[("a", "b")]]
+    assert compared([schema], "ac") == []

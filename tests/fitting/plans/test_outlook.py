@@ -10,7 +10,7 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.data.mechanisms.mechanism import PublicRecords
-from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook
+from pgmpy_dp.fitting.plans.outlook import ADVICE, Outlook, hidden_by_noise
 
 SCHEMA = dp.Schema({"age": range(8), "job": range(12), "smoke": ["yes", "no"], "town": range(5)})
 
@@ -60,6 +60,7 @@ def test_the_verdict_is_one_line_before_and_after_a_release(epsilon, advice):
     release = data.measure(cliques, epsilon, delta=1e-9, weights=weights)
     after = Outlook.of_release(release)
     assert after.total == release.total
+    assert bool(hidden_by_noise([release])) == (after.advice == ADVICE[-1])
     assert replace(after, total=8000.0, guarantee=before.guarantee).states == before.states
     if advice == "go":  # the number of records is known well
         assert after.advice == advice
