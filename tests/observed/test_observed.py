@@ -1,12 +1,14 @@
 """What one or several releases say of a model's tables, and how far a model is from it."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import pgmpy_dp as dp
+from pgmpy_dp.observed.contradictions import warn_of_contradictions
 from pgmpy_dp.observed.observed import Observed, affordable, tree_cells
 from pgmpy_dp.observed.reading import observe
 
@@ -73,3 +75,31 @@ def test_tests_are_kept_while_the_tree_stays_small(monkeypatch, growth):
     assert len(scopes) <= len(kept) < len(scopes) + len(tests)
     maximum = growth * tree_cells(cards, scopes)
     assert tree_cells(cards, kept) <= maximum < tree_cells(cards, [*kept, tests[len(kept) - len(scopes)]])
+
+
+RULED = dp.Schema(
+    {"place": ["Ulm", "Bonn", "Kiel"], "area": ["south", "north"], "boat": ["no", "yes"]},
+    rules=[
+        dp.Dependency("place", "area", {"Ulm": "south", "Bonn": "north", "Kiel": "north"}),
+        dp.Forbidden({"area": "south", "boat": "yes"}),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("tables", "rule"),
+    [
+        ({("place",): [500, 300, 200], ("area",): [500, 500]}, None),
+        ({("place",): [500, 300, 200], ("area",): [900, 500]}, "Dependency"),  # more than the finer states have
+        ({("place",): [500, 300, 200], ("area",): [500, 100]}, "Dependency"),  # fewer
+        ({("place", "boat"): [[500, 0], [100, 200], [50, 150]]}, None),
+        ({("place", "boat"): [[400, 100], [100, 200], [50, 150]]}, "Forbidden"),  # by the area that a place is in
+    ],
+)
+def test_what_contradicts_rules_about_other_tables_is_reported(tables, rule):
+    tables = {clique: np.array(table) for clique, table in tables.items()}
+    release = dp.NoisyMarginals(RULED, tables, dict.fromkeys(tables, 2.0), dp.Guarantee.of(1.0))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_contradictions([release])
+    assert [rule in str(each.message) for each in caught] == ([True] if rule else [])

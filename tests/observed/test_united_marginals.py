@@ -557,3 +557,9 @@ def test_a_file_whose_parts_have_no_tables_is_no_union():
     contents["parts"][0]["kind"] = "DiscoveredStates"
     with pytest.raises(ValueError, match="a release of 'DiscoveredStates' has no tables of its own"):
         type(union).interpret(union.schema, contents, None)
+
+
+def test_releases_that_one_cost_paid_for_are_no_union():
+    one = part([("a", "b")], 0)
+    with pytest.raises(ValueError, match="paid for by one cost: they count the same records"):
+        dp.union({"north": one, "south": replace(part([("a", "b")], 1), guarantee=one.guarantee)})
