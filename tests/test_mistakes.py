@@ -168,6 +168,7 @@ COMMANDS = [
     (swapped(SYNTHESIZE, ("--delta 1e-7", "--delta 0 --stages 2")), "give a --delta"),
     (swapped(SYNTHESIZE, ("--delta 1e-7 ", "")), "number of records, such as 1e-9. With --delta 0 there is none"),
     (swapped(SYNTHESIZE, ("--delta 1e-7 ", "")), "Missing option '--delta': the probability"),
+    (swapped(RELEASE, ("--epsilon 1 ", "")), "Missing option '--epsilon'"),
     (swapped(SYNTHESIZE, ("gaussian.json", "ledger.json")), "or take --delta 0."),
     (swapped(RELEASE, ("--out", "--delta 1e-7 --out")), "or take --mechanism laplace."),
     (f"{QUERY.split(' --')[0]} --mean race", "ask for its states by --target, or name the release"),

@@ -8,6 +8,7 @@ import pytest
 from pgmpy.models import DiscreteBayesianNetwork
 
 import pgmpy_dp as dp
+from pgmpy_dp.estimators.base import informed
 from pgmpy_dp.inference.tables.table import Table
 
 STATES = {"a": ["x", "y"], "b": ["x", "y", "z"], "c": ["x", "y"], "d": ["x", "y"]}
@@ -168,3 +169,13 @@ def test_coefficients_take_them_and_releases_without_tables_do_not():
     assert fitted.query(["a"]).values[0] == pytest.approx(1 / 3, abs=0.01)
     with pytest.raises(TypeError, match="Public tables are joined to tables, residuals or coefficients, got int"):
         dp.InformedMarginals(1, public)
+
+
+def test_more_public_tables_join_those_of_a_release():
+    data = dp.PrivateDataset(RECORDS, SCHEMA, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
+    release = data.measure([JOINED], 1.0)
+    one = informed(release, {("c",): [0.5, 0.5]})
+    both = informed(one, {("d",): [0.4, 0.6]})
+    assert set(both.public) == {("c",), ("d",)}
+    assert both.noisy is release
+    assert informed(both, None) is both

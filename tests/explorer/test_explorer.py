@@ -17,6 +17,7 @@ import pgmpy_dp as dp
 from pgmpy_dp.cli import main
 from pgmpy_dp.evaluation import bnlearn_network
 from pgmpy_dp.explorer import content
+from pgmpy_dp.explorer.page import mutual_information
 from pgmpy_dp.inference.mixtures.mixture import Mixture
 from pgmpy_dp.networks.network import simulate
 from pgmpy_dp.release import Guarantee
@@ -465,6 +466,13 @@ def test_a_network_whose_bounds_are_drawn_question_by_question_has_a_page_withou
 def test_boxes_of_the_drawing_have_the_names_of_variables(models):
     page = models["rules"].explore().html
     assert all(f"<title>{name}</title>" in page for name in SCHEMA.variables)
+    assert "Not private: nothing is promised" in page  # as its noise is simulated
+
+
+def test_mutual_information_by_hand():
+    joint = np.array([[0.5, 0.25], [0.0, 0.25]])
+    expected = 0.5 * np.log(0.5 / 0.375) + 0.25 * np.log(0.25 / 0.375) + 0.25 * np.log(0.25 / 0.125)
+    assert mutual_information(joint) == pytest.approx(expected)
 
 
 def test_a_notebook_shows_the_page_in_the_cell(models):
