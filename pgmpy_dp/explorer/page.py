@@ -110,8 +110,8 @@ def mutual_information(joint: Vector) -> float:
 SCRIPTS = ("numbers.js", "trees.js", "groups.js", "mixtures.js", "questions.js", "page.js")
 INTERVAL = 0.9
 _NO_BOUNDS = (
-    "for so large a network, query draws them question by question, and corrects answers that the release contradicts; "
-    "answers of the page are those of the network's own parameters"
+    "Bounds of so large a network are drawn question by question, by query, which also corrects answers that the "
+    "release contradicts. Answers of the page are those of the network's own parameters."
 )
 
 
@@ -234,7 +234,7 @@ def _is_bounded(fitted: Any) -> bool:
     try:
         fitted.required_releases()
         if _is_wide(fitted):
-            warn(f"The page has no bounds: {_NO_BOUNDS}. A page of a PairwiseMixture has bounds.")
+            warn(f"The page has no bounds. {_NO_BOUNDS} A page of a PairwiseMixture has bounds.")
             return False
         _ = fitted.uncertainty if isinstance(fitted, FittedNetwork) else fitted.drawn_of(fitted.schema.variables)
     except TreeTooLargeError:
@@ -295,7 +295,7 @@ def _promised(model: Model, bounded: bool) -> tuple[str, str]:
         for reason in hidden_by_noise(model._fitted.releases):
             notices.append(_details("Noise hides much of the release: answers say little.", _paragraph(f"{reason}.")))
     elif _is_wide(model._fitted):
-        notices.append(_details("This page has no bounds.", _paragraph(f"{_NO_BOUNDS}.")))
+        notices.append(_details("This page has no bounds.", _paragraph(_NO_BOUNDS)))
     misfit = _misfit(model) if bounded else None
     if misfit:
         body = _paragraph(f"{misfit}. Answers follow what was measured, and bounds allow for the rest if known.")

@@ -449,7 +449,7 @@ def test_components_that_effects_of_states_do_not_reach_in_so_many_steps_are_wri
 def test_a_network_whose_bounds_are_drawn_question_by_question_has_a_page_without(name, monkeypatch, models, opened):
     monkeypatch.setattr("pgmpy_dp.networks.fitted_network.WIDE", 1)
     model = models[name].copy()
-    with pytest.warns(UserWarning, match=r"no bounds: .* question by question"):
+    with pytest.warns(UserWarning, match=r"no bounds\. .* question by question"):
         page = opened(model)
     assert "This page has no bounds" in page("return document.body.textContent")
     exact = VariableElimination(model)

@@ -96,11 +96,13 @@ def test_parts_of_an_estimators_own_draws(wide, release):
     assert (bounded["lower"] < bounded["upper"]).all()
 
 
-def test_a_page_with_bounds_has_no_parts(wide, tmp_path):
+def test_a_page_without_bounds_draws_no_networks(wide, tmp_path):
     network, done = wide
-    with pytest.raises(TreeTooLargeError, match="question by question"):
+    before = {name: len(each) for name, each in done.items()}
+    with pytest.warns(UserWarning, match="question by question"):
         network.explore(tmp_path / "page.html")
-    assert not done["draw_networks"]
+    assert {name: len(each) for name, each in done.items()} == before
+    assert "This page has no bounds." in (tmp_path / "page.html").read_text()
 
 
 TOO_LARGE = r"the junction tree has [\d,]+ table cells, more than 67,108,864"
