@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import chdtrc, xlogy
 
 from pgmpy_dp.inference.mixtures.fit.noisy_tables import NoisyTables
@@ -81,27 +80,14 @@ class Shape:
     def of_variable(self, variable: int) -> slice:
         return slice(int(self.states[variable]), int(self.states[variable + 1]))
 
-    def add_dependent(self, states: Matrix) -> None:
-        """Fill the rows of variables that follow from others with sums of their roots' rows."""
-        if self.dependent:
-            rows, sums, *_ = self._following
-            states[rows] = sums @ states
-
-    def add_to_roots(self, states: Matrix) -> None:
-        """Add rows of variables that follow from others to those of their roots' states."""
-        if self.dependent:
-            _, _, rows, sums = self._following
-            states[rows] += sums @ states
-
     @cached_property
-    def _following(self) -> tuple[Whole, Any, Whole, Any]:
-        """Rows of variables that follow from roots, matrix of sums from the roots' rows, and the same in reverse."""
-        finer = np.concatenate([self.states[root] + np.arange(len(groups)) for root, groups in self.dependent.values()])
-        coarser = np.concatenate([self.states[variable] + groups for variable, (_, groups) in self.dependent.items()])
-        shape, ones = (self.states[-1], self.states[-1]), np.ones(len(finer), np.float32)
-        sums = sparse.csr_array((ones, (coarser, finer)), shape=shape)
-        present, roots = np.unique(coarser), np.unique(finer)
-        return present, sums[present], roots, sums.T.tocsr()[roots]
+    def following(self) -> tuple[Whole, Whole]:
+        """Places of states that others follow from, and of those that follow; a state is in the latter repeatedly."""
+        nothing, followers = np.empty(0, np.intp), self.dependent.items()
+        return (
+            np.concatenate([nothing, *(self.states[root] + np.arange(len(own)) for _, (root, own) in followers)]),
+            np.concatenate([nothing, *(self.states[variable] + own for variable, (_, own) in followers)]),
+        )
 
     def of_block(self, number: int) -> slice:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))

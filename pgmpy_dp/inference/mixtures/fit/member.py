@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -30,7 +30,6 @@ _SLICED = 2
 # Maximum number of states with which a step compares all others; if there are more, steps take turns. So neither the
 # work of a step nor the memory for its products grows with the square of all states.
 _COMPARED = 400
-_SUMMED = 4  # maximum states of a variable whose slices are summed to pairs, since all are in memory at once
 _FORBIDDEN = -1e4  # log-potential of cells outside of a component's box: its exponential is zero
 
 
@@ -142,11 +141,20 @@ class _Target(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """Values computed from a mixture's parameters; see `MemberProblem.tables`."""
+    """Values computed from a mixture's parameters; see `MemberProblem.tables`.
+
+    Attributes
+    ----------
+    weights, tables, states : ndarrays
+    compared : ndarray of shape (states, components)
+        Probabilities of states; for residuals, differences from their mean over a variable's states, whose products are
+        the residuals of pairs and triples.
+    """
 
     weights: Matrix
     tables: Matrix
     states: Matrix
+    compared: Matrix
 
 
 class _Strip(NamedTuple):
@@ -154,18 +162,31 @@ class _Strip(NamedTuple):
 
     Attributes
     ----------
-    rows : slice
-        Positions of the strip's states among all.
-    starts : ndarray of int
-        Where each one's states begin among these, and their number.
-    weight, shares : ndarrays of shape (all states, states)
-        Weights and targets: pairs of states, and single states where both are the same.
+    first : int
+        Position of the strip's first state among all.
+    weight, shares : ndarrays of shape (all states, states of the strip)
     """
 
-    rows: slice
-    starts: Whole
+    first: int
     weight: Matrix
     shares: Matrix
+
+
+class _Smoothing(NamedTuple):
+    """Matrices that convert a component's coefficients of some variables to log-potentials.
+
+    Attributes
+    ----------
+    rows, widths : ndarrays of int
+        Position of the first state of each variable, and the number of its states.
+    matrices, transposed : ndarrays
+        Its square matrix and the transpose, flat, one variable's after the other's.
+    """
+
+    rows: Whole
+    widths: Whole
+    matrices: Matrix
+    transposed: Matrix
 
 
 class _Slopes(NamedTuple):
@@ -226,26 +247,19 @@ class MemberProblem:
         self._within = self._within_of(within)
         self._beside = [self._beside_of(own, tables) for own, tables in beside.items()]
         self._slices = [self._slices_of(variable, own) for variable, own in triples.items()]
-        # Summed over a variable's states, the marginals of pairs with each of them are those of pairs.
-        self._summing = next((slices for slices in self._slices if len(slices.shares) <= _SUMMED), None)
-        self._slices = [slices for slices in self._slices if slices is not self._summing]
-        self._singles = self._weight.diagonal().copy(), self._shares.diagonal().copy()
+        self._singles = np.array([self._weight.diagonal(), self._shares.diagonal()])
+        np.fill_diagonal(self._weight, 0)
         self._strips = self._split(self._weight, self._shares)
         del self._weight, self._shares
 
     def _split(self, weight: Matrix, shares: Matrix) -> list[_Strip]:
-        """Divide the pairs into strips, unless sums over slices need them all at once."""
+        """Divide the pairs into strips."""
         starts = self.shape.states
-        count = 1 if self._summing else -(-int(starts[-1]) // _COMPARED)
-        ends = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)))
+        count = -(-int(starts[-1]) // _COMPARED)
+        ends = starts[np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)))]
         return [
-            _Strip(
-                rows := slice(int(starts[first]), int(starts[last])),
-                starts[first : last + 1] - starts[first],
-                np.ascontiguousarray(weight[:, rows]),
-                np.ascontiguousarray(shares[:, rows]),
-            )
-            for first, last in pairwise(ends.tolist())
+            _Strip(begin, np.ascontiguousarray(weight[:, begin:end]), np.ascontiguousarray(shares[:, begin:end]))
+            for begin, end in pairwise(ends.tolist())
         ]
 
     def adapted(self, log_base: Matrix, smoothing: Sequence[Matrix | None]) -> MemberProblem:
@@ -255,13 +269,16 @@ class MemberProblem:
         result._smoothing = self._smoothed(smoothing)
         return result
 
-    def _smoothed(self, smoothing: Sequence[Matrix | None]) -> list[tuple[slice, Matrix]]:
-        """List the variables' rows and matrices where there are any."""
-        return [
-            (self.shape.of_variable(variable), np.asarray(matrix, self.dtype))
-            for variable, matrix in enumerate(smoothing)
-            if matrix is not None
-        ]
+    def _smoothed(self, smoothing: Sequence[Matrix | None]) -> _Smoothing:
+        """Flatten the matrices of the variables that have one."""
+        given = [(variable, matrix) for variable, matrix in enumerate(smoothing) if matrix is not None]
+        numbers, nothing = np.array([variable for variable, _ in given], np.intp), np.empty(0)
+        return _Smoothing(
+            self.shape.states[numbers],
+            np.diff(self.shape.states)[numbers],
+            np.concatenate([nothing, *(matrix.ravel() for _, matrix in given)]).astype(self.dtype),
+            np.concatenate([nothing, *(matrix.T.ravel() for _, matrix in given)]).astype(self.dtype),
+        )
 
     def _sliced(self, targets: Iterable[_Target]) -> tuple[dict[int, list[_Target]], list[_Target]]:
         """Group triples of different blocks by variables that have many per state; return all other targets too."""
@@ -411,13 +428,14 @@ class MemberProblem:
         shape = self.shape
         base = self.log_base + shift
         logs = np.empty((base.size, len(log_weights)), self.dtype)
-        states, room = np.zeros(coefficients.shape, self.dtype), np.empty((2, len(log_weights)), self.dtype)
-        potentials = self._smooth(coefficients, False)
-        shape.add_to_roots(potentials)  # groups of states move together, in addition to each state
-        kernel.potentials_of_cells(potentials, base, forbidden, shape.starts, shape.members, logs, room[0])
+        states = np.zeros(coefficients.shape, self.dtype)
+        potentials, room = np.empty_like(coefficients), np.empty((2, len(log_weights)), self.dtype)
+        cells, following = (shape.starts, shape.members), shape.following
+        kernel.logs_of_cells(
+            coefficients, self._smoothing, *following, base, forbidden, *cells, logs, potentials, room[0]
+        )
         tables = np.exp(logs)
-        kernel.normalise(base, shape.starts, shape.members, logs, tables, states, *room)
-        shape.add_dependent(states)
+        kernel.normalise(base, *cells, *following, logs, tables, states, *room)
         weights = np.exp(log_weights - log_weights.max())
         return weights / weights.sum(), tables, logs, states
 
@@ -435,87 +453,46 @@ class MemberProblem:
 
         shape, dtype = self.shape, self.dtype
         weights, tables, logs, states = self.tables(parameters)
-        at = _Point(weights, tables, states)
-        joint = list(self._products(self._summing, at)) if self._summing else []
-        alone, loss = states @ weights, 0.0
+        compared, room = states, np.empty((2, len(weights)), dtype)
         if self._residuals:
-            kernel.centre_states(alone, shape.states)
-        slope_alone = self._singles[0] * (alone - self._singles[1])
-        by = _Slopes(slope_alone @ states, np.zeros_like(states), np.zeros_like(tables))
-        by_weight, by_state, by_cell = by
+            kernel.centre_states(compared := states.copy(), shape.states, room[0])
+        at = _Point(weights, tables, states, compared)
+        by = _Slopes(np.zeros_like(weights), np.zeros_like(states), np.zeros_like(tables))
         strips = self._strips if turn is None else [self._strips[turn % len(self._strips)]]
-        rooted = states * np.sqrt(weights)  # its product with itself is symmetric, and half the work
+        factor, rooted = dtype(len(self._strips) / len(strips)), compared * np.sqrt(weights)
+        loss = kernel.compare_singles(states, compared @ weights, self._singles, by.weight, by.state)
         for strip in strips:
-            weighted = np.sum(joint, axis=0) if joint else rooted @ rooted[strip.rows].T
-            if self._residuals:
-                kernel.centre(weighted, shape.states, strip.starts)
-            losses = np.zeros(weighted.shape[1], dtype)
-            loss += kernel.weigh_residuals(strip.weight, strip.shares, weighted, alone, strip.rows.start, losses)
-            if self._summing:
-                loss += self._add_slices(self._summing, joint, weighted, at, by)
-            else:
-                by_state += weighted @ states[strip.rows]
-        if len(strips) < len(self._strips):
-            by_state *= dtype(len(self._strips) / len(strips))
-        if not self._summing:
-            by_weight += (states * by_state).sum(axis=0) / 2
-        by_state += slope_alone[:, None]
+            losses = np.zeros(strip.weight.shape[1], dtype)
+            loss += kernel.compare_pairs(states, rooted, strip, factor, by.weight, by.state, losses)
         within = self._within
         marginals = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
         residual = within.compared(marginals) - within.shares
         slope = within.weight * residual
         loss += float(slope @ residual) / 2
         by_base = np.bincount(within.cells, slope[within.rows], len(tables)).astype(dtype)
-        by_weight += by_base @ tables
+        by.weight[:] += by_base @ tables
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, at, by)
         for beside in self._beside:
             loss += self._add_beside(beside, at, by)
         for slices in self._slices:
-            loss += self._add_slices(slices, self._products(slices, at), None, at, by)
-        shape.add_to_roots(by_state)
-        by_potential = np.zeros_like(states)
-        divergences, *room = np.zeros((3, len(weights)), dtype)
-        kernel.gradient_of_potentials(
-            weights, tables, logs, dtype(penalty), by_state, by_cell, by_base, shape.starts, shape.members,
-            by_potential, divergences, *room,
+            loss += self._add_slices(slices, at, by)
+        by_potential, by_coefficient = np.zeros_like(states), np.empty_like(states)
+        divergence = kernel.gradient_of_coefficients(
+            weights, tables, logs, dtype(penalty), self._smoothing, *shape.following, shape.starts, shape.members, *by,
+            by_base, by_potential, by_coefficient, *room,
         )  # fmt: skip
-        shape.add_dependent(by_potential)
-        loss += penalty * float(weights @ divergences)
-        by_weight += dtype(penalty) * divergences
-        by_log_weight = weights * (by_weight - weights @ by_weight)
-        return loss, (self._smooth(by_potential, True), by_log_weight, by_base)
+        by_log_weight = weights * (by.weight - weights @ by.weight)
+        return loss + penalty * float(divergence), (by_coefficient, by_log_weight, by_base)
 
-    def _smooth(self, matrix: Matrix, transposed: bool) -> Matrix:
-        """Convert coefficients to log-potentials; transposed, derivatives by potentials to those by coefficients."""
-        out = matrix.copy()
-        for rows, smoothing in self._smoothing:
-            np.matmul(smoothing.T if transposed else smoothing, matrix[rows], out=out[rows])
-        return out
-
-    def _products(self, slices: _Slices, at: _Point) -> Iterator[Matrix]:
-        """Yield the marginals of all pairs with each state of a variable."""
-        for own in at.states[self.shape.of_variable(slices.variable)]:
-            yield (at.states * (at.weights * own)) @ at.states.T
-
-    def _add_slices(
-        self, slices: _Slices, products: Iterable[Matrix], of_pairs: Matrix | None, at: _Point, by: _Slopes
-    ) -> float:
+    def _add_slices(self, slices: _Slices, at: _Point, by: _Slopes) -> float:
         """Compute the loss of triples with one variable, and add its derivatives."""
         from pgmpy_dp.inference.mixtures.fit import member_kernel as kernel
 
-        loss, position = 0.0, self.shape.of_variable(slices.variable)
-        nothing, inner = np.zeros(len(at.states), self.dtype), []
-        if self._residuals:
-            products = list(products)
-            mean = np.sum(products, axis=0) / self.dtype(len(products))
-            for product in products:
-                product -= mean
-                kernel.centre(product, self.shape.states, self.shape.states)
-        for own, shares, product in zip(at.states[position], slices.shares, products, strict=True):
-            loss += kernel.weigh_residuals(slices.weight, shares, product, nothing, 0, np.zeros_like(nothing))
-            if of_pairs is not None:
-                product += of_pairs
+        loss, position, inner = 0.0, self.shape.of_variable(slices.variable), []
+        for own, compared, shares in zip(at.states[position], at.compared[position], slices.shares, strict=True):
+            product = (at.compared * (at.weights * compared)) @ at.compared.T
+            loss += kernel.compare(slices.weight, shares, product, np.zeros(len(product), self.dtype))
             slope = product @ at.states
             inner.append((at.states * slope).sum(axis=0) / 2)
             by.state[:] += slope * own
@@ -591,18 +568,16 @@ def fit_member(
     from pgmpy_dp.inference.mixtures.fit.member_kernel import adam_step  # numba is slow to import
 
     parameters = problem.start(components, generator)
-    means = [np.zeros_like(values) for values in parameters[:3]]
-    squares = [np.zeros_like(values) for values in parameters[:3]]
+    points = tuple(values.ravel() for values in parameters[:3])
+    means, squares = (tuple(np.zeros_like(values) for values in points) for _ in range(2))
     first, second = (problem.dtype(decay) for decay in _DECAYS)
     for step in range(1, steps + 1):
         _, gradient = problem.gradient(parameters, penalty, step)
+        slopes = tuple(slope.ravel() for slope in gradient)
         length = _STEP * min(1.0, 2 * (1 - step / steps) + 0.02)
-        for number, slope in enumerate(gradient):
-            adam_step(
-                parameters[number].ravel(), np.ascontiguousarray(slope).ravel(), means[number].ravel(),
-                squares[number].ravel(), problem.dtype(length * (_BASE_STEP if number == 2 else 1.0)),
-                first, second, problem.dtype(1 - _DECAYS[0] ** step), problem.dtype(1 - _DECAYS[1] ** step),
-            )  # fmt: skip
+        lengths = problem.dtype(length), problem.dtype(length), problem.dtype(length * _BASE_STEP)
+        biases = problem.dtype(1 - _DECAYS[0] ** step), problem.dtype(1 - _DECAYS[1] ** step)
+        adam_step(points, slopes, means, squares, lengths, first, second, *biases)
     if not all(np.isfinite(values).all() for values in parameters[:3]):  # once not finite, they stay so
         raise FloatingPointError("The parameters of a mixture did not stay finite.")
     return parameters
