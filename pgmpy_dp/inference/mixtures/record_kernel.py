@@ -51,7 +51,12 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                     if share < 1.0 and generator.random() >= share:
                         continue
                     j = begin + int(generator.random() * many)
-                    s, t = strata[i], strata[j]
+                    s, t, same = strata[i], strata[j], True
+                    for place in range(blocks.shape[1]):
+                        p = blocks[number, place]
+                        same = same and (p < 0 or records[i, p] == records[j, p])
+                    if same:
+                        continue
                     gain = 0.0
                     for exchanging in range(2):  # what it would gain, and then the exchange if it gains
                         if exchanging == 1 and gain >= -1e-6:
