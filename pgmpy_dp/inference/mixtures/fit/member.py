@@ -79,22 +79,17 @@ class _Within(NamedTuple):
     rows, cells : ndarrays of int
         Cells of the tables, each with a cell of a block that belongs to it.
     weight, shares : ndarrays of shape (cells of the tables,)
-    axes : list of (ndarray of int, ndarray)
-        For residuals, the cells' places in the sums along the tables' first, second, ... axes, and by what to multiply
-        a sum so that it is a mean; 0 if a table has no such axis.
+    sums, factors : ndarrays of shape (axes, cells of the tables)
+        For residuals, the cells' places among the sums along the tables' first, second, ... axes, and by what to
+        multiply a sum so that it is a mean; 0 if a table has no such axis.
     """
 
     rows: Whole
     cells: Whole
     weight: Matrix
     shares: Matrix
-    axes: list[tuple[Whole, Matrix]]
-
-    def compared(self, marginals: Matrix) -> Matrix:
-        """Return the tables' marginals, or their residuals, to compare them with shares."""
-        for sums, factors in self.axes:
-            marginals = marginals - (np.bincount(sums, marginals) * factors)[sums]
-        return marginals
+    sums: Whole
+    factors: Matrix
 
 
 @dataclass(frozen=True)
@@ -331,20 +326,18 @@ class MemberProblem:
         return _Slices(variable, weight, shares)
 
     def _within_of(self, tables: Sequence[tuple[_Part, Matrix, float]]) -> _Within:
-        starts = np.cumsum([0, *(shares.size for _, shares, _ in tables)])
-        nothing = np.empty(0, np.intp)
+        starts = np.cumsum([0, *(shares.size for _, shares, _ in tables)]).tolist()
+        begins, nothing = self.shape.starts, np.empty(0, np.intp)
+        rows = [start + part.rows for start, (part, _, _) in zip(starts, tables, strict=False)]
+        cells = [begins[part.block] + np.arange(part.rows.size) for part, _, _ in tables]
         return _Within(
+            np.concatenate([nothing, *rows]),
+            np.concatenate([nothing, *cells]),
             np.concatenate(
-                [nothing, *(start + part.rows for start, (part, _, _) in zip(starts, tables, strict=False))]
+                [nothing, *(np.full(shares.size, weight) for _, shares, weight in tables)], dtype=self.dtype
             ),
-            np.concatenate(
-                [nothing, *(self.shape.starts[part.block] + np.arange(part.rows.size) for part, _, _ in tables)]
-            ),
-            np.concatenate([nothing, *(np.full(shares.size, weight) for _, shares, weight in tables)]).astype(
-                self.dtype
-            ),
-            np.concatenate([nothing, *(shares for _, shares, _ in tables)]).astype(self.dtype),
-            _axes([self._dimensions([part]) for part, _, _ in tables]) if self._residuals else [],
+            np.concatenate([nothing, *(shares for _, shares, _ in tables)], dtype=self.dtype),
+            *_axes([self._dimensions([part]) for part, _, _ in tables] if self._residuals else []),
         )
 
     def _beside_of(self, variables: tuple[int, ...], tables: Sequence[tuple[int, Matrix, float]]) -> _Beside:
@@ -464,12 +457,8 @@ class MemberProblem:
         for strip in strips:
             losses = np.zeros(strip.weight.shape[1], dtype)
             loss += kernel.compare_pairs(states, rooted, strip, factor, by.weight, by.state, losses)
-        within = self._within
-        marginals = np.bincount(within.rows, (tables @ weights)[within.cells], within.shares.size)
-        residual = within.compared(marginals) - within.shares
-        slope = within.weight * residual
-        loss += float(slope @ residual) / 2
-        by_base = np.bincount(within.cells, slope[within.rows], len(tables)).astype(dtype)
+        marginals, by_base = np.zeros((2, self._within.shares.size)), np.zeros(len(tables), dtype)
+        loss += kernel.compare_within(tables @ weights, self._within, *marginals, by_base)
         by.weight[:] += by_base @ tables
         for parts, shares, weight in self._wide:
             loss += self._add_wide(parts, shares, weight, at, by)
@@ -547,18 +536,19 @@ class MemberProblem:
             by.cell[self.shape.of_block(part.block)] += part.sums.T @ slope
 
 
-def _axes(shapes: Sequence[tuple[int, ...]]) -> list[tuple[Whole, Matrix]]:
+def _axes(shapes: Sequence[tuple[int, ...]]) -> tuple[Whole, Matrix]:
     """Number the sums along each axis of stacked tables; see `_Within`."""
-    results = []
-    for axis in range(max(map(len, shapes), default=0)):
-        sums, factors = [], list[Matrix]()
+    axes, cells = max(map(len, shapes), default=0), sum(map(math.prod, shapes))
+    sums, factors = np.zeros((axes, cells), np.intp), np.zeros((axes, cells))
+    for axis in range(axes):
+        begin = many = 0
         for shape in shapes:
+            own = slice(begin, begin + math.prod(shape))
             others = [1 if position == axis else states for position, states in enumerate(shape)]
-            own = np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
-            sums.append(own + sum(map(len, factors)))
-            factors.append(np.full(math.prod(others), 1 / shape[axis] if axis < len(shape) else 0.0))
-        results.append((np.concatenate(sums), np.concatenate(factors)))
-    return results
+            sums[axis, own] = many + np.broadcast_to(np.arange(math.prod(others)).reshape(others), shape).ravel()
+            factors[axis, own] = 1 / shape[axis] if axis < len(shape) else 0.0
+            begin, many = own.stop, many + math.prod(others)
+    return sums, factors
 
 
 def fit_member(

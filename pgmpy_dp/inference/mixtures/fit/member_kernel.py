@@ -188,6 +188,33 @@ def compare(weight, shares, products, losses):
 
 
 @compiled
+def compare_within(cells, within, marginals, totals, by_base):
+    """Add derivatives of half the weighted squared distance of blocks' tables from shares, which is returned.
+
+    `cells` are the probabilities of the blocks' cells, by whose base the derivatives are. The tables' marginals become
+    derivatives; they, and the room for `totals` along an axis, begin as zeros.
+    """
+    loss = 0.0
+    for i in range(within.rows.shape[0]):
+        marginals[within.rows[i]] += cells[within.cells[i]]
+    for axis in range(within.sums.shape[0]):
+        sums, factors = within.sums[axis], within.factors[axis]
+        for i in range(sums.shape[0]):
+            totals[sums[i]] += marginals[i]
+        for i in range(sums.shape[0]):
+            marginals[i] -= factors[i] * totals[sums[i]]
+        for i in range(sums.shape[0]):
+            totals[i] = 0.0
+    for i in range(marginals.shape[0]):
+        residual = marginals[i] - within.shares[i]
+        marginals[i] = within.weight[i] * residual
+        loss += marginals[i] * residual / 2
+    for i in range(within.rows.shape[0]):
+        by_base[within.cells[i]] += marginals[within.rows[i]]
+    return loss
+
+
+@compiled
 def gradient_of_coefficients(
     weights, tables, logs, penalty, smoothing, finer, coarser, starts, members, by_weight, by_state, by_cell, by_base,
     by_potential, by_coefficient, mean, divergence,
