@@ -51,12 +51,7 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                     if share < 1.0 and generator.random() >= share:
                         continue
                     j = begin + int(generator.random() * many)
-                    s, t, same = strata[i], strata[j], True
-                    for place in range(blocks.shape[1]):
-                        p = blocks[number, place]
-                        same = same and (p < 0 or records[i, p] == records[j, p])
-                    if same:
-                        continue
+                    s, t = strata[i], strata[j]
                     gain = 0.0
                     for exchanging in range(2):  # what it would gain, and then the exchange if it gains
                         if exchanging == 1 and gain >= -1e-6:
@@ -66,6 +61,8 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                             if p < 0:
                                 break
                             a, b = records[i, p], records[j, p]
+                            if a == b and s == t:
+                                continue
                             for v in range(size):
                                 c, e = records[i, v], records[j, v]
                                 x, y = c, e
@@ -73,15 +70,17 @@ def swap_within_components(records, strata, starts, blocks, owners, excess, pric
                                     if v > p or s == t or (a == b and c == e):
                                         continue
                                     x, y = e, c
-                                elif a == b or (c == e and s == t):
+                                elif a == b:
                                     continue
-                                if exchanging == 0:
-                                    gain += (
+                                if exchanging == 0:  # without a branch, which could not be predicted
+                                    gain += (c != e or s != t) * (
                                         price[s, a, c] * (1 - 2 * excess[s, a, c])
                                         + price[s, b, x] * (1 + 2 * excess[s, b, x])
                                         + price[t, b, e] * (1 - 2 * excess[t, b, e])
                                         + price[t, a, y] * (1 + 2 * excess[t, a, y])
                                     )
+                                    continue
+                                if c == e and s == t:
                                     continue
                                 excess[s, a, c] -= 1
                                 excess[s, b, x] += 1
