@@ -126,10 +126,13 @@ class MeasuredCoefficients(Release):
         smaller tables. The table of the empty set is the number of records. Variables with one state, which have no
         residuals, get a table too.
         """
-        sets = [subset for subset, own in self.deviations.items() if own and set(subset) <= set(variables)]
+        inside = set(variables)
+        sets = [subset for subset, own in self.deviations.items() if own and inside.issuperset(subset)]
         constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
+        tables = self._coefficients.tables_of([one for one in sets if one])
+        tables = [np.array(self.total), *tables] if () in sets else tables
         return [
-            *((one, self.table(one) if one else np.array(self.total), self.deviations[one]) for one in sets),
+            *((one, table, self.deviations[one]) for one, table in zip(sets, tables, strict=True)),
             *((alone, np.array([self.total]), max(self.deviations.values())) for alone in constant),
         ]
 
@@ -145,7 +148,8 @@ class MeasuredCoefficients(Release):
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
         """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
-        cliques_containing(self.cliques, clique)
+        if varied_variables(self.schema, clique) not in self.deviations:
+            cliques_containing(self.cliques, clique)  # raises with the measured cliques
         return self.table(clique), self.variance(clique)
 
     def contents(self) -> dict[str, Any]:
@@ -475,9 +479,10 @@ def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
         if 0.0 in each:
             means[subset], noise[subset] = arrays[each.index(0.0)], 0.0
             continue
-        precisions = np.array(each) ** -2.0
-        means[subset] = np.average(arrays, axis=0, weights=precisions)
-        noise[subset] = float(precisions.sum() ** -0.5)
+        precisions = [deviation**-2.0 for deviation in each]
+        whole = sum(precisions)
+        means[subset] = sum(array * own for array, own in zip(arrays, precisions, strict=True)) / whole
+        noise[subset] = whole**-0.5
     return means, noise
 
 

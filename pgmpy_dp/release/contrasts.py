@@ -183,18 +183,18 @@ def residual_sensitivity(scales: Mapping[Subset, float], cardinalities: Mapping[
     which is at least minus half of the sum of l_i u_i**2 if adding l to its diagonal makes it positive semidefinite.
     The result is rounded up. Variables have at least two states; the empty set is measured under "add_remove" alone.
     """
-    states = {subset: np.array([cardinalities[v] for v in subset], dtype=np.float64) for subset in scales}
-    shares = {subset: float(np.prod(1.0 - 1.0 / n)) / scales[subset] ** 2 for subset, n in states.items()}
+    kept = {v: 1.0 - 1.0 / states for v, states in cardinalities.items()}
+    shares = {subset: math.prod(kept[v] for v in subset) / scale**2 for subset, scale in scales.items()}
     if neighbours == "add_remove":
         return math.fsum(shares.values()) * (1 + _ROUNDING)
     if neighbours != "replace_one":
         raise ValueError(f'neighbours must be "add_remove" or "replace_one", got {neighbours!r}.')
     if sum(2 ** len(subset) for subset in scales) <= _MAX_WORK:
         tables = []
-        for subset, n in states.items():
+        for subset in scales:
             products = np.ones(())
-            for one in n:
-                products = np.multiply.outer(products, [1.0, -1.0 / (one - 1.0)])
+            for v in subset:
+                products = np.multiply.outer(products, [1.0, -1.0 / (cardinalities[v] - 1.0)])
             tables.append((subset, 2.0 * shares[subset] * (1.0 - products)))
         exact = _largest_sum(tables, dict.fromkeys((v for subset in scales for v in subset), 2))
         if exact is not None:
@@ -290,10 +290,15 @@ def downward_closure(schema: Schema, cliques: Iterable[Iterable[str]]) -> tuple[
 
     Raises SchemaError if a clique does not match the schema, or there are more than `MAX_COEFFICIENTS` coefficients.
     """
+    return _closure(schema, tuple(schema.require(cliques)))
+
+
+@lru_cache(maxsize=2)  # a release of many pairs asks for it at every step
+def _closure(schema: Schema, cliques: tuple[Clique, ...]) -> tuple[Clique, ...]:
     position = places(schema)
     results: set[Clique] = set()
     visited = 0
-    for clique in schema.require(cliques):
+    for clique in cliques:
         for variable in clique:
             if schema.cardinality(variable) > MAX_STATES:
                 raise SchemaError(
@@ -333,11 +338,47 @@ def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDAr
 
 def coefficients_of(schema: Schema, clique: Clique, table: NDArray[Any]) -> dict[Clique, NDArray[Any]]:
     """Compute the coefficients of all subsets of a clique from its table."""
-    ordered = sorted(clique, key=places(schema).__getitem__)
-    full = margin(clique, table, ordered)
-    for axis, variable in enumerate(ordered):
-        full = np.moveaxis(np.tensordot(contrasts(schema.cardinality(variable)).values, full, axes=(1, axis)), 0, axis)
+    ordered = _in_order(schema, clique)
+    full = _transformed(schema, ordered, margin(clique, table, ordered)[None], inverse=False)[0]
     return {subset: full[_index(ordered, subset)] for subset in subsets_of(schema, clique)}
+
+
+def coefficients_of_many(
+    schema: Schema, tables: Mapping[Clique, NDArray[Any]], subsets: Mapping[Clique, Iterable[Clique]]
+) -> dict[Clique, NDArray[Any]]:
+    """Compute the coefficients of some subsets of cliques from their tables, in the order of the subsets."""
+    found: dict[Clique, NDArray[Any]] = {}
+    for cliques in _alike(schema, subsets):
+        ordered = [_in_order(schema, clique) for clique in cliques]
+        stacked = np.stack([margin(each, tables[each], own) for each, own in zip(cliques, ordered, strict=True)])
+        found |= zip(cliques, _transformed(schema, ordered[0], stacked, inverse=False), strict=True)
+    return {
+        subset: found[clique][_index(_in_order(schema, clique), subset)]
+        for clique, own in subsets.items()
+        for subset in own
+    }
+
+
+def _in_order(schema: Schema, clique: Iterable[str]) -> list[str]:
+    """Sort the variables of a clique in schema order."""
+    return sorted(clique, key=places(schema).__getitem__)
+
+
+def _alike(schema: Schema, cliques: Iterable[Clique]) -> Iterable[list[Clique]]:
+    """Group the cliques whose variables, in schema order, have the same numbers of states."""
+    groups: dict[tuple[int, ...], list[Clique]] = {}
+    for clique in cliques:
+        groups.setdefault(tuple(map(schema.cardinality, _in_order(schema, clique))), []).append(clique)
+    return groups.values()
+
+
+def _transformed(schema: Schema, variables: Sequence[str], stacked: NDArray[Any], *, inverse: bool) -> NDArray[Any]:
+    """Convert stacked tables of as many states to coefficients, or back."""
+    for axis, variable in enumerate(variables, 1):
+        own = contrasts(schema.cardinality(variable))
+        factors = own.inverse if inverse else own.values
+        stacked = np.moveaxis(np.tensordot(factors, stacked, axes=(1, axis)), 0, axis)
+    return stacked
 
 
 def _refuse_size(size: int, what: str) -> None:
@@ -379,24 +420,31 @@ class Coefficients:
 
     def table(self, clique: Clique) -> Floats:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
-        ordered = sorted(clique, key=places(self.schema).__getitem__)
-        full = np.empty([self.schema.cardinality(v) for v in ordered])
-        for subset in subsets_of(self.schema, clique):
-            if subset not in self.values:
-                raise SchemaError(
-                    f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
-                    f"Measured were {', '.join(map(str, self.cliques[:8]))}."
-                )
-            full[_index(ordered, subset)] = self.values[subset]
-        for axis, variable in enumerate(ordered):
-            inverse = contrasts(self.schema.cardinality(variable)).inverse
-            full = np.moveaxis(np.tensordot(inverse, full, axes=(1, axis)), 0, axis)
-        return np.array(full.transpose([ordered.index(variable) for variable in clique]), order="C")
+        return self.tables_of([clique])[0]
+
+    def tables_of(self, cliques: Sequence[Clique]) -> list[Floats]:
+        """Compute the marginals of several cliques as `table` does, those of as many states at once."""
+        found: dict[Clique, Floats] = {}
+        for alike in _alike(self.schema, cliques):
+            ordered = [_in_order(self.schema, clique) for clique in alike]
+            full = np.empty([len(alike), *map(self.schema.cardinality, ordered[0])])
+            for one, clique, own in zip(full, alike, ordered, strict=True):
+                for subset in subsets_of(self.schema, clique):
+                    if subset not in self.values:
+                        raise SchemaError(
+                            f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
+                            f"Measured were {', '.join(map(str, self.cliques[:8]))}."
+                        )
+                    one[_index(own, subset)] = self.values[subset]
+            full = _transformed(self.schema, ordered[0], full, inverse=True)
+            for table, clique, own in zip(full, alike, ordered, strict=True):
+                found[clique] = np.array(table.transpose([own.index(variable) for variable in clique]), order="C")
+        return [found[clique] for clique in cliques]
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
         """Marginals of the cliques."""
-        return MappingProxyType({clique: self.table(clique) for clique in self.cliques})
+        return MappingProxyType(dict(zip(self.cliques, self.tables_of(self.cliques), strict=True)))
 
     def non_negative(self, at_least: float = 0.0) -> Coefficients:
         """Add the least number of records that makes every cell of every clique non-negative.

@@ -46,7 +46,7 @@ from pgmpy_dp.release.coefficients import (
     residual_variance,
 )
 from pgmpy_dp.release.contrasts import (
-    coefficients_of,
+    coefficients_of_many,
     downward_closure,
     fourier_sensitivity,
     noise_scales,
@@ -226,7 +226,8 @@ def _closed(
     cliques = tuple(subset for subset in named if frozenset(subset) not in inner)
     scales: dict[Clique, float] = {}
     for subset, number in (named | {(): given[()]} if () in given else named).items():
-        scale = float(exact_positive(f"the scale of {subset}", number))
+        valid = type(number) is float and 0.0 < number < math.inf  # there may be very many
+        scale = number if valid else float(exact_positive(f"the scale of {subset}", number))
         varied = varied_variables(schema, subset)
         if scales.setdefault(varied, scale) != scale:
             raise ValueError(f"The residuals of {varied} have two scales: variables with one state do not add any.")
@@ -261,8 +262,5 @@ def smallest_holders(
 
 def integer_coefficients(schema: Schema, tables: Tables, holders: Holders) -> dict[Clique, NDArray[np.int64]]:
     """Compute the exact integer coefficients of the subsets from the tables of the cliques that contain them."""
-    coefficients: dict[Clique, NDArray[np.int64]] = {}
-    for clique, subsets in holders.items():
-        own = coefficients_of(schema, clique, tables[clique])
-        coefficients |= {subset: np.asarray(own[subset], dtype=np.int64) for subset in subsets}
-    return coefficients
+    found = coefficients_of_many(schema, tables, holders)
+    return {subset: np.asarray(own, dtype=np.int64) for subset, own in found.items()}
