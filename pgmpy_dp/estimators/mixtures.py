@@ -212,6 +212,7 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
             schema = public.schema if release is None else release.schema
             return with_groups(schema, numbers_of_groups(schema, self._noise_of(public.neighbours), units), release)
 
+        @cache  # the stages share what they ask for
         def pairs(schema: Schema) -> Measure | MeasureResiduals:
             if not takes_residuals:
                 return Measure.of(planned(schema, False), schema)

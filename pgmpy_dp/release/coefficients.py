@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -86,8 +86,11 @@ class MeasuredCoefficients(Release):
     @cached_property
     def noise_variances(self) -> Mapping[Clique, Floats]:
         """The variance of the noise in every integer coefficient, by subset, in records squared."""
-        each = self.deviations.items()
-        return MappingProxyType({subset: coefficient_scales(self.schema, subset, one) ** 2 for subset, one in each})
+        return MappingProxyType({subset: self._noise_variance(subset) for subset in self.values})
+
+    def _noise_variance(self, subset: Clique) -> Floats:
+        """Return the variance of the noise in the integer coefficients of a subset."""
+        return coefficient_scales(self.schema, subset, self.deviations[subset]) ** 2
 
     def variance(self, clique: Clique) -> float:
         """Return the (mean) noise variance of the cells of a clique's marginal; the noise of cells is correlated."""
@@ -144,7 +147,7 @@ class MeasuredCoefficients(Release):
     @property
     def total_variance(self) -> float:
         """The variance of `total` before its floor of 1; 0 if the number is public."""
-        return 0.0 if self.public_total is not None else float(self.noise_variances[()])
+        return 0.0 if self.public_total is not None else float(self._noise_variance(()))
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
         """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
@@ -306,15 +309,10 @@ class NoisyCoefficients(
             {s: float((variances / coefficient_scales(schema, s, 1.0) ** 2).mean()) ** 0.5 for s, variances in each}
         )
 
-    @cached_property
-    def noise_variances(self) -> Mapping[Clique, Floats]:
-        """The variance of the noise in every integer coefficient, by subset."""
-        results = {}
-        for subset in self.values:
-            scales = noise_scales(self.schema, subset, self.scale)
-            distinct, positions = np.unique(scales, return_inverse=True)
-            results[subset] = np.array([laplace_variance(s) for s in distinct])[positions].reshape(scales.shape)
-        return MappingProxyType(results)
+    def _noise_variance(self, subset: Clique) -> Floats:
+        scales = noise_scales(self.schema, subset, self.scale)
+        distinct, positions = np.unique(scales, return_inverse=True)
+        return np.array([laplace_variance(s) for s in distinct])[positions].reshape(scales.shape)
 
     def noise(self, clique: Clique) -> tuple[float, float]:
         """Return the noise scale of the coefficients, and the standard deviation in a cell of a clique's table."""
@@ -492,13 +490,18 @@ def coefficient_parts(schema: Schema, subset: Clique) -> int:
     It is a power of two of at most 2**10, and smaller if sums of records times contrasts and parts might not fit 64
     bits.
     """
-    largest = math.prod(contrasts(schema.cardinality(variable)).largest for variable in subset)
+    return _parts(tuple(map(schema.cardinality, subset)))
+
+
+@lru_cache(maxsize=64)
+def _parts(cardinalities: tuple[int, ...]) -> int:
+    largest = math.prod(contrasts(states).largest for states in cardinalities)
     return int(min(_MAX_PARTS, 2 ** ((_MAX_MULTIPLE // largest).bit_length() - 1)))
 
 
 def coefficient_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
     """Return the standard deviation of the noise in each integer coefficient: `scale` times the contrast's length."""
-    return noise_scales(schema, subset, scale * math.sqrt(math.prod(schema.cardinality(v) for v in subset)))
+    return noise_scales(schema, subset, scale * math.sqrt(schema.cells(subset)))
 
 
 def residual_variance(schema: Schema, scales: Mapping[Clique, float], clique: Clique) -> float:
