@@ -94,11 +94,11 @@ class PairwiseMixture(TableEstimator, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Single variables are measured first, then pairs unless noise would drown them, or, where variables have few states,
-    what pairs say beyond their variables. All has one price, which is charged before the first answer. The analyst's
-    guide says what is measured when, of variables of many states too, and how the release chooses the fit's settings.
-    Rules of the schema always hold; evidence on three or more variables may be refused as impossible although they
-    allow it.
+    Single variables are measured first, then pairs unless noise would drown them, or, of up to 200 variables of few
+    states, what pairs say beyond their variables. All has one price, which is charged before the first answer. The
+    analyst's guide says what is measured when, of variables of many states too, and how the release chooses the fit's
+    settings. Rules of the schema always hold; evidence on three or more variables may be refused as impossible although
+    they allow it.
 
     A mixture fitted to pairs captures little of the dependence among three variables beyond their pairs, and no
     functional dependence among many, unless it is a rule. With few records, or at small epsilon, rare states are

@@ -8,7 +8,14 @@ import pytest
 
 import pgmpy_dp as dp
 from pgmpy_dp.evaluation import compare
-from pgmpy_dp.fitting.plans.pairs import clear_triples, favouring, plan_prediction, plan_residuals, residual_cost
+from pgmpy_dp.fitting.plans.pairs import (
+    clear_triples,
+    favouring,
+    plan_prediction,
+    plan_residuals,
+    residual_cost,
+    residuals_pay,
+)
 from pgmpy_dp.inference.tables.table import project_to_simplex
 from pgmpy_dp.privacy.cost import Approx
 
@@ -240,6 +247,12 @@ def test_variables_of_one_state_have_no_residuals():
     data = dp.PrivateDataset(pd.DataFrame({"a": ["x"] * 50, "b": ["x"] * 50}), schema, dp.PrivacyBudget(1.0, 1e-6))
     release = dp.PairwiseMixture(epsilon=1.0, delta=1e-6, members=1).fit(data).release_
     assert isinstance(release, dp.NoisyMarginals)
+
+
+@pytest.mark.parametrize(("variables", "pays"), [(200, True), (201, False)])
+def test_residuals_of_very_many_pairs_are_not_planned(variables, pays):
+    schema = dp.Schema({f"v{number}": ["yes", "no"] for number in range(variables)} | {"constant": ["always"]})
+    assert residuals_pay(schema) == pays
 
 
 def test_residuals_are_planned_where_states_are_few_and_nothing_needs_tables():

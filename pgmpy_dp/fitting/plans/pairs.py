@@ -33,6 +33,9 @@ UNGROUPED = 100
 # Largest mean cost of residuals, relative to tables, at which they bring mixtures closer to the records: they do for
 # RAND (.46) and most networks of bnlearn (.25 to .53), hardly for fair (.66), and not for the census (.72).
 _MAX_COST = 0.55
+# Maximum number of pairs whose residuals are measured: sets are planned, priced and joined one by one, which for many
+# more of them takes several times as long as for tables.
+_MAX_PAIRS = 20_000
 # Weight of a pair: its number of cells to this power, and the factor for pairs with the target.
 _POWER, _TARGET = 0.25, 5.0
 # Share of all triples together without a target, and the largest noise in a cell relative to the mean number of records
@@ -215,8 +218,10 @@ def residual_cost(schema: Schema, clique: Clique) -> float:
 
 
 def residuals_pay(schema: Schema) -> bool:
-    """Whether a mixture is closer if residuals are measured in place of tables, by the numbers of states."""
+    """Whether a mixture is closer, in little more time, if residuals are measured in place of tables."""
     varied = [variable for variable in schema.variables if schema.cardinality(variable) > 1]
+    if math.comb(len(varied), 2) > _MAX_PAIRS:
+        return False
     costs = [residual_cost(schema, pair) for pair in itertools.combinations(varied, 2)]
     few = all(states <= UNGROUPED for states in schema.cardinalities().values())
     return few and bool(costs) and sum(costs) <= _MAX_COST * len(costs)
