@@ -639,6 +639,7 @@ def test_a_graph_from_records(asia):
     assert "choose a forest" in run(f"{call} --dry-run")
     assert not list(Path().glob("found*"))
     assert "single records" in refused(f"{call} --unit asia --max-rows 2 --repeat 2")
+    assert "choose a forest" in run(f"{call} --unit asia --max-rows 1 --repeat 2 --dry-run")
     assert "An edge names 'smok'" in refused(f"{call} --forbid 'smok->lung'")
     outputs = run(f"{call} --forbid 'asia->smoke' --require 'smoke->lung' --json")
     made = json.loads(outputs, parse_constant=lambda name: pytest.fail(name))

@@ -43,6 +43,13 @@ def test_draws_cannot_be_changed(tmp_path, kind, made):
         assert not any(table.flags.writeable for table in rows.values())
 
 
+@pytest.mark.parametrize("kind", ["posterior", "map"])
+@pytest.mark.parametrize("none", [(), ({},)])
+def test_a_release_has_a_draw_of_a_family(kind, none):
+    with pytest.raises(ValueError, match="needs at least one draw of at least one family"):
+        replace(drawn(kind), draws=none)
+
+
 def test_draws_are_fitted_by_nothing():
     release, network = drawn("posterior"), dp.PrivateBayesianNetwork([("a", "b")])
     for estimator in (dp.PrivateMLE(), dp.CollectiveEM(), dp.papers.PrivateBayesianEstimator()):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -242,3 +243,10 @@ def test_noise_that_whole_numbers_cannot_carry_has_no_price(scale):
     schema = dp.Schema({"a": [0, 1], "b": [0, 1, 2]})
     with pytest.raises(ValueError, match="too small or too large for 64-bit integers"):
         coefficients.residual_epsilon(schema, {("a", "b"): scale}, "add_remove", 1e-6)
+
+
+def test_every_scale_is_within_its_bounds():
+    noisy = dataset(records(50)).measure_residuals(SCALES, delta=DELTA)
+    for scale in (2.0**-51, 2.0**51):
+        with pytest.raises(ValueError, match=r"from 2\*\*-50 to 2\*\*50"):
+            replace(noisy, scales={**noisy.scales, ("a",): scale})

@@ -42,6 +42,15 @@ def shares(of, variable):
     return of[variable].value_counts(normalize=True).reindex(SCHEMA.states[variable], fill_value=0.0).to_numpy()
 
 
+def test_names_of_groups_differ_although_states_of_two_types_read_alike():
+    states = [1, 2, "1", "2", "1 to 2"]
+    shares = np.array([300.0, 300.0, 300.0, 300.0, 900.0])
+    frame = pd.DataFrame({"code": np.repeat(np.array(states, object), shares.astype(int))})
+    data = dp.PrivateDataset(frame, dp.Schema({"code": states}), dp.PrivacyBudget(1e3), noise=dp.SimulatedNoise(0))
+    grouped = with_groups(data.schema, {"code": 3}, data.measure([("code",)], 1e3))
+    assert grouped.states["code in groups"] == ("1 to 2 (other)", "1 to 2 (other) (other)", "1 to 2")
+
+
 def test_pairs_are_of_groups_and_every_state_is_measured_alone(estimator):
     network, release = estimator.network_, estimator.release_
     groups = {variable: f"{variable} in groups" for variable in ("place", "age")}
