@@ -479,7 +479,8 @@ def pooled_means(schema: Schema, parts: Iterable[Means]) -> Means:
             continue
         precisions = [deviation**-2.0 for deviation in each]
         whole = sum(precisions)
-        means[subset] = sum(array * own for array, own in zip(arrays, precisions, strict=True)) / whole
+        pooled = sum(array * own for array, own in zip(arrays, precisions, strict=True)) / whole
+        means[subset] = np.asarray(pooled)  # the empty subset's is no array
         noise[subset] = whole**-0.5
     return means, noise
 

@@ -428,14 +428,14 @@ class Coefficients:
         for alike in _alike(self.schema, cliques):
             ordered = [_in_order(self.schema, clique) for clique in alike]
             full = np.empty([len(alike), *map(self.schema.cardinality, ordered[0])])
-            for one, clique, own in zip(full, alike, ordered, strict=True):
+            for number, (clique, own) in enumerate(zip(alike, ordered, strict=True)):
                 for subset in subsets_of(self.schema, clique):
                     if subset not in self.values:
                         raise SchemaError(
                             f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
                             f"Measured were {', '.join(map(str, self.cliques[:8]))}."
                         )
-                    one[_index(own, subset)] = self.values[subset]
+                    full[number, *_index(own, subset)] = self.values[subset]
             full = _transformed(self.schema, ordered[0], full, inverse=True)
             for table, clique, own in zip(full, alike, ordered, strict=True):
                 found[clique] = np.array(table.transpose([own.index(variable) for variable in clique]), order="C")
