@@ -132,7 +132,7 @@ class MeasuredCoefficients(Release):
         inside = set(variables)
         sets = [subset for subset, own in self.deviations.items() if own and inside.issuperset(subset)]
         constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
-        tables = self._coefficients.tables_of([one for one in sets if one])
+        tables = self._coefficients.marginals([one for one in sets if one])
         tables = [np.array(self.total), *tables] if () in sets else tables
         return [
             *((one, table, self.deviations[one]) for one, table in zip(sets, tables, strict=True)),
@@ -151,7 +151,7 @@ class MeasuredCoefficients(Release):
 
     def marginal(self, clique: Clique) -> tuple[Floats, float]:
         """Return the table of a clique implied by the coefficients, and the mean variance of its cells."""
-        if varied_variables(self.schema, clique) not in self.deviations:
+        if not any(set(clique).issubset(measured) for measured in self.cliques):
             cliques_containing(self.cliques, clique)  # raises with the measured cliques
         return self.table(clique), self.variance(clique)
 

@@ -320,7 +320,7 @@ def _closure(schema: Schema, cliques: tuple[Clique, ...]) -> tuple[Clique, ...]:
 
 def varied_variables(schema: Schema, clique: Iterable[str]) -> Clique:
     """Return the variables of a clique that have at least two states, and so contrasts, in schema order."""
-    return tuple(sorted((v for v in clique if schema.cardinality(v) > 1), key=places(schema).__getitem__))
+    return tuple(_in_order(schema, (v for v in clique if schema.cardinality(v) > 1)))
 
 
 def subsets_of(schema: Schema, clique: Iterable[str]) -> Iterator[Clique]:
@@ -338,9 +338,7 @@ def margin(clique: Clique, table: NDArray[Any], wanted: Collection[str]) -> NDAr
 
 def coefficients_of(schema: Schema, clique: Clique, table: NDArray[Any]) -> dict[Clique, NDArray[Any]]:
     """Compute the coefficients of all subsets of a clique from its table."""
-    ordered = _in_order(schema, clique)
-    full = _transformed(schema, ordered, margin(clique, table, ordered)[None], inverse=False)[0]
-    return {subset: full[_index(ordered, subset)] for subset in subsets_of(schema, clique)}
+    return coefficients_of_many(schema, {clique: table}, {clique: subsets_of(schema, clique)})
 
 
 def coefficients_of_many(
@@ -348,10 +346,9 @@ def coefficients_of_many(
 ) -> dict[Clique, NDArray[Any]]:
     """Compute the coefficients of some subsets of cliques from their tables, in the order of the subsets."""
     found: dict[Clique, NDArray[Any]] = {}
-    for cliques in _alike(schema, subsets):
-        ordered = [_in_order(schema, clique) for clique in cliques]
-        stacked = np.stack([margin(each, tables[each], own) for each, own in zip(cliques, ordered, strict=True)])
-        found |= zip(cliques, _transformed(schema, ordered[0], stacked, inverse=False), strict=True)
+    for alike in _alike(schema, subsets):
+        stacked = np.stack([margin(clique, tables[clique], ordered) for clique, ordered in alike.items()])
+        found |= zip(alike, _transformed(stacked, inverse=False), strict=True)
     return {
         subset: found[clique][_index(_in_order(schema, clique), subset)]
         for clique, own in subsets.items()
@@ -364,19 +361,19 @@ def _in_order(schema: Schema, clique: Iterable[str]) -> list[str]:
     return sorted(clique, key=places(schema).__getitem__)
 
 
-def _alike(schema: Schema, cliques: Iterable[Clique]) -> Iterable[list[Clique]]:
-    """Group the cliques whose variables, in schema order, have the same numbers of states."""
-    groups: dict[tuple[int, ...], list[Clique]] = {}
+def _alike(schema: Schema, cliques: Iterable[Clique]) -> Iterable[dict[Clique, list[str]]]:
+    """Group the cliques whose variables, in schema order, have the same numbers of states; give them in that order."""
+    groups: dict[tuple[int, ...], dict[Clique, list[str]]] = {}
     for clique in cliques:
-        groups.setdefault(tuple(map(schema.cardinality, _in_order(schema, clique))), []).append(clique)
+        ordered = _in_order(schema, clique)
+        groups.setdefault(tuple(map(schema.cardinality, ordered)), {})[clique] = ordered
     return groups.values()
 
 
-def _transformed(schema: Schema, variables: Sequence[str], stacked: NDArray[Any], *, inverse: bool) -> NDArray[Any]:
-    """Convert stacked tables of as many states to coefficients, or back."""
-    for axis, variable in enumerate(variables, 1):
-        own = contrasts(schema.cardinality(variable))
-        factors = own.inverse if inverse else own.values
+def _transformed(stacked: NDArray[Any], *, inverse: bool) -> NDArray[Any]:
+    """Convert stacked tables to coefficients, or back; axes after the first are variables in schema order."""
+    for axis, states in enumerate(stacked.shape[1:], 1):
+        factors = contrasts(states).inverse if inverse else contrasts(states).values
         stacked = np.moveaxis(np.tensordot(factors, stacked, axes=(1, axis)), 0, axis)
     return stacked
 
@@ -420,31 +417,29 @@ class Coefficients:
 
     def table(self, clique: Clique) -> Floats:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
-        return self.tables_of([clique])[0]
+        return self.marginals([clique])[0]
 
-    def tables_of(self, cliques: Sequence[Clique]) -> list[Floats]:
+    def marginals(self, cliques: Sequence[Clique]) -> list[Floats]:
         """Compute the marginals of several cliques as `table` does, those of as many states at once."""
         found: dict[Clique, Floats] = {}
         for alike in _alike(self.schema, cliques):
-            ordered = [_in_order(self.schema, clique) for clique in alike]
-            full = np.empty([len(alike), *map(self.schema.cardinality, ordered[0])])
-            for number, (clique, own) in enumerate(zip(alike, ordered, strict=True)):
+            full = np.empty([len(alike), *map(self.schema.cardinality, next(iter(alike.values())))])
+            for number, (clique, ordered) in enumerate(alike.items()):
                 for subset in subsets_of(self.schema, clique):
                     if subset not in self.values:
                         raise SchemaError(
                             f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
                             f"Measured were {', '.join(map(str, self.cliques[:8]))}."
                         )
-                    full[number, *_index(own, subset)] = self.values[subset]
-            full = _transformed(self.schema, ordered[0], full, inverse=True)
-            for table, clique, own in zip(full, alike, ordered, strict=True):
-                found[clique] = np.array(table.transpose([own.index(variable) for variable in clique]), order="C")
+                    full[number, *_index(ordered, subset)] = self.values[subset]
+            for table, (clique, ordered) in zip(_transformed(full, inverse=True), alike.items(), strict=True):
+                found[clique] = np.array(table.transpose([ordered.index(variable) for variable in clique]), order="C")
         return [found[clique] for clique in cliques]
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
         """Marginals of the cliques."""
-        return MappingProxyType(dict(zip(self.cliques, self.tables_of(self.cliques), strict=True)))
+        return MappingProxyType(dict(zip(self.cliques, self.marginals(self.cliques), strict=True)))
 
     def non_negative(self, at_least: float = 0.0) -> Coefficients:
         """Add the least number of records that makes every cell of every clique non-negative.

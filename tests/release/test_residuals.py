@@ -250,3 +250,16 @@ def test_every_scale_is_within_its_bounds():
     for scale in (2.0**-51, 2.0**51):
         with pytest.raises(ValueError, match=r"from 2\*\*-50 to 2\*\*50"):
             replace(noisy, scales={**noisy.scales, ("a",): scale})
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_a_variable_of_one_state_that_was_not_measured_has_no_marginal(neighbours):
+    schema = dp.Schema({"a": [0, 1], "constant": ["x"]})
+    frame = pd.DataFrame({"a": [0, 1, 1], "constant": "x"})
+    scales = {("a",): 2.0} | ({(): 2.0} if neighbours == "add_remove" else {})
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(9, DELTA), neighbours=neighbours)
+    noisy = data.measure_residuals(scales, delta=DELTA)
+    assert noisy.marginal(("a",))[0].shape == (2,)
+    for clique in (("constant",), ("a", "constant"), ("a", "unknown")):
+        with pytest.raises(ValueError, match="The release has no table that holds"):
+            noisy.marginal(clique)

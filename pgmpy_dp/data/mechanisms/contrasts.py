@@ -226,8 +226,7 @@ def _closed(
     cliques = tuple(subset for subset in named if frozenset(subset) not in inner)
     scales: dict[Clique, float] = {}
     for subset, number in (named | {(): given[()]} if () in given else named).items():
-        valid = type(number) is float and 0.0 < number < math.inf  # there may be very many
-        scale = number if valid else float(exact_positive(f"the scale of {subset}", number))
+        scale = float(exact_positive(f"the scale of {subset}", number))
         varied = varied_variables(schema, subset)
         if scales.setdefault(varied, scale) != scale:
             raise ValueError(f"The residuals of {varied} have two scales: variables with one state do not add any.")

@@ -225,12 +225,10 @@ class StagedTables:
 
     def quote(self, public: PublicRecords) -> Quote[_Terms]:
         """Price all stages; refuse tables that could not be measured."""
-        before: list[Any] = []
-        for _, asked in self.stages:
-            measure = asked(None, None)
-            if any(measure is one for one in before):  # stages may share a plan of very many tables
+        measures = [asked(None, None) for _, asked in self.stages]
+        for number, measure in enumerate(measures):
+            if measure in measures[:number]:  # stages may share a plan of very many tables
                 continue
-            before.append(measure)
             if isinstance(measure, Measure):
                 shared(_under(public, measure), measure.cliques, measure.weights)
             else:
