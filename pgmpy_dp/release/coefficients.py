@@ -26,6 +26,7 @@ from pgmpy_dp.release.contrasts import (
     contrasts,
     downward_closure,
     fourier_sensitivity,
+    marginals_of,
     noise_scales,
     residual_sensitivity,
     subsets_of,
@@ -132,7 +133,7 @@ class MeasuredCoefficients(Release):
         inside = set(variables)
         sets = [subset for subset, own in self.deviations.items() if own and inside.issuperset(subset)]
         constant = [(variable,) for variable in variables if self.schema.cardinality(variable) == 1]
-        tables = self._coefficients.marginals([one for one in sets if one])
+        tables = marginals_of(self._coefficients, [one for one in sets if one])
         tables = [np.array(self.total), *tables] if () in sets else tables
         return [
             *((one, table, self.deviations[one]) for one, table in zip(sets, tables, strict=True)),

@@ -417,29 +417,12 @@ class Coefficients:
 
     def table(self, clique: Clique) -> Floats:
         """Compute the marginal of any subset of a measured clique, axes in its order; cells may be negative."""
-        return self.marginals([clique])[0]
-
-    def marginals(self, cliques: Sequence[Clique]) -> list[Floats]:
-        """Compute the marginals of several cliques as `table` does, those of as many states at once."""
-        found: dict[Clique, Floats] = {}
-        for alike in _alike(self.schema, cliques):
-            full = np.empty([len(alike), *map(self.schema.cardinality, next(iter(alike.values())))])
-            for number, (clique, ordered) in enumerate(alike.items()):
-                for subset in subsets_of(self.schema, clique):
-                    if subset not in self.values:
-                        raise SchemaError(
-                            f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
-                            f"Measured were {', '.join(map(str, self.cliques[:8]))}."
-                        )
-                    full[number, *_index(ordered, subset)] = self.values[subset]
-            for table, (clique, ordered) in zip(_transformed(full, inverse=True), alike.items(), strict=True):
-                found[clique] = np.array(table.transpose([ordered.index(variable) for variable in clique]), order="C")
-        return [found[clique] for clique in cliques]
+        return marginals_of(self, [clique])[0]
 
     @cached_property
     def tables(self) -> Mapping[Clique, Floats]:
         """Marginals of the cliques."""
-        return MappingProxyType(dict(zip(self.cliques, self.marginals(self.cliques), strict=True)))
+        return MappingProxyType(dict(zip(self.cliques, marginals_of(self, self.cliques), strict=True)))
 
     def non_negative(self, at_least: float = 0.0) -> Coefficients:
         """Add the least number of records that makes every cell of every clique non-negative.
@@ -461,6 +444,25 @@ class Coefficients:
         tables = {clique: np.maximum(table, 0.0) for clique, table in raised.tables.items()}
         raised.__dict__["tables"] = MappingProxyType(tables)
         return raised
+
+
+def marginals_of(coefficients: Coefficients, cliques: Sequence[Clique]) -> list[Floats]:
+    """Compute the marginals of several cliques as `Coefficients.table` does, those of as many states at once."""
+    schema, values = coefficients.schema, coefficients.values
+    found: dict[Clique, Floats] = {}
+    for alike in _alike(schema, cliques):
+        full = np.empty([len(alike), *map(schema.cardinality, next(iter(alike.values())))])
+        for number, (clique, ordered) in enumerate(alike.items()):
+            for subset in subsets_of(schema, clique):
+                if subset not in values:
+                    raise SchemaError(
+                        f"The coefficients of {subset} are missing: no measured clique contains {tuple(clique)}. "
+                        f"Measured were {', '.join(map(str, coefficients.cliques[:8]))}."
+                    )
+                full[number, *_index(ordered, subset)] = values[subset]
+        for table, (clique, ordered) in zip(_transformed(full, inverse=True), alike.items(), strict=True):
+            found[clique] = np.array(table.transpose([ordered.index(variable) for variable in clique]), order="C")
+    return [found[clique] for clique in cliques]
 
 
 def noise_scales(schema: Schema, subset: Clique, scale: float) -> Floats:
