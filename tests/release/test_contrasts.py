@@ -78,9 +78,10 @@ def test_mixed_sensitivities_in_helmerts_basis_are_the_published_ones(monkeypatc
     assert fourier_sensitivity(schema, closure, "replace_one") == pytest.approx(19.1746, abs=5e-5)
 
 
-def test_too_large_for_the_exact_value_takes_the_bound():
-    schema = dp.Schema({v: range(8) for v in "abcd"})
-    closure = downward_closure(schema, [tuple("abcd")])
+@pytest.mark.parametrize("cards", [[8, 8, 8, 8], [200]])
+def test_too_large_for_the_exact_value_takes_the_bound(cards):
+    schema = dp.Schema({f"v{number}": range(states) for number, states in enumerate(cards)})
+    closure = downward_closure(schema, [schema.variables])
     added = fourier_sensitivity(schema, closure, "add_remove")
     assert fourier_sensitivity(schema, closure, "replace_one") == pytest.approx(2 * (added - 1))
     with pytest.raises(ValueError, match="neighbours"):
