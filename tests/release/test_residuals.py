@@ -263,3 +263,16 @@ def test_a_variable_of_one_state_that_was_not_measured_has_no_marginal(neighbour
     for clique in (("constant",), ("a", "constant"), ("a", "unknown")):
         with pytest.raises(ValueError, match="The release has no table that holds"):
             noisy.marginal(clique)
+
+
+def test_joined_residuals_state_the_noise_of_rounding_to_parts_of_a_record():
+    """Coefficients are rounded to whole parts, and contrasts of two states have length 2**0.5."""
+    schema = dp.Schema({"a": [0, 1], "b": [0, 1]})
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 1, 0]})
+    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(9, 2 * DELTA))
+    scales = {(): 2.0, ("a",): 3.0, ("b",): 3.0, ("a", "b"): 4.0}
+    one, other = (data.measure_residuals(scales, delta=DELTA) for _ in range(2))
+    for subset, scale in (one + other).scales.items():
+        length = 2.0 ** (len(subset) / 2)
+        rounding = 1 / (12 * (one.parts(subset) * length) ** 2)
+        assert scale**2 == pytest.approx(scales[subset] ** 2 / 2 + rounding, rel=1e-12)
