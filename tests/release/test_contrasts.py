@@ -86,3 +86,10 @@ def test_too_large_for_the_exact_value_takes_the_bound(cards):
     assert fourier_sensitivity(schema, closure, "replace_one") == pytest.approx(2 * (added - 1))
     with pytest.raises(ValueError, match="neighbours"):
         fourier_sensitivity(schema, closure, "swap")
+
+
+def test_a_clique_has_at_most_four_million_coefficients():
+    schema = dp.Schema({"a": range(2048), "b": range(2048), "c": range(2049)})
+    assert downward_closure(schema, [("a", "b")]) == ((), ("a",), ("b",), ("a", "b"))  # 2**22
+    with pytest.raises(dp.SchemaError, match="more than 4194304"):
+        downward_closure(schema, [("a", "c")])
