@@ -74,22 +74,24 @@ def test_noise_in_cells_that_rules_forbid_moves_nothing():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "factor"), [(dp.PrivateMLE(), 1.6), (dp.CollectiveEM(), 1.2), (dp.AutoMLE(), 1.1)]
+    ("estimator", "sets", "factor"), [(dp.PrivateMLE(), 1, 1.6), (dp.CollectiveEM(), 6, 1.15), (dp.AutoMLE(), 6, 1.0)]
 )
-def test_a_finer_variable_is_hardly_farther_off_than_its_noisy_counts(estimator, factor):
+def test_a_finer_variable_is_hardly_farther_off_than_its_noisy_counts(estimator, sets, factor):
     """Of its table with the coarser one 19 of 20 cells cannot occur: with their noise factors were 1.9, 2.1 and 3.3."""
-    groups = {place: f"area {place // 10}" for place in range(200)}
-    places = np.random.default_rng(0).geometric(0.02, 8000).clip(1, 200) - 1
-    frame = pd.DataFrame({"place": places, "area": [groups[place] for place in places]})
+    groups, errors = {place: f"area {place // 10}" for place in range(200)}, np.zeros(2)
     states = {"place": list(groups), "area": list(dict.fromkeys(groups.values()))}
     schema = dp.Schema(states, rules=[dp.Hierarchy("place", "area", groups)])
-    data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(0))
-    release = data.measure([("place", "area")], 0.15)
-    counts = np.maximum(np.where(schema.possible(("place", "area")), release.tables["place", "area"], 0).sum(axis=1), 0)
-    network = dp.PrivateBayesianNetwork([("area", "place")]).fit(release, estimator=estimator)
-    truth = np.bincount(places, minlength=200) / 8000
-    noisy, fitted = (np.abs(own - truth).sum() for own in (counts / counts.sum(), network.marginal(["place"])))
-    assert fitted < factor * noisy
+    possible = schema.possible(("place", "area"))
+    for seed in range(sets):
+        places = np.random.default_rng(seed).geometric(0.02, 8000).clip(1, 200) - 1
+        frame = pd.DataFrame({"place": places, "area": [groups[place] for place in places]})
+        data = dp.PrivateDataset(frame, schema, dp.PrivacyBudget(1.0), noise=dp.SimulatedNoise(seed))
+        release = data.measure([("place", "area")], 0.15)
+        counts = np.maximum(np.where(possible, release.tables["place", "area"], 0).sum(axis=1), 0)
+        network = dp.PrivateBayesianNetwork([("area", "place")]).fit(release, estimator=estimator)
+        truth = np.bincount(places, minlength=200) / 8000
+        errors += [np.abs(own - truth).sum() for own in (counts / counts.sum(), network.marginal(["place"]))]
+    assert errors[1] < factor * errors[0]
 
 
 @pytest.fixture(params=[dp.PrivateBayesianNetwork, dp.PrivateMarkovNetwork])

@@ -22,6 +22,10 @@ taken, with shape A = M^2 / V: it is exact where nothing is known of a row. Up t
 
 Rows with fewer records than the noise of a few cells have two modes or more, which this approximation ignores: they
 contain almost no information about c, and are left out.
+
+**Information.** A row that is known exactly has c_k^2 (psi'(c_k) - psi'(C)) of it about log c_k, psi' the trigamma
+function. What the noise hides of it is c_k^2 Var(log n_k | y) (Orchard and Woodbury 1972), with the variance about the
+tilted density.
 """
 
 from __future__ import annotations
@@ -59,17 +63,17 @@ class NoisyRows:
         self._slopes = slopes
         self._informative = self.totals > _INFORMATIVE * np.sqrt(self._sums(scale**2) / self._sums(np.ones_like(scale)))
         self._grid = row_kernel.grid(float((np.maximum(observed, self.totals[rows]) / scale).max()))
-        self._room = np.empty(7 + self._grid[0].size)
+        self._room = np.empty(8 + self._grid[0].size)
 
     def _sums(self, values: Vector) -> Vector:
         sums: Vector = np.bincount(self._rows, values, self._starts.size - 1).astype(np.float64)
         return sums
 
     def _moments(self, concentrations: Vector, bend: Vector, centre: Vector, shifts: Vector) -> Vector:
-        """Solve for the rows' shifts, changed in place, and return the moments of `row_kernel`, shape (7, cells)."""
+        """Solve for the rows' shifts, changed in place, and return the moments of `row_kernel`, shape (8, cells)."""
         order = self._order
         ordered = [each[order] for each in (*self._cells, bend, centre, concentrations, self._slopes)]
-        result, moments = np.empty((2, 7, order.size))
+        result, moments = np.empty((2, 8, order.size))
         self._solve(self._starts, *ordered, self.totals, shifts, *self._grid, result, self._room)
         moments[:, order] = result
         return moments
@@ -79,7 +83,9 @@ class NoisyRows:
         from scipy.special import digamma, gammaln
 
         level = np.zeros_like(near)
-        log_mass, _, variance, mean_log, joint, square, cube = self._moments(concentrations, level, near, self._shifts)
+        log_mass, _, variance, mean_log, joint, square, cube, _ = self._moments(
+            concentrations, level, near, self._shifts
+        )
         whole, totals = self._sums(concentrations), self.totals
         spread = np.maximum(self._sums(variance), _MIN_SPREAD * totals**2)
         shape = totals**2 / spread
@@ -91,6 +97,14 @@ class NoisyRows:
         gradient = (digamma(whole) - np.log(totals))[self._rows] - digamma(concentrations) + mean_log
         gradient -= by_spread * widened
         return float(value[self._informative].sum()), np.where(self._informative[self._rows], gradient, 0.0)
+
+    def information(self, concentrations: Vector, near: Vector) -> Vector:
+        """Return the expected information of each cell about the logarithm of its concentration; see the module."""
+        from scipy.special import polygamma
+
+        *_, left = self._moments(concentrations, np.zeros_like(near), near, self._shifts)
+        known = polygamma(1, concentrations) - polygamma(1, self._sums(concentrations))[self._rows] - left
+        return np.where(self._informative[self._rows], concentrations**2 * np.maximum(known, 0.0), 0.0)
 
     def means(self, concentrations: Vector, start: Vector, variance: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Find the means and variances of all counts, curvatures by the other counts of the row, and slopes there."""

@@ -21,7 +21,7 @@ def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, w
     """Write the moments of n^(c - 1) exp(l(n) + t n - b (n - m)^2 / 2), all in units of the noise's scale.
 
     They are log Z, mean, variance, the mean of log n, the covariance of n and log n, that of (n - mean)^2 and log n,
-    and the third central moment of n.
+    the third central moment of n, and the variance of log n.
     """
     low, high = (observed, centre) if observed < centre else (centre, observed)
     low = LOWEST if low - _WINDOW < _LINEAR else low - _WINDOW
@@ -37,16 +37,16 @@ def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, w
             exponent -= 0.5 * residual * residual
         else:
             exponent -= math.sqrt(residual * residual + corner)
-        found[7 + j - first] = exponent
+        found[8 + j - first] = exponent
         top = exponent if exponent > top else top
     below = -math.inf
     if first == 0:  # below the lowest node all but the power of n is constant
-        below = found[7] - weights[0] + logs[0] - math.log(concentration)
+        below = found[8] - weights[0] + logs[0] - math.log(concentration)
         top = below if below > top else top
     under, depth = math.exp(below - top), logs[first] - 1.0 / concentration
     mass, sum_n, sum_log = under, 0.0, under * depth
     for j in range(first, last):
-        share = found[7 + j - first] = math.exp(found[7 + j - first] - top)
+        share = found[8 + j - first] = math.exp(found[8 + j - first] - top)
         mass += share
         sum_n += share * nodes[j]
         sum_log += share * logs[j]
@@ -57,14 +57,18 @@ def _moments(observed, corner, bend, centre, concentration, tilt, nodes, logs, w
         variance * (depth - average_log),
         -variance * average,
     )
+    # Below the lowest node log n is that node's less an exponential variable of mean 1 / c.
+    spread_log = under * ((depth - average_log) ** 2 + 1.0 / concentration**2)
     for j in range(first, last):
-        share, off, off_log = found[7 + j - first], nodes[j] - average, logs[j] - average_log
+        share, off, off_log = found[8 + j - first], nodes[j] - average, logs[j] - average_log
         variance += share * off * off
         joint += share * off * off_log
         square += share * off * off * off_log
         cube += share * off * off * off
+        spread_log += share * off_log * off_log
     found[0], found[1], found[2] = top + math.log(mass), average, variance / mass
     found[3], found[4], found[5], found[6] = average_log, joint / mass, square / mass, cube / mass
+    found[7] = spread_log / mass
 
 
 @compiled
@@ -75,7 +79,7 @@ def solve_rows(
     """Find the common tilt of each row at which its means sum to its total, and write the moments of all cells.
 
     Cells of a row are side by side, from `starts[r]` to `starts[r + 1]`; all is in records, `shifts` (the start, then
-    the solution) per record. `out` has shape (7, cells): see `_moments`, whose `result` has room for the nodes too.
+    the solution) per record. `out` has shape (8, cells): see `_moments`, whose `result` has room for the nodes too.
     """
     for r in range(totals.shape[0]):
         lower, upper, shift = -math.inf, math.inf, shifts[r]
@@ -90,7 +94,7 @@ def solve_rows(
                 out[0, k] = result[0] + concentrations[k] * math.log(s)
                 out[1, k], out[2, k] = result[1] * s, result[2] * s * s
                 out[3, k], out[4, k] = result[3] + math.log(s), result[4] * s
-                out[5, k], out[6, k] = result[5] * s * s, result[6] * s * s * s
+                out[5, k], out[6, k], out[7, k] = result[5] * s * s, result[6] * s * s * s, result[7]
                 total += out[1, k]
                 spread += out[2, k]
             excess = math.log(totals[r] / total)

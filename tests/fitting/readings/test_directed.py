@@ -54,6 +54,28 @@ def test_a_sparse_cpd_is_shrunk_and_an_even_one_is_not(planted, mechanism):
     assert divergence[1, 1] < 1.02 * divergence[0, 1]
 
 
+def test_what_a_parents_state_rules_out_is_learned_for_its_rows(monkeypatch):
+    """Each state of one parent leaves two of the child's eight possible."""
+    states = {"a": list(range(4)), "b": list(range(12)), "child": list(range(8))}
+    rows, generator = np.full((8, 4, 12), 1e-4), np.random.default_rng(0)
+    for a in states["a"]:
+        rows[generator.permutation(8)[:2], a] += generator.dirichlet([3, 3], 12).T
+    network = DiscreteBayesianNetwork([("a", "child"), ("b", "child")])
+    network.add_cpds(*[tabular_cpd((v,), np.full(len(states[v]), 1 / len(states[v])), states) for v in "ab"])
+    network.add_cpds(tabular_cpd(("child", "a", "b"), rows / rows.sum(axis=0), states))
+
+    def divergence(seed):
+        schema, noise = dp.Schema.from_model(network), dp.SimulatedNoise(seed)
+        data = dp.PrivateDataset(simulate(network, 4000, seed), schema, dp.PrivacyBudget(0.3), noise=noise)
+        found = DiscreteBayesianNetwork(network.edges()).fit(data, estimator=dp.AutoMLE(0.3, check=0))
+        return kl_divergence(network, found)
+
+    learned = sum(divergence(seed) for seed in range(3))
+    monkeypatch.setattr("pgmpy_dp.fitting.readings.directed._VARIANCE_WEIGHT", 1e9)
+    fixed = sum(divergence(seed) for seed in range(3))
+    assert learned < 0.8 * fixed
+
+
 def test_probabilities_are_positive_and_sum_to_one_whatever_the_noise(planted):
     for seed in range(4):
         found = fitted(planted, seed, "laplace", dp.AutoMLE())

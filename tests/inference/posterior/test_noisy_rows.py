@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, polygamma
 from scipy.stats import dirichlet
 
 from pgmpy_dp.inference.collective.noise_laws import GaussianNoise, LaplaceNoise
@@ -95,3 +95,34 @@ def test_many_rows_tell_their_concentrations(truth):
         scales = 2.0 ** np.arange(-2, 3)
         values = [rows.evidence(scale * spread, counts.ravel() + 1.0)[0] for scale in scales]
         assert scales[int(np.argmax(values))] == 1.0
+
+
+def test_information_is_the_curvature_of_a_known_row_less_what_noise_hides_of_it():
+    """Rows of 200 records whose noise is next to nothing, 7, and so large that nothing is known of them."""
+    concentrations = np.array([0.4, 1.5, 3.0])
+    known = concentrations**2 * (polygamma(1, concentrations) - polygamma(1, concentrations.sum()))
+    counts = np.array([20.0, 60.0, 120.0])
+    for law in LAWS:
+        found = []
+        for unit in (1e-3, 1.0, 1e4):
+            rows = noisy(law, counts[:, None] / unit, np.array([200.0 / unit]))
+            found.append(rows.information(concentrations, counts / unit))
+        precise, _, hidden = found
+        np.testing.assert_allclose(precise, known, rtol=1e-2)
+        assert (hidden == 0).all()
+
+
+def test_the_noise_hides_the_variance_of_logarithms_of_counts():
+    """Against draws from the prior, weighted: cells of which the noise of 7 hides a little, much, and all."""
+    concentrations, counts = np.array([0.4, 1.5, 3.0]), np.array([2.0, 30.0, 168.0])
+    shares = np.random.default_rng(1).dirichlet(concentrations, 400_000)
+    for law in LAWS:
+        rows = noisy(law, counts[:, None], np.array([200.0]))
+        scale, corner = LAWS[law](counts, np.full(3, VARIANCE)).hyperbolic()
+        residual = counts - 200 * shares
+        logs = (-(residual**2) / (2 * VARIANCE) if law == "gaussian" else -np.sqrt(residual**2 + corner) / scale).sum(1)
+        weights = np.exp(logs - logsumexp(logs))
+        spread = weights @ np.log(shares) ** 2 - (weights @ np.log(shares)) ** 2
+        known = polygamma(1, concentrations) - polygamma(1, concentrations.sum())
+        right = concentrations**2 * np.maximum(known - spread, 0.0)
+        np.testing.assert_allclose(rows.information(concentrations, counts), right, rtol=0.15, atol=0.03)
