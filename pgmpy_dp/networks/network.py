@@ -260,7 +260,7 @@ class PrivateNetwork(Model):
         vars(self)[FIT_KEY] = self._fitted.redrawn(draws, seed)
         posterior = self._fitted.posterior
         if posterior.poor:
-            warn_of_slow_mixing(f"the mean of one probability {posterior.poor}", draws)
+            warn_of_slow_mixing(posterior.poor, draws)
         return posterior
 
     @property

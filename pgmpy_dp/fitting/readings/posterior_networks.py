@@ -19,7 +19,15 @@ from pgmpy_dp.fitting.readings.directed import united
 from pgmpy_dp.fitting.readings.undirected import naive_start
 from pgmpy_dp.inference import Calibration, JunctionTree, Layout, sample
 from pgmpy_dp.inference.collective.noise_laws import Noise
-from pgmpy_dp.inference.posterior.hamiltonian import Concentrations, Scale, log_gamma, sample_posterior
+from pgmpy_dp.inference.posterior.hamiltonian import (
+    Concentrations,
+    Judge,
+    Scale,
+    each_mean,
+    log_gamma,
+    mean_network,
+    sample_posterior,
+)
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior
 from pgmpy_dp.inference.tables.table import Rows, Vector
 from pgmpy_dp.inference.trees.factor_graph import MAX_TABLE_CELLS
@@ -56,11 +64,11 @@ _MAX_WORK, _SINGLE = 600_000, 4_000
 _LONGEST = 32  # longest chain, in requested draws, while means are uncertain
 
 
-def warn_of_slow_mixing(mean: str, draws: int, call: str = "sample_draws(draws={}), and compare two seeds") -> None:
-    """Warn that a mean is uncertain after this many draws, with the call that draws more."""
+def warn_of_slow_mixing(poor: str, draws: int, call: str = "sample_draws(draws={}), and compare two seeds") -> None:
+    """Warn of what is uncertain after this many draws, with the call that draws more."""
     families = "measure tables that hold the network's families, if they were not"
     more = call.format(4 * draws)
-    warn(f"The chain that draws networks mixes slowly: {mean}: draw more by {more}; {families}.")
+    warn(f"The chain that draws networks mixes slowly: {poor}: draw more by {more}; {families}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +80,7 @@ class PosteriorNetworks:
     records: Vector  # log-potentials (logarithms of CPDs) of the fits to the noiseless records, a row each
     population: Vector  # and of the population behind them
     totals: Vector  # numbers of records
-    poor: str = ""  # which mean of a probability is too uncertain, by the chain that drew them
+    poor: str = ""  # what is too uncertain, by the chain that drew them
     borrowed: bool = False  # whether the population's were drawn from other tables, since parts borrowed strength
     mean: Vector = field(default_factory=lambda: np.zeros(0))  # the population's mean tables, if they were asked for
 
@@ -108,7 +116,8 @@ def draw_networks(
     generator = np.random.default_rng(seed)
 
     def drawn(network: Network, releases: Sequence[Release]) -> PosteriorNetworks:
-        chain = run_chain(network, releases, draws, generator, _LONGEST if mean else 2)
+        judge, longest = (mean_network, _LONGEST) if mean else (each_mean, 2)
+        chain = run_chain(network, releases, draws, generator, judge, longest)
         posterior = networks_of(chain, draws, generator)
         return replace(posterior, mean=_mean_tables(chain, posterior)) if mean else posterior
 
@@ -145,7 +154,7 @@ def _side_by_side(scopes: Sequence[Clique], variable: str, layout: Layout, parts
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Points of a Markov chain whose limit is the posterior, a row each, and which mean is too uncertain, if any is."""
+    """Points of a Markov chain whose limit is the posterior, a row each, and what is too uncertain, if anything is."""
 
     problem: Problem
     density: LogPosterior
@@ -155,7 +164,12 @@ class Chain:
 
 
 def run_chain(
-    network: Network, releases: Sequence[Release], draws: int, generator: np.random.Generator, longest: int = 2
+    network: Network,
+    releases: Sequence[Release],
+    draws: int,
+    generator: np.random.Generator,
+    judge: Judge = each_mean,
+    longest: int = 2,
 ) -> Chain:
     """Run a chain of at least this number of draws, and, unless the tree is large, up to `longest` times as many."""
     if not releases:
@@ -167,7 +181,8 @@ def run_chain(
     while longest > 2 and longest * problem.tree.table_cells > _MAX_WORK:
         longest //= 2
     longest = 1 if longest == 2 and problem.tree.table_cells > _SINGLE else longest
-    return Chain(problem, density, *sample_posterior(density, start, draws, prior.renew, generator, longest=longest))
+    sampled = sample_posterior(density, start, draws, prior.renew, generator, longest=longest, judge=judge)
+    return Chain(problem, density, *sampled)
 
 
 def networks_of(chain: Chain, draws: int, generator: np.random.Generator) -> PosteriorNetworks:

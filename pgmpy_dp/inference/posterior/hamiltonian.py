@@ -233,10 +233,45 @@ _MODE_ITERATIONS = 100
 _STEPS = 6
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING = 200, 2
-# A chain is extended while a mean has at least this standard error and fewer than this share of effective draws.
-_WANTED = (0.025, 0.5)
+# A chain is extended while a mean has at least this standard error and fewer than this share of effective draws, or, if
+# only the mean network counts, while errors of means add this share to the divergence of draws from it.
+_WANTED, _ADDED = (0.025, 0.5), 0.01
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
+# Describe what draws leave too uncertain, by a stricter standard unless the chain is as long as it may become.
+Judge = Callable[[LogPosterior, Vector, bool], str]
+
+
+def each_mean(density: LogPosterior, points: Vector, whole: bool) -> str:
+    """Describe the most uncertain mean of a probability."""
+    poor = uncertain(_shares(density, points), *(UNCERTAIN if whole else _WANTED))
+    return poor and f"the mean of one probability {poor}"
+
+
+def mean_network(density: LogPosterior, points: Vector, whole: bool) -> str:
+    """Describe how much errors of means add to the expected divergence of draws from the network of means.
+
+    A cell adds the mean of w (p log(p / m) - p + m) to it, where p are its draws, m is their mean and w the probability
+    of its row. The mean of n effective draws is off by a deviation of a draw over sqrt(n), and adds one nth of this.
+    """
+    shares = _shares(density, points)
+    _, effective = mixing(shares)
+    ratios = shares / np.maximum(shares.mean(axis=0), 1e-300)
+    divergence = shares.mean(axis=0) * (ratios * np.log(np.maximum(ratios, 1e-300)) - ratios + 1.0).mean(axis=0)
+    if density.terms.rows.size:
+        counts = np.mean([density.row_counts(point) for point in points[:: max(len(points) // 20, 1)]], axis=0)
+        divergence *= counts[density.terms.rows]
+    added = float((divergence / effective).sum() / max(divergence.sum(), 1e-300))
+    enough = added < (UNCERTAIN[0] if whole else _ADDED)
+    return "" if enough else f"errors of its means add {added:.0%} to the divergence"
+
+
+def _shares(density: LogPosterior, points: Vector) -> Vector:
+    """Compute the probabilities of cells at each point; for rows these are conditional ones."""
+    logs = np.array([density.potentials(point) for point in points])
+    if density.terms.rows.size:
+        return np.asarray(np.exp(logs[:, density.terms.cells]))
+    return np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
 
 
 def sample_posterior(
@@ -248,11 +283,12 @@ def sample_posterior(
     warm_up: int = _WARM_UP,
     thinning: int = _THINNING,
     longest: int = 2,
+    judge: Judge = each_mean,
 ) -> tuple[Vector, Vector, str]:
     """Draw from the posterior by a Markov chain that starts near the mode.
 
-    While the mean of some probability is too uncertain, the chain is extended, up to `longest` times its length.
-    Returns the points, the priors, and a description of the probability that is still too uncertain.
+    While the points are too uncertain for the judge, the chain is extended, up to `longest` times its length. Returns
+    the points, the priors, and a description of what is still too uncertain.
     """
     chain = itertools.islice(_chain(density, start, renew, generator, warm_up), thinning - 1, None, thinning)
     results: list[tuple[Vector, Vector]] = []
@@ -263,19 +299,10 @@ def sample_posterior(
                 results.append(each)
                 bar.update()
             points, priors = (np.array(parts) for parts in zip(*results, strict=True))
-            shares = _shares(density, points)
             whole = len(results) >= longest * draws
-            poor = uncertain(shares, *(UNCERTAIN if whole else _WANTED))
+            poor = judge(density, points, whole)
             if whole or not poor:
                 return points, priors, poor
-
-
-def _shares(density: LogPosterior, points: Vector) -> Vector:
-    """Compute the probabilities of cells at each point; for rows these are conditional ones."""
-    logs = np.array([density.potentials(point) for point in points])
-    if density.terms.rows.size:
-        return np.asarray(np.exp(logs[:, density.terms.cells]))
-    return np.array([density.tree.calibrate(each).marginals[density.terms.cells] for each in logs])
 
 
 def _chain(

@@ -19,7 +19,9 @@ from pgmpy_dp.inference.posterior.hamiltonian import (
     HiddenRows,
     State,
     _StepSize,
+    each_mean,
     log_gamma,
+    mean_network,
     redraw_tails,
     sample_posterior,
 )
@@ -292,6 +294,30 @@ def test_a_chain_that_mixes_slowly_says_so():
 def test_a_chain_is_run_on_while_means_are_uncertain():
     assert [len(chain(0.05, 200, longest)[0]) for longest in (1, 2, 8)] == [40, 80, 320]
     assert len(chain(10.0, 1e6, 8)[0]) < 320
+
+
+def drawn_rows(count, copies=1):
+    """A density, and points with independent rows, `copies` of each."""
+    target = density(ROWS, True, 0.0)
+    return target, np.repeat(np.random.default_rng(4).normal(size=(count, target.size)), copies, axis=0)
+
+
+def test_errors_of_means_add_one_over_the_number_of_effective_draws():
+    for copies in (1, 10):
+        assert "add 2%" in mean_network(*drawn_rows(50, copies), whole=False)
+        assert not mean_network(*drawn_rows(200, copies), whole=False)
+        assert not mean_network(*drawn_rows(50, copies), whole=True)
+    assert mean_network(*drawn_rows(12, 20), whole=True)
+
+
+def test_rows_that_are_hardly_ever_used_do_not_count_for_the_mean_network():
+    """Half of the chain is stuck in the rows of c given the second state of a, which 1 in 3,000 or nearly all have."""
+    target, points = drawn_rows(1000)
+    points[:500, 14 - 3 + np.array([0, 1, 2])], points[:500, 14 + 3 + np.array([0, 1, 2])] = 3.0, -3.0
+    for sign, poor in ((4.0, False), (-4.0, True)):
+        points[:, :2] = sign, -sign
+        assert "the mean of one probability has a standard error" in each_mean(target, points, whole=True)
+        assert bool(mean_network(target, points, whole=True)) == poor
 
 
 @pytest.mark.parametrize("size", [3, 40, 400])
