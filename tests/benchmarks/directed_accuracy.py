@@ -4,10 +4,12 @@ With --missing a share of the edges is taken away from the network that is fitte
 divergence is that in excess of the best network of the remaining edges.
 
 python tests/benchmarks/directed_accuracy.py [--networks asia,alarm] [--epsilons 1] [--records 10000] [--sets 10]
-    [--estimators "auto;CollectiveEM;planned;size"] [--missing 0,0.1,0.4] [--out docs/pictures/estimators.csv]
+    [--estimators "auto;CollectiveEM;planned;size"] [--missing 0,0.1,0.4] [--shared]
+    [--out docs/pictures/estimators.csv]
 
-Rows that --out has of other runs are kept. Beside each divergence is the probability, added up over all CPDs, of states
-that in truth have less than .002 given the parents.
+Rows that --out has of other runs are kept. With --shared all estimators read the tables that AutoMLE measures. Beside
+each divergence is the probability, added up over all CPDs, of states that in truth have less than .002 given the
+parents.
 """
 
 import sys
@@ -64,7 +66,7 @@ KEY = ["network", "epsilon", "missing", "estimator"]
 def main() -> None:
     arguments = options(
         networks=("asia", "sachs", "child", "insurance", "alarm"), epsilons=(0.3, 1.0, 3.0), missing=(0.0,),
-        records=10_000, sets=10, estimators=";".join(ALLOCATIONS), out=Path,
+        records=10_000, sets=10, estimators=";".join(ALLOCATIONS), shared=False, out=Path,
     )  # fmt: skip
     chosen = {label: ESTIMATORS[label] for label in arguments.estimators.split(";")}
     print("mean KL, its standard error, mass on rare states, milliseconds; ratio: the first's mean to the best other's")
@@ -73,7 +75,7 @@ def main() -> None:
         truth = bnlearn_network(name)
         for missing in arguments.missing:
             for epsilon in arguments.epsilons:
-                rows = run(name, truth, epsilon, missing, arguments.records, arguments.sets, chosen)
+                rows = run(name, truth, epsilon, missing, arguments.records, arguments.sets, chosen, arguments.shared)
                 if arguments.out:
                     keep(rows, arguments.out)
 
@@ -153,7 +155,7 @@ def poorer(truth, missing, seed):
     return network
 
 
-def run(name, truth, epsilon, missing, records, sets, chosen) -> pd.DataFrame:
+def run(name, truth, epsilon, missing, records, sets, chosen, shared) -> pd.DataFrame:
     """Fit every data set by every estimator, print one line, and return a row per estimator."""
     schema = dp.Schema.from_model(truth)
     results = {label: [] for label in chosen}
@@ -161,12 +163,13 @@ def run(name, truth, epsilon, missing, records, sets, chosen) -> pd.DataFrame:
         frame = simulate(truth, records, number)
         best = poorer(truth, missing, number)
         least = kl_divergence(truth, best)
+        planned = dp.AutoMLE(epsilon).fit(best, private(frame, schema, epsilon, seed=number)) if shared else None
         for label, make in chosen.items():
-            data = private(frame, schema, epsilon, seed=number)
+            data = planned.release_ if shared else private(frame, schema, epsilon, seed=number)
             network = DiscreteBayesianNetwork(best.edges())
             network.add_nodes_from(best.nodes())
             start = time.perf_counter()
-            network.fit(data, estimator=make(epsilon))
+            network.fit(data, estimator=make(None if shared else epsilon))
             seconds = time.perf_counter() - start
             if label.startswith("paper"):
                 floor(network)
