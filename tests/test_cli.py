@@ -664,6 +664,7 @@ def test_a_fitted_network_is_probed(asia):
         run(f"fit release.zip --model edges.txt --out fitted.{end}")
     call = "probe records.csv --schema schema.json --epsilon 1 --ledger ledger.json"
     assert "at most 3 pairs" in run(f"{call} --model fitted.zip --dry-run")
+    assert "another change" in refused(f"{call} --model fitted.zip --neighbours replace_one --dry-run")
     assert "carries no release" in refused(f"{call} --model fitted.bif --out probed.zip")
     assert remaining() == 2.0
     outputs = as_json(f"{call} --model fitted.zip --out probed.zip --pairs 1")

@@ -35,6 +35,7 @@ from pgmpy_dp.observed.factors import Network, log_linear
 from pgmpy_dp.observed.observed import agreed_total
 from pgmpy_dp.observed.reading import joined_pairs
 from pgmpy_dp.privacy.checks import whole_number
+from pgmpy_dp.privacy.cost import Protects
 from pgmpy_dp.privacy.guarantee import DECLARED, FIT_KEY, GRAPH_KEY, Guarantee, learned, learned_graph
 from pgmpy_dp.release import NoisyMarginals, Release
 from pgmpy_dp.release.carrying import promised
@@ -520,6 +521,20 @@ class PrivateNetwork(Model):
 _CHOOSING, _MEASURING = 0.5, 0.5
 
 
+def require_same_change(protects: Protects, releases: Sequence[Release]) -> None:
+    """Raise if records protect another change than a release of them, since no guarantee would hold for both."""
+    for own in (release.guarantee.protects for release in releases):
+        if own != protects:
+            limits = {} if own.unit == "record" else {"unit": own.unit, "max_rows": own.max_rows}
+            stated = {"neighbours": own.neighbours} | limits | {"largest_weight": own.largest_weight}
+            written = {name: f'"{value}"' if isinstance(value, str) else value for name, value in stated.items()}
+            named = ", ".join(f"{name}={value}" for name, value in written.items() if value is not None)
+            raise ValueError(
+                "The data set protects another change of the records than the network's release, which is for "
+                f"{named}: name these, and no others."
+            )
+
+
 def measure_farthest(
     network: Network,
     schema: Schema,
@@ -535,18 +550,7 @@ def measure_farthest(
             f"data must be a PrivateDataset, whose ledger is charged, got {type(data).__name__}: write "
             "PrivateDataset(records, schema, PrivacyBudget(epsilon))."
         )
-    change = data.neighbours, data.unit, data.max_rows, data.largest_weight
-    for guarantee in (release.guarantee for release in releases):
-        of_release = guarantee.neighbours, guarantee.unit, guarantee.max_rows, guarantee.largest_weight
-        if of_release != change:  # no guarantee would hold for both
-            of_unit = {} if guarantee.unit == "record" else {"unit": guarantee.unit, "max_rows": guarantee.max_rows}
-            stated = {"neighbours": guarantee.neighbours} | of_unit | {"largest_weight": guarantee.largest_weight}
-            written = {name: f'"{own}"' if isinstance(own, str) else own for name, own in stated.items()}
-            named = ", ".join(f"{name}={own}" for name, own in written.items() if own is not None)
-            raise ValueError(
-                "The data set protects another change of the records than the network's release, which is for "
-                f"{named}: name these, and no others."
-            )
+    require_same_change(Protects(data.neighbours, data.unit, data.max_rows, data.largest_weight), releases)
     for variable, states in schema.states.items():
         if set(data.schema.states.get(variable, ())) != set(states):
             raise SchemaError(f"Variable {variable!r} has other states in the data set than in the network, or none.")

@@ -257,6 +257,7 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
       pgmpy-dp query probed.zip --target lung --evidence smoke=yes --interval 0.9
     """
     from pgmpy_dp.models.mixture_network import PrivateMixtureNetwork
+    from pgmpy_dp.networks.network import require_same_change
 
     stage("Reading the network")
     schema, network = spending.schema(), loaded_network(model)
@@ -265,6 +266,7 @@ def probe(spending: Spending, data: Path, model: Path, pairs: int, out: Path) ->
     if not carried(network):
         raise click.ClickException(f"{model} carries no release: write it by pgmpy-dp fit --out fitted.zip.")
     if spending.dry_run:
+        require_same_change(spending.public(schema).protects, carried(network))
         plan = f"Half of epsilon chooses at most {pairs} pairs that the network does not join, half measures them."
         return spending.planned({"pairs": pairs}, [plan])
     dataset = spending.dataset(data, schema)
