@@ -106,8 +106,8 @@ class IndependentTables:
 
     def squares(self, clique: Clique, apart: Floats) -> tuple[float, int]:
         """Sum the squares of a table's distance from its expectation, in units of noise; count the dimensions."""
-        deviation = self.noise(clique)[1]
-        return float((apart**2).sum()) / deviation**2 if deviation else math.nan, apart.size
+        variance = self.cell_variance(clique, clique)
+        return float((apart**2 / variance).sum()) if np.all(variance) else math.nan, apart.size
 
     def means(self, tables: Mapping[Clique, NDArray[Any]] | None = None) -> Means:
         """Average each set's coefficients over the tables that contain it; return their noise's deviations too."""

@@ -255,7 +255,18 @@ def test_a_partially_pooled_union_observes_its_tables_and_the_parts_numbers_of_r
     np.testing.assert_allclose(seen.noise.observed[-2:], partial.totals)
     for clique, table in partial.tables.items():  # which have noise of their own, not that of the parts
         squares, dimensions = partial.squares(clique, table)
-        assert (squares, dimensions) == (pytest.approx((table**2).sum() / partial.noise(clique)[1] ** 2), table.size)
+        variance = partial.cell_variance(clique, clique)
+        assert (squares, dimensions) == (pytest.approx((table**2 / variance).sum()), table.size)
+        assert variance.mean() == pytest.approx(partial.noise(clique)[1] ** 2)
+
+
+def test_distances_are_in_units_of_each_parts_noise():
+    """Tables are compared with a model: what is far off for one part's noise is not for another's."""
+    scales = {"north": 3.0, "south": 30.0}
+    parts = {site: part([("a", "b")], seed, scale=scale) for seed, (site, scale) in enumerate(scales.items())}
+    apart = np.ones((2, 2, 3))
+    expected = sum(6 / own.variances["a", "b"] for own in parts.values())
+    assert dp.union(parts, variable="site").squares(("site", "a", "b"), apart) == (pytest.approx(expected), 12)
 
 
 def test_interactions_of_parts_have_the_noise_of_their_margins():
