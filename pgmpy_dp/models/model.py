@@ -509,7 +509,7 @@ class Model(ABC):
         FitCheck
             `p_value`, `z2`, the frames `tables` and `pairs` of discrepancies, and `fails`, which is true if the p-value
             is below 0.01: for at most one release in a hundred if the model is correct. If the model describes the
-            records of a union of releases together, `unlike` names the variables in which these differ.
+            records of unions of releases together, `unlike` names the variables in which these differ.
 
         Raises
         ------
@@ -525,7 +525,8 @@ class Model(ABC):
         fitted = self._fitted
         releases, variables = fitted.required_releases(), fitted.schema.variables
         pooled = [one for one in releases if isinstance(one, UnitedMarginals) and one.variable not in variables]
-        return replace(fitted.tested(), unlike=unlike(pooled[0])) if pooled else fitted.tested()
+        apart = dict.fromkeys(names for one in pooled for names in unlike(one))
+        return replace(fitted.tested(), unlike=tuple(apart)) if pooled else fitted.tested()
 
     @property
     def draws_(self) -> Any:

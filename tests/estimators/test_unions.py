@@ -118,6 +118,8 @@ def test_the_release_tells_in_what_holders_differ():
     assert set(pooled.check_fit().unlike) == {("a",), ("b",), ("c",)}
     assert "not alike: a, b, c" in repr(pooled.check_fit())
     assert not UNLIKE.apart(dp.PrivateBayesianNetwork(EDGES)).fit(UNLIKE).check_fit().unlike
+    two = [united((0.3, 0.3), cliques=[("a",)]), united((0.2, 0.6), seed=20)]  # each is asked, not the first alone
+    assert ("a",) in dp.PrivateBayesianNetwork(EDGES).fit(two, estimator=dp.CollectiveEM()).check_fit().unlike
     assert sum(unlike(united((0.3, 0.3), seed)) != () for seed in range(0, 120, 2)) < 3
     generator, one, two = np.random.default_rng(0), records(0, 0.5, 2000), records(1, 0.5, 2000)
     two["a"] = generator.permutation(two["a"].to_numpy())  # the same margins, no dependence
