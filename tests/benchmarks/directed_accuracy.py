@@ -56,6 +56,7 @@ OTHERS = {
     "inference": mle(consistency="inference"),
     "planned, inf.": mle(allocation="planned", consistency="inference"),
     "auto": dp.AutoMLE,
+    "unchecked": lambda epsilon: dp.AutoMLE(epsilon, check=0),
     "CollectiveEM": dp.CollectiveEM,
     "PosteriorMean": dp.PosteriorMean,
 }
