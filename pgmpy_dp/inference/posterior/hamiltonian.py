@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtri_exp, rel_entr
 
 from pgmpy_dp._progress import progress
 from pgmpy_dp.inference.posterior.log_posterior import LogPosterior, bend
@@ -234,8 +234,10 @@ _STEPS = 6
 _ACCEPTANCE = 0.65
 _WARM_UP, _THINNING = 200, 2
 # A chain is extended while a mean has at least this standard error and fewer than this share of effective draws, or, if
-# only the mean network counts, while errors of means add this share to the divergence of draws from it.
-_WANTED, _ADDED = (0.025, 0.5), 0.01
+# only the mean network counts, while errors of means add this share to the divergence of draws from it; a larger share
+# is warned of.
+_WANTED = (0.025, 0.5)
+_ADDED, _TOLERATED = 0.01, 0.05
 
 Renew = Callable[[Vector, np.random.Generator], Vector]
 # Describe what draws leave too uncertain, by a stricter standard unless the chain is as long as it may become.
@@ -251,18 +253,17 @@ def each_mean(density: LogPosterior, points: Vector, whole: bool) -> str:
 def mean_network(density: LogPosterior, points: Vector, whole: bool) -> str:
     """Describe how much errors of means add to the expected divergence of draws from the network of means.
 
-    A cell adds the mean of w (p log(p / m) - p + m) to it, where p are its draws, m is their mean and w the probability
-    of its row. The mean of n effective draws is off by a deviation of a draw over sqrt(n), and adds one nth of this.
+    A cell adds the mean of w p log(p / m) to it, where p are its draws, m is their mean and w the probability of its
+    row. The mean of n effective draws is off by a deviation of a draw over sqrt(n), and adds one nth of this.
     """
     shares = _shares(density, points)
     _, effective = mixing(shares)
-    ratios = shares / np.maximum(shares.mean(axis=0), 1e-300)
-    divergence = shares.mean(axis=0) * (ratios * np.log(np.maximum(ratios, 1e-300)) - ratios + 1.0).mean(axis=0)
+    divergence = rel_entr(shares, shares.mean(axis=0)).mean(axis=0)
     if density.terms.rows.size:
         counts = np.mean([density.row_counts(point) for point in points[:: max(len(points) // 20, 1)]], axis=0)
         divergence *= counts[density.terms.rows]
     added = float((divergence / effective).sum() / max(divergence.sum(), 1e-300))
-    enough = added < (UNCERTAIN[0] if whole else _ADDED)
+    enough = added < (_TOLERATED if whole else _ADDED)
     return "" if enough else f"errors of its means add {added:.0%} to the divergence"
 
 

@@ -83,9 +83,8 @@ class NoisyRows:
         from scipy.special import digamma, gammaln
 
         level = np.zeros_like(near)
-        log_mass, _, variance, mean_log, joint, square, cube, _ = self._moments(
-            concentrations, level, near, self._shifts
-        )
+        moments = self._moments(concentrations, level, near, self._shifts)
+        log_mass, _, variance, mean_log, joint, square, cube, _ = moments
         whole, totals = self._sums(concentrations), self.totals
         spread = np.maximum(self._sums(variance), _MIN_SPREAD * totals**2)
         shape = totals**2 / spread
