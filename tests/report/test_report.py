@@ -117,6 +117,20 @@ def test_noise_signal_and_cost_are_those_of_the_release():
     assert "about 1,200" in text
 
 
+def test_numbers_of_records_are_whole():
+    """Two tables of each part, with different sums and noise, make its number of records a fraction."""
+    schema, parts = dp.Schema({"a": range(4), "b": range(5)}), {}
+    for place, more in (("north", 40), ("south", 70)):
+        tables = {("a",): np.full(4, 100 + more), ("a", "b"): np.full((4, 5), 20)}
+        parts[place] = dp.NoisyMarginals(schema, tables, dict.fromkeys(tables, 2.0), Guarantee.of(1.0, name=place))
+    union = dp.union(parts)
+    assert all(release.total % 1 for release in (union, parts["north"]))
+    assert "about 533estimated" in words(render_report(parts["north"]))
+    text = words(render_report(union))
+    for stated in ("about 1,167estimated", "north, about 533 records:", "south, about 633 records:"):
+        assert stated in text
+
+
 @pytest.mark.parametrize(("total", "level"), [(100_000, "clear"), (300, "visible"), (20, "drowned")])
 def test_tables_that_drown_are_named(tmp_path, total, level):
     release = made({"a": range(4), "b": range(5)}, [("a", "b")], total=total)
