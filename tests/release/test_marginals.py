@@ -131,6 +131,21 @@ def test_observations_know_the_table_they_are_of():
     assert observe(seen, ["a", "b"]).owners.tolist() == [0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("wrong", [2.0**43, -(2.0**43), 2.0**-21, np.inf])
+def test_weighted_tables_hold_multiples_of_a_part_below_a_limit_and_the_wrong_one_is_named(wrong):
+    """The wrong value comes first in a later table: the one before it ends there."""
+
+    def tables(value):
+        return {("b", "a"): np.full((2, 3), 2.0**-20), ("b",): np.array([value, 2.0**43 - 1.0])}
+
+    noisy = release(tables=tables(0.5), guarantee=WEIGHED)
+    assert noisy.tables["b",].tolist() == [0.5, 2.0**43 - 1.0]
+    with pytest.raises(
+        ValueError, match=r"the table of \('b',\) must hold integer multiples of 2\*\*-20, less than 2\*\*43"
+    ):
+        release(tables=tables(wrong), guarantee=WEIGHED)
+
+
 def test_private_total_weights_each_sum_by_its_variance():
     noisy = release()
     v = np.array([6 * laplace_variance(4.0), 2 * laplace_variance(2.0)])
